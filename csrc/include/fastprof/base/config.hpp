@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiler and platform facts, and the one way our namespace is opened.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define FASTPROF_VERSION_MAJOR 0
+#define FASTPROF_VERSION_MINOR 1
+#define FASTPROF_VERSION_PATCH 0
+#define FASTPROF_VERSION_STRING "0.1.0"
+
+// The ABI that annotated libraries of one process share. Layouts are frozen per major; a minor only appends.
+#define FASTPROF_ABI_MAJOR 1
+#define FASTPROF_ABI_MINOR 0
+
+#if !defined(__linux__)
+#error "fastprof records on Linux (x86-64 or aarch64). Define FASTPROF_DISABLE and include only fastprof/fastprof.hpp to compile the macros out."
+#endif
+#if !defined(__x86_64__) && !defined(__aarch64__)
+#error "fastprof supports x86-64 and aarch64"
+#endif
+
+#define FASTPROF_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FASTPROF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define FASTPROF_ALWAYS_INLINE inline __attribute__((always_inline))
+#define FASTPROF_NOINLINE __attribute__((noinline))
+#define FASTPROF_COLD __attribute__((noinline, cold))
+#define FASTPROF_HIDDEN __attribute__((visibility("hidden")))
+
+#define FASTPROF_CONCAT_(a, b) a##b
+#define FASTPROF_CONCAT(a, b) FASTPROF_CONCAT_(a, b)
+
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
+#define FASTPROF_EXCEPTIONS 1
+#else
+#define FASTPROF_EXCEPTIONS 0
+#endif
+#if defined(__cpp_rtti) || defined(__GXX_RTTI)
+#define FASTPROF_RTTI 1
+#else
+#define FASTPROF_RTTI 0
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define FASTPROF_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FASTPROF_TSAN 1
+#endif
+#endif
+#ifndef FASTPROF_TSAN
+#define FASTPROF_TSAN 0
+#endif
+
+// Every declaration of ours is hidden: a default-visible inline variable would become STB_GNU_UNIQUE, merge header
+// versions that differ, and block unloading. Both compilers apply a namespace's visibility to everything in it.
+#define FASTPROF_NAMESPACE_BEGIN namespace fastprof { inline namespace v1 __attribute__((visibility("hidden"))) {
+#define FASTPROF_NAMESPACE_END }}

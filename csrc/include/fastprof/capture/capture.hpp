@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Capture: what one session saw, as columns. Produced by the drain, or filled by hand; everything after the recorder
+// (summary, trees, trace writers, the Python layer) reads nothing else.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/scope.hpp"
+#include "fastprof/recorder/site.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Why an event is missing. Each is counted per session; none is silent.
+enum class DropCause : uint8_t {
+  bound = 0,        // the session's max_bytes was reached (policy drop_newest, or nothing old enough to overwrite)
+  overwritten = 1,  // policy overwrite_oldest recycled it
+  in_flight = 2,    // reserved at stop, not completed within 1 ms
+  reentrant = 3,    // begun inside the recorder's own cold path (malloc hook, signal handler)
+  thread_exit = 4,  // begun after the thread's storage had been retired too often
+  clock = 5,        // stamped by a clock that went backwards
+  spill_failed = 6, // the spill file could not be written
+  names = 7,        // recorded under a shared name because the name table was full (not missing, but anonymous)
+};
+constexpr size_t kNumDropCauses = 8;
+
+// The kind of a row. Same numbers as SiteKind.
+using EventKind = SiteKind;
+
+// Bits of the flags column.
+namespace event_flag {
+constexpr uint8_t finished = 1;             // the end was seen inside the session; else end_ns is the stop time
+constexpr uint8_t foreign_end = 2;          // ended on another thread: end_track holds it
+constexpr uint8_t clock_discontinuity = 4;  // the clock jumped between begin and end
+constexpr uint8_t clamped = 8;              // end < begin was clamped to 0 ns
+constexpr uint8_t enclosing = 16;           // begun before the session; listed because of include_open
+constexpr uint8_t detail = 32;              // payload has a DetailHeader after the argument words
+}  // namespace event_flag
+
+constexpr uint32_t kNoPayload = 0xFFFFFFFFu;
+constexpr int32_t kNoParent = -1;
+
+// A site as the capture owns it: strings copied, so it outlives the library it came from.
+struct SiteInfo {
+  std::string name;
+  std::string category;  // "user_annotation", "cpu_op", ...
+  std::string file;
+  std::string function;
+  uint32_t line = 0;
+  uint32_t color = 0;
+  uint32_t mask = category::user;
+  EventKind kind = EventKind::range;
+  RecordScope scope = RecordScope::USER_SCOPE;
+  std::vector<std::string> arg_names;
+  std::vector<ArgType> arg_types;
+  int16_t device_type = -1;
+  int16_t device_index = -1;
+};
+
+// One track: one thread of the process.
+struct TrackInfo {
+  uint32_t id = 0;    // unique over the process's life
+  int64_t pid = 0;
+  int64_t tid = 0;    // the kernel's thread id
+  std::string name;
+  bool alive = true;  // at stop
+};
+
+// Payload words by kind: range/async_range: the site's arg_count typed words, then (flag detail) a DetailHeader and its
+// words; counter: one word, typed by arg_types[0]; flow_*: the id; memory: ptr, bytes, total allocated, total reserved;
+// out_of_memory: bytes, total allocated, total reserved; mark: as range. String arguments are indices into `strings`.
+struct Capture {
+  // Columns of one length. Rows are grouped by track (ascending), within a track in begin order: a parent comes before
+  // its children. 34 bytes a row, plus 8 for each payload word.
+  std::vector<int64_t> start_ns;  // Unix time, nanoseconds (monotonic clock plus one constant offset)
+  std::vector<int64_t> end_ns;    // == start_ns for instants
+  std::vector<uint32_t> site;     // index into sites
+  std::vector<uint32_t> track;    // index into tracks: where it began
+  std::vector<int32_t> parent;    // row of the enclosing range of the same track, or kNoParent
+  std::vector<uint32_t> payload;  // index of its first word in payload_words, or kNoPayload
+  std::vector<EventKind> kind;
+  std::vector<uint8_t> flags;
+
+  std::vector<uint64_t> payload_words;
+  std::vector<std::string> strings;
+  std::vector<SiteInfo> sites;
+  std::vector<TrackInfo> tracks;
+
+  // Rows with flag foreign_end, ascending, and the index of the track each ended on.
+  std::vector<uint32_t> foreign_row;
+  std::vector<uint32_t> foreign_end_track;
+
+  // Names of the values in counters_begin/counters_end blocks, in order.
+  std::vector<std::string> counter_names;
+
+  int64_t t0_ns = 0;            // session start, Unix nanoseconds
+  int64_t t1_ns = 0;            // session stop
+  int64_t clock_error_ns = 0;   // half the calibration bracket
+  bool exact_stop = true;       // false: membarrier was not available, stop slept instead
+  uint64_t clamped = 0;         // rows with flag clamped
+  int64_t pid = 0;
+  std::string process_name;
+  std::array<uint64_t, kNumDropCauses> dropped{};  // by DropCause
+
+  size_t size() const noexcept { return start_ns.size(); }
+  uint64_t dropped_total() const noexcept {
+    uint64_t total = 0;
+    for (size_t i = 0; i < kNumDropCauses; ++i)
+      if (i != static_cast<size_t>(DropCause::names)) total += dropped[i];
+    return total;
+  }
+};
+
+inline const char* drop_cause_name(DropCause cause) noexcept {
+  constexpr const char* names[kNumDropCauses] = {"bound",       "overwritten", "in_flight",    "reentrant",
+                                                 "thread_exit", "clock",       "spill_failed", "names"};
+  const auto index = static_cast<size_t>(cause);
+  return index < kNumDropCauses ? names[index] : "unknown";
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Site: the static descriptor that a record refers to by address. Names are never copied on the hot path.
+#pragma once
+
+#include <cstdint>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/scope.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// What a record of this site is. The record itself carries no kind. Values are ABI: append only.
+enum class SiteKind : uint8_t {
+  range = 0,          // {begin, end, site}
+  async_range = 1,    // begin record {begin, 0, site}; the end is a record of its own (RecordTag::async_end)
+  mark = 2,           // {time, 0, site}
+  counter = 3,        // {time, value, site}; the value's type is arg_types[0]
+  flow_begin = 4,     // {time, id, site}
+  flow_end = 5,       // {time, id, site}
+  memory = 6,         // {time, ptr, site} + {bytes (signed), total allocated, total reserved}; device in device_*
+  out_of_memory = 7,  // {time, bytes asked, site} + {total allocated, total reserved, 0}
+  segment = 8,        // {enter, exit, site} + {session id, 0, 0}: membership of a thread in a thread-local session
+};
+
+// Type of one argument word. Values are ABI: append only.
+enum class ArgType : uint8_t {
+  int64 = 0,
+  uint64 = 1,
+  float64 = 2,
+  boolean = 3,
+  string = 4,   // const char*, static or interned: lives as long as the process
+  pointer = 5,  // printed in hexadecimal
+};
+
+constexpr unsigned kMaxArgs = 12;
+
+// One site. Constant-initialised, in the static storage of the annotated library (or interned, see intern.hpp).
+// The address is the identity; the four low bits are free for RecordTag, the 16 high bits are 0.
+struct alignas(16) Site {
+  uint32_t mask;      // category bits
+  SiteKind kind;
+  RecordScope scope;
+  uint8_t arg_count;  // typed words that follow the slot, in units of three
+  uint8_t arg_units;  // (arg_count + 2) / 3; memory, out_of_memory and segment: 1
+  const char* name;
+  const char* category_name;  // as shown in traces; "user_annotation", "cpu_op", ...
+  const char* file;
+  const char* function;
+  uint32_t line;
+  uint32_t color;  // 0xRRGGBB, 0 for none
+  const char* const* arg_names;
+  const ArgType* arg_types;
+  int16_t device_type;  // memory sites: DeviceType as in PyTorch (0 CPU, 1 CUDA); else -1
+  int16_t device_index;
+  uint32_t reserved;
+};
+
+// The chunk word `site` carries the site's address plus one of these in its low four bits. Values are ABI.
+enum class RecordTag : uintptr_t {
+  slot = 0,         // as the site's kind says
+  late = 1,         // {begin, end, site} of a range whose slot was recycled; on the beginning thread
+  foreign_end = 2,  // {begin, end, site} + {origin track id, ending track id, 0}: ended on another thread
+  async_end = 3,    // same layout, ends an async range
+  detailed = 4,     // the slot, its argument units, then units whose first word is a DetailHeader
+};
+
+constexpr uintptr_t kTagMask = 15;
+
+// First word of the variable part of a detailed record; `words` words follow it (padded to whole units with 0).
+// They are a sequence of blocks: one DetailBlock word, then block.count words.
+struct DetailHeader {
+  uint32_t words;
+  uint32_t reserved;
+};
+
+enum class DetailType : uint16_t {
+  counters_begin = 1,  // perf counter values at begin
+  counters_end = 2,    // and at end (0 until then)
+  cpp_stack = 3,       // return addresses, innermost first
+  python_stack = 4,    // pairs (code id, instruction offset), innermost first
+  op = 5,              // sequence number, forward thread id, record function id, node id
+  shapes = 6,          // encoded inputs
+  json = 7,            // pointer to an interned JSON object text with extra arguments
+};
+
+struct DetailBlock {
+  DetailType type;
+  uint16_t count;
+  uint32_t reserved;
+};
+
+FASTPROF_NAMESPACE_END
