@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON text: known answers, and every byte sequence of up to three bytes against the grammar.
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "../check.hpp"
+#include "fastprof/base/json_escape.hpp"
+
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out;
+  fastprof::append_json_string(out, text);
+  return out;
+}
+std::string number(double value) {
+  std::string out;
+  fastprof::append_json_double(out, value);
+  return out;
+}
+
+// The grammar of a JSON string and well-formed UTF-8, decoded by arithmetic: independent of the
+// tables under test.
+bool is_strict(const std::string& text) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return false;
+  for (size_t i = 1; i + 1 < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == '"') return false;
+    if (byte == '\\') {
+      const char kind = text[i + 1];
+      if (kind == 'u') {
+        for (size_t k = 2; k < 6; ++k)
+          if (i + k + 1 >= text.size() ||
+              std::string("0123456789abcdef").find(text[i + k]) == std::string::npos)
+            return false;
+        i += 6;
+      } else if (std::string("\"\\bfnrt").find(kind) != std::string::npos && i + 2 < text.size()) {
+        i += 2;
+      } else {
+        return false;
+      }
+      continue;
+    }
+    const int length = byte < 0x80       ? 1
+                       : byte >> 5 == 6  ? 2
+                       : byte >> 4 == 14 ? 3
+                       : byte >> 3 == 30 ? 4
+                                         : 0;
+    if (length == 0 || i + static_cast<size_t>(length) >= text.size()) return false;
+    uint32_t code = length == 1 ? byte : byte & (0x7Fu >> length);
+    for (int k = 1; k < length; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + static_cast<size_t>(k)]);
+      if (next >> 6 != 2) return false;
+      code = code << 6 | (next & 0x3F);
+    }
+    constexpr uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < smallest[length] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+      return false;
+    i += static_cast<size_t>(length);
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST(known_answers) {
+  CHECK_EQ(quoted("plain"), "\"plain\"");
+  CHECK_EQ(quoted(""), "\"\"");
+  CHECK_EQ(quoted("a\"b\\c/"), "\"a\\\"b\\\\c/\"");
+  CHECK_EQ(quoted("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\"");
+  CHECK_EQ(quoted(std::string_view("\0\x01\x1f\x7f", 4)), "\"\\u0000\\u0001\\u001f\x7f\"");
+  CHECK_EQ(quoted("\xC3\xA9\xF0\x9F\x98\x80"), "\"\xC3\xA9\xF0\x9F\x98\x80\"");
+}
+
+TEST(malformed_becomes_the_replacement_character) {
+  const std::string mark = "\xEF\xBF\xBD";
+  CHECK_EQ(quoted("a\xFFz"), "\"a" + mark + "z\"");
+  CHECK_EQ(quoted("\xED\xA0\x80"), "\"" + mark + "\"");                     // lone surrogate
+  CHECK_EQ(quoted("\xED\xA0\xBD\xED\xB8\x80"), "\"" + mark + mark + "\"");  // pair in CESU-8
+  CHECK_EQ(quoted("\xE2\x82"), "\"" + mark + "\"");                         // cut short
+  CHECK_EQ(quoted("\xF0\x9F\x98"), "\"" + mark + "\"");
+  CHECK_EQ(quoted("\xC0\x80"), "\"" + mark + mark + "\"");                        // overlong
+  CHECK_EQ(quoted("\xF4\x90\x80\x80"), "\"" + mark + mark + mark + mark + "\"");  // above 10FFFF
+  CHECK_EQ(quoted("\xE2\x82\"x"), "\"" + mark + "\\\"x\"");
+}
+
+TEST(every_short_byte_string_is_strict) {
+  std::string text;
+  for (unsigned a = 0; a < 256; ++a) {
+    text.assign(1, static_cast<char>(a));
+    CHECK(is_strict(quoted(text)));
+    for (unsigned b = 0; b < 256; ++b) {
+      text.resize(2);
+      text[1] = static_cast<char>(b);
+      if (!is_strict(quoted(text))) CHECK(is_strict(quoted(text)));
+      if (a < 0xC0) continue;
+      for (unsigned c = 0; c < 256; c += 7) {
+        text.resize(3);
+        text[2] = static_cast<char>(c);
+        if (!is_strict(quoted(text))) CHECK(is_strict(quoted(text)));
+      }
+    }
+  }
+}
+
+TEST(random_and_long_bytes_are_strict) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 3000; ++round) {
+    std::string text(random() % 24, ' ');
+    for (char& byte : text) {
+      byte = static_cast<char>(random() % 3 ? 0x80 + random() % 0x80 : random() % 0x80);
+    }
+    CHECK(is_strict(quoted(text)));
+    std::string clean;
+    fastprof::append_utf8(clean, text);
+    std::string again;
+    fastprof::append_utf8(again, clean);
+    CHECK(clean == again);
+    CHECK(quoted(clean) == quoted(text));
+  }
+  CHECK_EQ(quoted(std::string(100000, 'x')).size(), size_t{100002});
+  CHECK_EQ(quoted(std::string(100000, '\x01')).size(), size_t{600002});
+}
+
+TEST(numbers) {
+  CHECK_EQ(number(0.5), "0.5");
+  CHECK_EQ(number(5), "5.0");
+  CHECK_EQ(number(-0.0), "-0.0");
+  CHECK_EQ(number(1e300).substr(0, 1), "1");
+  CHECK_EQ(number(std::nan("")), "\"NaN\"");
+  CHECK_EQ(number(std::numeric_limits<double>::infinity()), "\"Infinity\"");
+  CHECK_EQ(number(-std::numeric_limits<double>::infinity()), "\"-Infinity\"");
+  CHECK_EQ(std::stod(number(0.1)), 0.1);
+  CHECK_EQ(std::strtod(number(std::numeric_limits<double>::denorm_min()).c_str(), nullptr),
+           std::numeric_limits<double>::denorm_min());
+  std::string out;
+  fastprof::append_json_int(out, std::numeric_limits<int64_t>::min());
+  fastprof::append_json_int(out, std::numeric_limits<uint64_t>::max());
+  CHECK_EQ(out, "-922337203685477580818446744073709551615");
+}
