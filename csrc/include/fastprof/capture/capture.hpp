@@ -9,23 +9,11 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/base/drop_cause.hpp"
 #include "fastprof/base/scope.hpp"
 #include "fastprof/recorder/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-
-// Why an event is missing. Each is counted per session; none is silent.
-enum class DropCause : uint8_t {
-  bound = 0,        // the session's max_bytes was reached (policy drop_newest, or nothing old enough to overwrite)
-  overwritten = 1,  // policy overwrite_oldest recycled it
-  in_flight = 2,    // reserved at stop, not completed within 1 ms
-  reentrant = 3,    // begun inside the recorder's own cold path (malloc hook, signal handler)
-  thread_exit = 4,  // begun after the thread's storage had been retired too often
-  clock = 5,        // stamped by a clock that went backwards
-  spill_failed = 6, // the spill file could not be written
-  names = 7,        // recorded under a shared name because the name table was full (not missing, but anonymous)
-};
-constexpr size_t kNumDropCauses = 8;
 
 // The kind of a row. Same numbers as SiteKind.
 using EventKind = SiteKind;
@@ -113,12 +101,5 @@ struct Capture {
     return total;
   }
 };
-
-inline const char* drop_cause_name(DropCause cause) noexcept {
-  constexpr const char* names[kNumDropCauses] = {"bound",       "overwritten", "in_flight",    "reentrant",
-                                                 "thread_exit", "clock",       "spill_failed", "names"};
-  const auto index = static_cast<size_t>(cause);
-  return index < kNumDropCauses ? names[index] : "unknown";
-}
 
 FASTPROF_NAMESPACE_END

@@ -41,7 +41,7 @@ struct Chunk {
   uint64_t counted;      // bit per session slot for which its records were already counted as dropped
   Chunk* next;           // in its track's list (oldest first) or in the free list
   Track* owner;
-  uint64_t reserved[4];
+  uint64_t reserved[5];
 };
 static_assert(sizeof(Chunk) == 128, "the chunk header is ABI");
 constexpr size_t kChunkCapacity = (kChunkBytes - sizeof(Chunk)) / sizeof(Slot);

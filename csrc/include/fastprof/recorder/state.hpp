@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/base/drop_cause.hpp"
 #include "fastprof/base/scope.hpp"
-#include "fastprof/capture/capture.hpp"
 #include "fastprof/recorder/chunk.hpp"
 #include "fastprof/recorder/clock.hpp"
 
@@ -42,6 +42,7 @@ static_assert(sizeof(ThreadBlock) == 32, "the thread block is ABI");
 
 struct ThreadPrimitives;  // primitives/thread_primitives.hpp: callbacks and debug info of one thread
 struct InternTable;       // recorder/intern.hpp
+struct State;
 
 // One thread's records. From State's arena; reused after the thread is dead and its chunks are free.
 struct Track {
@@ -56,7 +57,11 @@ struct Track {
   ThreadPrimitives* primitives;  // own thread only
   Track* next;          // list of all tracks: prepended by CAS, removed under State::lock
   uint32_t exits;       // times this thread re-registered during its exit
-  uint32_t name_length;
+  uint32_t unpinned;    // chunks of its list that no session pins and that are not current (State::lock)
+  uint64_t local_sessions;  // session slots this thread belongs to (own thread)
+  uint64_t local_epoch;     // State::session_epoch when that was last checked (own thread)
+  void* counters;           // detail sources: perf counter group of this thread
+  void* extension;          // for the Python layer
   char name[64];        // set by set_thread_name or read from the kernel at registration
   uint64_t reserved[4];
 };
@@ -75,79 +80,104 @@ struct SessionSlot {
   uint8_t wants_detail;
   uint64_t max_chunks;
   uint64_t pinned_chunks;
-  uint64_t dropped[kNumDropCauses];
+  uint64_t dropped[kNumDropCauses];  // relaxed atomics
+};
+
+// The map from ticks to time, shared by all sessions: appended under State::lock, thinned when full.
+constexpr unsigned kMaxKnots = 2048;
+struct KnotList {
+  uint32_t count;
+  ClockKnot knots[kMaxKnots];
 };
 
 // An annotated library or executable, while it is loaded.
 struct Module {
-  uintptr_t first, last;  // addresses of its segments
-  uint16_t abi_minor;
+  uintptr_t first, last;      // addresses of its segments
   Module* next;
-  struct State* state;    // its own State (== leader's for one of them)
+  struct State* state;        // its own State (== leader's for one of them)
+  intptr_t* tls_offset;       // its cached copy of State::tls_offset
+  uint32_t* tls_static;       // and of tls_static
 };
 
 // Cold functions of the leader, which is pinned. Pointers are only appended; check State::abi_minor before use.
 struct RecorderFunctions {
-  // Makes room for `units` contiguous units and returns them, the cursor already moved; null: counted as dropped.
+  // Makes room for `units` contiguous units, moves the cursor, returns the first; null: counted as dropped.
   Slot* (*reserve_slow)(State*, ThreadBlock*, uint32_t units, uint32_t mask);
-  // Returns this thread's track, registering it; null when that is not possible.
+  // This thread's track, registered if need be; null when that is not possible any more.
   Track* (*track)(State*, ThreadBlock*);
-  // The interned Site with this name and otherwise the fields of `like`; a shared site when the table is full.
+  // The interned Site with this name and otherwise the fields of `like`; `like` itself when the table is full.
   const Site* (*intern_site)(State*, const Site* like, const char* name, size_t length);
-  // An interned copy of a string, for string arguments.
+  // An interned copy of a string, for string arguments; "<too many strings>" when the table is full.
   const char* (*intern_string)(State*, const char* text, size_t length);
-  // Rewrites live records that refer to [first, last), drops interned sites that copied from there.
+  // Rewrites live records and interned sites that refer to [first, last).
   void (*unload)(State*, uintptr_t first, uintptr_t last);
+  // This thread's primitives (callbacks, debug info), made on first use; null at the very end of a thread.
   ThreadPrimitives* (*primitives)(State*, ThreadBlock*);
 };
 
 struct State {
   // -- first 64 bytes: frozen per ABI major
-  char magic[16];
-  uint16_t abi_major;
-  uint16_t abi_minor;
-  uint32_t size_bytes;
-  State* leader;                         // elected State, null before (CAS; partner: acquire load in attach)
-  uint32_t mask;                         // what all threads record (relaxed; start and stop add a membarrier)
-  uint32_t real_mask;                    // the categories when mask shows only `dynamic`
-  intptr_t tls_offset;                   // of the ThreadBlock from the thread pointer, when static
-  ThreadBlock* (*thread_block)();        // the provider's, in any case
-  const RecorderFunctions* functions;    // the leader's
+  char magic[16] = {'f', 'a', 's', 't', 'p', 'r', 'o', 'f', 1, 's', 't', 'a', 't', 'e', 13, 10};
+  uint16_t abi_major = FASTPROF_ABI_MAJOR;
+  uint16_t abi_minor = FASTPROF_ABI_MINOR;
+  uint32_t size_bytes = sizeof(State);
+  State* leader = nullptr;                // elected State, null before (CAS; partner: acquire load in attach)
+  uint32_t mask = 0;       // what all threads record (relaxed; start and stop add a membarrier)
+  uint32_t real_mask = 0;  // the same when `mask` shows only mask_bit::dynamic
+  intptr_t tls_offset = 0;                    // of the ThreadBlock from the thread pointer, when tls_static
+  ThreadBlock* (*thread_block)() = nullptr;   // the provider's, in any case
+  const RecorderFunctions* functions = nullptr;  // the leader's
   // -- appended only
-  pthread_mutex_t lock;                  // tracks, chunks, sessions, modules, names. Held shortly; never across user code
-  pthread_mutex_t drain_lock;            // resolving sites to names; taken before `lock`; excludes unload
-  Track* tracks;                         // list head (acquire; partner: release CAS in registration)
-  Track* free_tracks;
-  Chunk* free_chunks;                    // LIFO: the warmest first
-  Slab* slabs;
-  Slab* carving;                         // the slab new chunks are carved from
-  uint64_t chunk_count;                  // carved so far
-  uint64_t free_count;
-  uint64_t max_chunks;                   // of all sessions together
-  uint64_t session_epoch;                // changes at each start and stop (relaxed)
-  uint64_t next_session_id;
-  SessionSlot sessions[kMaxSessions];
-  uint64_t session_bits;                 // live sessions (lock)
-  uint64_t keep_bits;                    // those of them that pin chunks (complete), the rest overwrite
-  uint32_t next_track_id;
-  uint32_t node_id;                      // default node id + 1, 0: none
-  uint32_t forked;                       // incremented in each child
-  uint32_t tls_static;
-  pthread_key_t exit_key;
-  uint32_t exit_key_made;
-  uint32_t callbacks_mask_users;         // how many callback sets are non-empty
-  uint64_t callbacks_version;            // changes with each global callback change (release; partner: acquire in dispatch)
-  void* global_callbacks;                // primitives/callbacks.hpp
-  Module* modules;
-  InternTable* names;
-  uint32_t prefault_running;             // helper thread alive (lock)
-  uint32_t prefault_wanted;
-  uint64_t clock_offset_ns;              // Unix minus monotonic, fixed at the first session
-  uint32_t slow_clock;                   // the tick counter is not trustworthy: clock_gettime
-  uint32_t membarrier;                   // 0 unknown, 1 registered, 2 not available
-  uint64_t late_records;
-  uint64_t next_correlation_id;
-  uint64_t reserved[32];
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;        // tracks, chunks, sessions, modules, names. Held shortly; never across user code
+  pthread_mutex_t drain_lock = PTHREAD_MUTEX_INITIALIZER;  // following site addresses outside `lock`; taken before it; excludes unload
+  Track* tracks = nullptr;               // all tracks (lock)
+  Track* free_tracks = nullptr;
+  Chunk* free_chunks = nullptr;          // LIFO: the warmest first
+  Slab* slabs = nullptr;                 // every slab ever mapped and not trimmed
+  Slab* carving = nullptr;               // the one that new chunks come from
+  Slab* ready = nullptr;                 // pre-faulted and not carved yet
+  Slab* trimmed = nullptr;               // mapped, their pages given back
+  uint64_t chunk_count = 0;        // carved: free + in tracks
+  uint64_t free_count = 0;
+  uint64_t ready_count = 0;        // slabs
+  uint64_t max_chunks = 0;         // of all live sessions together
+  uint64_t session_epoch = 0;      // changes at each start and stop (relaxed)
+  uint64_t unload_epoch = 0;       // changes at each unload: caches by site address are then stale (drain_lock)
+  uint64_t next_session_id = 0;
+  SessionSlot sessions[kMaxSessions]{};
+  uint64_t session_bits = 0;       // live sessions (lock)
+  uint64_t keep_bits = 0;          // those of them that pin chunks; the rest overwrite
+  uint64_t local_bits = 0;         // those of them that are thread-local
+  uint32_t extra_mask = 0;         // mask bits set by set_mask_bit
+  uint32_t next_track_id = 0;
+  uint32_t next_thread_id = 0;     // logical thread ids of RecordFunction
+  uint32_t fork_count = 0;         // incremented in each child
+  uint32_t tls_static = 0;
+  uint32_t recorded_once = 0;      // some thread registered: the thread block's provider is fixed
+  pthread_key_t exit_key = 0;
+  uint32_t exit_key_made = 0;
+  uint32_t hooks_installed = 0;    // pthread_atfork
+  uint32_t slow_clock = 0;         // the tick counter is not trustworthy: strict clock_gettime
+  uint32_t membarrier = 0;         // 0 unknown, 1 registered, 2 not available
+  uint32_t usable_cpus = 0;        // 0 unknown
+  uint32_t prefault_running = 0;   // helper thread alive (lock)
+  uint32_t prefault_signal = 0;    // futex word
+  int64_t node_id = -1;             // default node id, -1 for none
+  uint64_t callbacks_users = 0;    // non-empty callback sets (relaxed RMW)
+  uint64_t callbacks_version = 0;  // changes with each global callback change (release; partner: acquire in dispatch)
+  void* global_callbacks = nullptr;      // primitives/
+  Module* modules = nullptr;
+  struct InternTable* names = nullptr;   // acquire; partner: release when a grown table is published
+  uint64_t name_bytes = 0;
+  char* arena_next = nullptr;            // bump allocation (lock)
+  char* arena_end = nullptr;
+  KnotList* knots = nullptr;
+  int64_t unix_offset_ns = 0;      // Unix minus monotonic, fixed at the first session
+  uint64_t pending_knot_ticks = 0; // a refill later than this takes a knot
+  uint64_t late_records = 0;       // relaxed
+  uint64_t pid = 0;
+  uint64_t detail_options[16]{}; // detail_sources: plain options, valid while mask_bit::detail is set
+  uint64_t reserved[32]{};
 };
 
 FASTPROF_NAMESPACE_END
