@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EventTable: columns, defaults, selection."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fastprof.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable, Site, Track
+
+
+def small_table(**extra: object) -> EventTable:
+    columns = {
+        "start_ns": np.array([0, 1, 2, 5, 20], np.int64),
+        "end_ns": np.array([10, 4, 3, 9, 30], np.int64),
+        "site": np.array([0, 1, 2, 1, 0], np.uint32),
+        "track": np.array([0, 0, 0, 0, 1], np.uint32),
+        "parent": np.array([-1, 0, 1, 0, -1], np.int32),
+    }
+    columns.update(extra)  # type: ignore[arg-type]
+    return EventTable(
+        columns,
+        sites=[Site("a"), Site("b", category="cpu_op", scope=0), Site("c")],
+        tracks=[Track(7), Track(9)],
+        begin_ordered=True,
+    )
+
+
+def test_columns_are_shared_and_read_only() -> None:
+    start = np.arange(4, dtype=np.int64)
+    table = EventTable(
+        {"start_ns": start, "end_ns": start, "site": np.zeros(4, np.uint32)}, sites=[Site("a")]
+    )
+    assert np.shares_memory(table.start_ns, start)
+    with pytest.raises(ValueError, match="read-only"):
+        table.start_ns[0] = 1
+    start[0] = 9  # the caller's own array stays writable
+
+
+def test_absent_columns_cost_nothing_and_have_defaults() -> None:
+    table = small_table()
+    before = table.nbytes
+    flops = table.column("flops")
+    assert np.isnan(flops).all() and flops.strides == (0,)
+    assert table.column("node_id").tolist() == [-1] * 5
+    assert table.nbytes == before
+    assert not table.has("flops")
+
+
+def test_defaults_that_come_from_sites_kinds_and_flags() -> None:
+    finished = int(EventFlag.FINISHED)
+    table = small_table(
+        kind=np.array([0, 1, 0, 0, 0], np.uint8),
+        flags=np.array(
+            [finished, finished, finished, finished | EventFlag.FOREIGN_END, 0], np.uint8
+        ),
+    )
+    assert table.column("is_async").tolist() == [False, True, False, True, False]
+    assert table.column("is_user_annotation").tolist() == [True, False, True, False, True]
+    assert table.column("scope").tolist() == [7, 0, 7, 0, 7]
+    assert table.thread.tolist() == [7, 7, 7, 7, 9]
+    assert table.column("id").tolist() == [0, 1, 2, 3, 4]
+    assert table.unfinished == 1
+    assert EventKind(int(table.column("kind")[1])) is EventKind.ASYNC_RANGE
+
+
+def test_equal_names_of_different_sites_share_a_code() -> None:
+    table = EventTable(
+        {"start_ns": [0, 1, 2], "end_ns": [1, 2, 3], "site": [0, 1, 2]},
+        sites=[Site("x", line=1), Site("y"), Site("x", line=2)],
+    )
+    assert table.name_id.tolist() == [0, 1, 0]
+    assert list(table.names) == ["x", "y"]
+    assert table.name(2) == "x"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [np.array([True, False, True, True, True]), np.array([0, 2, 3, 4]), [0, 2, 3, 4]],
+)
+def test_selection_keeps_the_nearest_selected_ancestor(rows: object) -> None:
+    table = small_table()[rows]  # type: ignore[index]
+    assert table.column("parent").tolist() == [-1, 0, 0, -1]
+    assert table.column("id").tolist() == [0, 2, 3, 4]
+
+
+def test_slice_shares_memory() -> None:
+    table = small_table()
+    part = table[1:4]
+    assert np.shares_memory(part.start_ns, table.start_ns)
+    assert part.column("parent").tolist() == [-1, 0, -1]
+
+
+def test_selection_keeps_kernels_of_selected_rows() -> None:
+    kernels = KernelTable(
+        np.array([0, 2, 2]), np.array([0, 0, 1]), np.zeros(3), np.array([5, 6, 7]), ["k", "l"]
+    )
+    table = small_table().with_columns(kernels=kernels)
+    picked = table[[2, 3]]
+    assert picked.kernels is not None
+    assert picked.kernels.row.tolist() == [0, 0]
+    assert picked.kernels.duration_ns.tolist() == [6, 7]
+
+
+def test_coded_column_keeps_each_value_once() -> None:
+    column = CodedColumn.encode([[[1, 2]], None, [[1, 2]], [[3]]])
+    assert column.codes.tolist() == [0, -1, 0, 1]
+    assert [column[i] for i in range(4)] == [[[1, 2]], None, [[1, 2]], [[3]]]
+    table = small_table().with_columns(coded={"input_shapes": CodedColumn.encode([[[1]]] * 5)})
+    assert table[1:3].coded["input_shapes"].codes.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"start_ns": [0], "end_ns": [1]}, "needs the column 'site'"),
+        ({"start_ns": [0], "end_ns": [1], "site": [0], "color": [0]}, "unknown column 'color'"),
+        ({"start_ns": [0], "end_ns": [1, 2], "site": [0]}, r"'end_ns' has shape \(2,\)"),
+    ],
+)
+def test_wrong_columns_are_named(columns: dict[str, list[int]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        EventTable(columns, sites=[Site("a")])
+
+
+def test_an_integer_index_and_iteration_say_what_to_do() -> None:
+    table = small_table()
+    with pytest.raises(TypeError, match="slice"):
+        table[0]  # type: ignore[index]
+    with pytest.raises(TypeError, match="EventList"):
+        iter(table)
