@@ -1,89 +1,186 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test frame: TEST(name) { CHECK(...); CHECK_EQ(a, b); CHECK_THROWS(E, expr); } in a plain
-// executable. Include it in one source file; main is here. Exit status 1 when a check failed.
+// The whole test framework: TEST(name) {...}, CHECK(condition), CHECK_EQ(a, b), CHECK_THROWS(E,
+// expression), SKIP(why). A test file is an executable by itself; the last line is "N passed, M
+// failed", the exit status 1 when M > 0. Arguments select the tests whose name contains one of
+// them. Define CHECK_NO_MAIN before including to bring your own main, which then calls
+// check::run_all(argc, argv). Checks may run on any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <sstream>
 #include <string>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
-#include "fastprof/base/config.hpp"
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
+#define CHECK_EXCEPTIONS 1
+#include <exception>
+#else
+#define CHECK_EXCEPTIONS 0
+#endif
 
 namespace check {
 
-struct Case {
+struct Test {
   const char* name;
   void (*run)();
+  Test* next;
 };
-inline std::vector<Case>& cases() {
-  static std::vector<Case> list;
-  return list;
+
+inline Test*& first_test() {
+  static Test* first = nullptr;
+  return first;
 }
-inline int& failures() {
-  static int count = 0;
+
+struct Registration {
+  explicit Registration(Test* test) {  // appended: tests run in the order of the file
+    Test** place = &first_test();
+    while (*place != nullptr) place = &(*place)->next;
+    *place = test;
+  }
+};
+
+inline std::atomic<int>& failures() {
+  static std::atomic<int> count{0};
   return count;
 }
-struct Register {
-  Register(const char* name, void (*run)()) { cases().push_back({name, run}); }
-};
+inline std::atomic<bool>& skipped() {
+  static std::atomic<bool> flag{false};
+  return flag;
+}
+
 inline void fail(const char* file, int line, const std::string& what) {
-  ++failures();
+  failures().fetch_add(1);
   std::fprintf(stderr, "%s:%d: %s\n", file, line, what.c_str());
 }
-template <class A, class B>
-inline std::string describe(const char* text, const A& a, const B& b) {
+
+template <class T, class = void>
+struct is_printable : std::false_type {};
+template <class T>
+struct is_printable<
+    T, std::void_t<decltype(std::declval<std::ostream&>() << std::declval<const T&>())>>
+    : std::true_type {};
+
+template <class T>
+std::string show(const T& value) {
   std::ostringstream out;
-  out << text << ": " << a << " against " << b;
+  if constexpr (std::is_enum_v<T>) {
+    out << static_cast<long long>(value);
+  } else if constexpr (sizeof(T) == 1 && std::is_integral_v<T>) {
+    out << static_cast<int>(value);
+  } else if constexpr (is_printable<T>::value) {
+    out << value;
+  } else {
+    out << "(" << sizeof(T) << " bytes)";
+  }
   return out.str();
+}
+
+// Equality by value: a signed and an unsigned integer are equal only if both mean the same number.
+template <class A, class B>
+bool equal(const A& a, const B& b) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B>) {
+    if constexpr (std::is_signed_v<A> && !std::is_signed_v<B>) {
+      return a >= 0 && static_cast<std::make_unsigned_t<A>>(a) == b;
+    } else if constexpr (!std::is_signed_v<A> && std::is_signed_v<B>) {
+      return b >= 0 && a == static_cast<std::make_unsigned_t<B>>(b);
+    } else {
+      return a == b;
+    }
+  } else {
+    return a == b;
+  }
+}
+
+template <class A, class B>
+void check_eq(const A& a, const B& b, const char* text, const char* file, int line) {
+  if (!equal(a, b))
+    fail(file, line, std::string("CHECK_EQ(") + text + "): " + show(a) + " != " + show(b));
+}
+
+inline bool selected(const char* name, int argc, char** argv) {
+  if (argc < 2) return true;
+  for (int i = 1; i < argc; ++i)
+    if (std::strstr(name, argv[i]) != nullptr) return true;
+  return false;
+}
+
+inline int run_all(int argc, char** argv) {
+  int passed = 0, failed = 0, skips = 0;
+  for (Test* test = first_test(); test != nullptr; test = test->next) {
+    if (!selected(test->name, argc, argv)) continue;
+    const int before = failures().load();
+    skipped().store(false);
+#if CHECK_EXCEPTIONS
+    try {
+      test->run();
+    } catch (const std::exception& error) {
+      fail(test->name, 0, std::string("unexpected exception: ") + error.what());
+    } catch (...) {
+      fail(test->name, 0, "unexpected exception of unknown type");
+    }
+#else
+    test->run();
+#endif
+    if (failures().load() != before) {
+      ++failed;
+      std::fprintf(stderr, "FAILED %s\n", test->name);
+    } else if (skipped().load()) {
+      ++skips;
+    } else {
+      ++passed;
+    }
+  }
+  if (passed + failed + skips == 0) {
+    std::fprintf(stderr, "no test matches\n");
+    failed = 1;
+  }
+  if (skips > 0) std::printf("%d skipped\n", skips);
+  std::printf("%d passed, %d failed\n", passed, failed);
+  std::fflush(stdout);
+  return failed > 0 ? 1 : 0;
 }
 
 }  // namespace check
 
-#define TEST(name)                                                  \
-  static void test_##name();                                        \
-  static const check::Register register_##name(#name, test_##name); \
-  static void test_##name()
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) check::fail(__FILE__, __LINE__, "not true: " #condition); \
-  } while (0)
-#define CHECK_EQ(a, b)                                                                  \
-  do {                                                                                  \
-    const auto& check_a = (a);                                                          \
-    const auto& check_b = (b);                                                          \
-    if (!(check_a == check_b))                                                          \
-      check::fail(__FILE__, __LINE__, check::describe(#a " == " #b, check_a, check_b)); \
-  } while (0)
-#if FASTPROF_EXCEPTIONS
-#define CHECK_THROWS(E, expression)                                               \
-  do {                                                                            \
-    bool check_threw = false;                                                     \
-    try {                                                                         \
-      (void)(expression);                                                         \
-    } catch (const E&) {                                                          \
-      check_threw = true;                                                         \
-    }                                                                             \
-    if (!check_threw) check::fail(__FILE__, __LINE__, "no " #E ": " #expression); \
-  } while (0)
-#else
-#define CHECK_THROWS(E, expression) \
-  do {                              \
-  } while (0)
+#define TEST(test_name)                                                            \
+  static void test_##test_name();                                                  \
+  static ::check::Test entry_##test_name{#test_name, &test_##test_name, nullptr};  \
+  static const ::check::Registration registration_##test_name{&entry_##test_name}; \
+  static void test_##test_name()
+
+#define CHECK(...)                                                                    \
+  do {                                                                                \
+    if (!(__VA_ARGS__)) ::check::fail(__FILE__, __LINE__, "CHECK(" #__VA_ARGS__ ")"); \
+  } while (false)
+
+#define CHECK_EQ(a, b) ::check::check_eq((a), (b), #a ", " #b, __FILE__, __LINE__)
+
+// Leaves the test, which then counts as skipped, with the reason.
+#define SKIP(why)                                                                     \
+  do {                                                                                \
+    ::check::skipped().store(true);                                                   \
+    std::printf("SKIPPED %s:%d: %s\n", __FILE__, __LINE__, std::string(why).c_str()); \
+    return;                                                                           \
+  } while (false)
+
+#if CHECK_EXCEPTIONS
+#define CHECK_THROWS(E, ...)                                                                   \
+  do {                                                                                         \
+    bool thrown_ = false;                                                                      \
+    try {                                                                                      \
+      static_cast<void>(__VA_ARGS__);                                                          \
+    } catch (const E&) {                                                                       \
+      thrown_ = true;                                                                          \
+    }                                                                                          \
+    if (!thrown_) ::check::fail(__FILE__, __LINE__, "CHECK_THROWS(" #E ", " #__VA_ARGS__ ")"); \
+  } while (false)
 #endif
 
-int main() {
-  int passed = 0, failed = 0;
-  for (const check::Case& test : check::cases()) {
-    const int before = check::failures();
-    test.run();
-    if (check::failures() == before) {
-      ++passed;
-    } else {
-      ++failed;
-      std::fprintf(stderr, "FAILED %s\n", test.name);
-    }
-  }
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+#if !defined(CHECK_NO_MAIN)
+int main(int argc, char** argv) {
+  return ::check::run_all(argc, argv);
 }
+#endif

@@ -1,0 +1,81 @@
+# Thin: each target is a few lines over CMake, pip and pytest. `make help` describes them.
+# Everything lies in .venv and build/. Needs Python >= 3.10 and g++ or clang; CMake and Ninja come from pip if missing.
+PYTHON ?= python3
+JOBS ?= 2
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+export PATH := $(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+TOOLS := $(VENV)/.tools
+INSTALLED := $(VENV)/.installed
+NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo install build test test-cpp test-python check format sanitize bench stubs clean test-integrations
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# The environment with all build and test tools; made once, again when pyproject.toml changes.
+$(TOOLS): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "Python >= 3.10 is needed; choose one with: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  $(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV); }
+	$(BIN)/python -m pip install -q --upgrade "pip>=23.1"
+	$(BIN)/python tests/tools/requirements.py build test demo dev | xargs -d '\n' $(BIN)/pip install -q
+	@command -v cmake >/dev/null || $(BIN)/pip install -q "cmake>=3.21"
+	@command -v ninja >/dev/null || $(BIN)/pip install -q ninja
+	@touch $@
+
+# fastprof itself, editable: Python files are used from where they lie, _core is built again when its sources change.
+$(INSTALLED): $(TOOLS) $(NATIVE)
+	$(BIN)/pip install -q --no-build-isolation --no-deps -C build-dir=build/editable -e .
+	@touch $@
+
+install: $(INSTALLED)  ## install fastprof, editable, into .venv
+
+demo: $(INSTALLED)  ## build, then profile real work and print the result
+	@mkdir -p build/demo
+	$(CXX) -std=c++17 -O2 $$($(BIN)/python -m fastprof --includes) examples/demo.cpp -o build/demo/demo -pthread -ldl
+	build/demo/demo
+
+build: $(TOOLS)  ## build the C++ tests (preset release)
+	cmake --preset release -DPython_EXECUTABLE=$(BIN)/python
+	cmake --build --preset release -j $(JOBS)
+
+test-cpp: build  ## run the C++ unit and stress tests
+	ctest --preset release -j $(JOBS)
+
+test-python: $(INSTALLED)  ## run the Python tests, and those that drive compilers
+	$(BIN)/python -m pytest -m 'not integrations'
+
+test-integrations: $(INSTALLED)  ## run the tests that need torch, trace readers and the like
+	$(BIN)/python -m pytest -m integrations || { status=$$?; test $$status -eq 5; }  # 5: none written yet
+
+test: test-cpp test-python  ## build and run all tests
+
+check: $(INSTALLED) format sanitize  ## linters, types, layer rule, sanitizers
+
+format: $(INSTALLED)  ## the checks without the sanitizers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python tests/tools/check_layers.py
+	@if command -v clang-format >/dev/null; then \
+	  git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run --Werror; \
+	else echo "clang-format is not installed: C++ format not checked"; fi
+
+sanitize: $(TOOLS)  ## ASan+UBSan, then TSan, over unit and stress tests
+	for preset in asan-ubsan tsan; do \
+	  cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) && ctest --preset $$preset || exit 1; \
+	done
+
+bench: $(INSTALLED)  ## run the benchmarks (minutes; wants a quiet machine)
+	$(BIN)/python benchmarks/run.py
+
+stubs: $(INSTALLED)  ## generate python/fastprof/_core.pyi again
+	$(BIN)/python tests/tools/stubs.py --write
+
+clean:  ## remove build/ and .venv
+	rm -rf build .venv

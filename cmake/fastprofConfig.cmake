@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# find_package(fastprof): defines fastprof::fastprof. One hand-written file serves every place it may lie in: an
+# installed prefix (share/cmake/fastprof), the Python package (the same layout inside it), and the source tree (cmake/).
+if(TARGET fastprof::fastprof)
+  return()
+endif()
+
+get_filename_component(_fastprof_include "${CMAKE_CURRENT_LIST_DIR}/../../../include" ABSOLUTE)
+if(NOT EXISTS "${_fastprof_include}/fastprof/base/config.hpp")
+  get_filename_component(_fastprof_include "${CMAKE_CURRENT_LIST_DIR}/../csrc/include" ABSOLUTE)
+endif()
+if(NOT EXISTS "${_fastprof_include}/fastprof/base/config.hpp")
+  set(fastprof_FOUND FALSE)
+  set(fastprof_NOT_FOUND_MESSAGE
+      "The fastprof headers are not beside ${CMAKE_CURRENT_LIST_DIR}: install fastprof again.")
+  return()
+endif()
+
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+
+add_library(fastprof::fastprof INTERFACE IMPORTED)
+set_target_properties(fastprof::fastprof PROPERTIES
+  INTERFACE_INCLUDE_DIRECTORIES "${_fastprof_include}"
+  INTERFACE_COMPILE_FEATURES cxx_std_17
+  INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
+set(fastprof_INCLUDE_DIRS "${_fastprof_include}")
+unset(_fastprof_include)

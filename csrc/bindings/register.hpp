@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// One declaration per part of fastprof._core; each is defined in the .cpp of the same name.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+
+void register_version(pybind11::module_& module);
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

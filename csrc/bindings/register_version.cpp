@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Version, ABI and build facts of the compiled module, for the version test and `fastprof doctor`.
+#include "bindings/register.hpp"
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+
+void register_version(pybind11::module_& module) {
+  module.attr("version") = FASTPROF_VERSION_STRING;
+  module.attr("abi_version") = pybind11::make_tuple(FASTPROF_ABI_MAJOR, FASTPROF_ABI_MINOR);
+  module.attr("compiler") =
+#if defined(__clang__)
+      "clang " __clang_version__;
+#else
+      "gcc " __VERSION__;
+#endif
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

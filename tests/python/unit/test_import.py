@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Importing fastprof: cheap, without side effects, and of one version everywhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import fastprof
+from fastprof import _paths
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(*arguments: str) -> str:
+    result = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, timeout=60
+    )
+    return result.stdout
+
+
+def header_version() -> str:
+    text = (_paths.include_dir() / "fastprof" / "base" / "config.hpp").read_text()
+    match = re.search(r'#define FASTPROF_VERSION_STRING "([^"]+)"', text)
+    assert match is not None
+    return match[1]
+
+
+def test_import_loads_neither_numpy_nor_the_native_part() -> None:
+    code = "import fastprof, sys; print([m for m in ('numpy', 'fastprof._core', 'torch') if m in sys.modules])"
+    assert run("-c", code).strip() == "[]"
+
+
+def test_one_version_in_header_package_and_native_part() -> None:
+    from fastprof import _core
+
+    assert fastprof.__version__ == header_version() == _core.version
+    assert run("-m", "fastprof", "--version").strip() == f"fastprof {fastprof.__version__}"
+
+
+def test_every_exported_name_exists() -> None:
+    for name in fastprof.__all__:
+        assert getattr(fastprof, name) is not None
+        assert name in dir(fastprof)
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(fastprof, "no_such_name")
+
+
+def test_includes_prints_a_folder_with_the_headers() -> None:
+    flag = run("-m", "fastprof", "--includes").strip()
+    assert flag.startswith("-I")
+    assert (Path(flag[2:]) / "fastprof" / "base" / "config.hpp").is_file()
+
+
+def test_cmakedir_prints_a_folder_with_the_package_description() -> None:
+    folder = Path(run("-m", "fastprof", "--cmakedir").strip())
+    assert (folder / "fastprofConfig.cmake").is_file()
+    assert (folder / "fastprofConfigVersion.cmake").is_file()
