@@ -6,5 +6,6 @@
 // The recorder synchronises itself, so the module asks for no GIL in free-threaded builds.
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   module.doc() = "The native part of fastprof. Private: use the names that `fastprof` exports.";
+  fastprof::bindings::register_errors(module);  // first: the others may throw
   fastprof::bindings::register_version(module);
 }

@@ -9,6 +9,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
+void register_errors(pybind11::module_& module);
 void register_version(pybind11::module_& module);
 
 }  // namespace bindings
