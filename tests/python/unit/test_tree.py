@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EventTree: the nesting rule, self times, deduplication, against plain sequential forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastprof.table import EventFlag, EventKind, EventTable, KernelTable, Site
+from fastprof.tree import EventTree, nest_intervals, sum_by
+
+
+def stack_rule(start: list[int], end: list[int], group: list[int]) -> list[int]:
+    """The rule of nest_intervals, one interval at a time."""
+    parent = [-1] * len(start)
+    for g in set(group):
+        rows = [i for i in range(len(start)) if group[i] == g]
+        rows.sort(key=lambda i: (start[i], -end[i]))
+        stack: list[int] = []
+        for i in rows:
+            while stack and (start[i] >= end[stack[-1]] or end[i] > end[stack[-1]]):
+                stack.pop()
+            if stack:
+                parent[i] = stack[-1]
+            stack.append(i)
+    return parent
+
+
+intervals = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(0, 8), st.integers(0, 2)), max_size=40
+).map(lambda rows: [(s, s + d, g) for s, d, g in rows])
+
+
+@given(intervals)
+def test_nesting_equals_the_sequential_rule(rows: list[tuple[int, int, int]]) -> None:
+    start, end, group = ([r[i] for r in rows] for i in range(3))
+    expected = stack_rule(start, end, group)
+    arrays = [np.array(a, np.int64) for a in (start, end, group)]
+    assert nest_intervals(*arrays).tolist() == expected
+    as_float = nest_intervals(arrays[0] * 0.125, arrays[1] * 0.125, arrays[2])
+    assert as_float.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("spans", "parents"),
+    [
+        ([(0, 10), (5, 15), (6, 8), (9, 10)], [-1, -1, 1, 1]),  # a partial overlap pops for good
+        ([(0, 10), (0, 10), (0, 10)], [-1, 0, 1]),  # identical: the first is the outer one
+        ([(0, 10), (10, 10)], [-1, -1]),  # zero-length at the end: outside
+        ([(0, 10), (5, 5), (5, 5)], [-1, 0, 0]),  # two zero-length at one instant: siblings
+        ([(0, 10), (1, 3), (3, 4)], [-1, 0, 0]),
+    ],
+)
+def test_nesting_by_hand(spans: list[tuple[int, int]], parents: list[int]) -> None:
+    start, end = (np.array([s[i] for s in spans], np.int64) for i in range(2))
+    assert nest_intervals(start, end).tolist() == parents
+
+
+def table_of(rows: list[tuple[int, int, int]], names: list[int], **columns: Any) -> EventTable:
+    start, end, track = (np.array([r[i] for r in rows], np.int64) for i in range(3))
+    return EventTable(
+        {
+            "start_ns": start,
+            "end_ns": end,
+            "track": track,
+            "site": np.array(names, np.int64),
+            **columns,
+        },
+        sites=[Site(n) for n in "abcd"],
+    )
+
+
+@given(intervals)
+def test_self_times_sum_to_the_roots(rows: list[tuple[int, int, int]]) -> None:
+    tree = EventTree.of(table_of(rows, [0] * len(rows)))
+    roots = tree.parent < 0
+    assert int(tree.self_ns.sum()) == int(tree.total_ns[roots].sum())
+    for i in range(len(tree)):
+        kids = np.flatnonzero(tree.parent == i)
+        assert sorted(tree.children(i).tolist()) == kids.tolist()
+        assert tree.self_ns[i] == tree.total_ns[i] - tree.total_ns[kids].sum()
+    ones = np.ones(len(tree), np.int64)
+    subtree = tree.sum_subtree(ones)
+    for i in range(len(tree)):
+        assert subtree[i] == 1 + subtree[tree.parent == i].sum()
+
+
+def dedupe_in_passes(
+    parent: list[int], names: list[int]
+) -> tuple[list[int], dict[int, int], dict[int, int]]:
+    """PyTorch's removal, pass by pass on links: kept rows, their parents, whose kernels they carry."""
+    children = {i: [j for j in range(len(parent)) if parent[j] == i] for i in range(len(parent))}
+    up = dict(enumerate(parent))
+    kernels = {i: i for i in up}
+    alive = list(up)
+    while True:
+        gone = set()
+        for i in alive:
+            p = up[i]
+            if p >= 0 and names[p] == names[i] and len(children[p]) == 1:
+                children[p] = children[i]
+                kernels[p] = kernels[i]
+                for c in children[i]:
+                    up[c] = p
+                gone.add(i)
+        if not gone:
+            break
+        alive = [i for i in alive if i not in gone]
+    return alive, {i: up[i] for i in alive}, {i: kernels[i] for i in alive}
+
+
+@given(intervals, st.randoms(use_true_random=False))
+def test_dedupe_equals_the_pass_by_pass_rule(rows: list[tuple[int, int, int]], random: Any) -> None:
+    names = [random.choice([0, 0, 1]) for _ in rows]
+    kernels = KernelTable(
+        np.arange(len(rows)),
+        np.zeros(len(rows), np.int32),
+        np.zeros(len(rows), np.int32),
+        np.array([random.randint(1, 9) for _ in rows], np.int64),
+        ["k"],
+    )
+    table = table_of(rows, names).with_columns(kernels=kernels)
+    tree = EventTree.of(table)
+    before = tree.parent.copy()
+    kept, parents, carried = dedupe_in_passes(tree.parent.tolist(), names)
+    reduced = tree.dedupe()
+    got = list(range(len(rows))) if reduced.rows is None else reduced.rows.tolist()
+    assert got == kept
+    assert [got[p] if p >= 0 else -1 for p in reduced.parent.tolist()] == [parents[i] for i in kept]
+    if reduced.kernel_rows is not None:
+        assert reduced.kernel_rows.tolist() == [carried[i] for i in kept]
+    assert (tree.parent == before).all() and len(tree) == len(rows)
+    again = reduced.dedupe()
+    assert len(again) == len(reduced)
+
+
+def test_async_rows_have_neither_children_nor_self_time() -> None:
+    finished = int(EventFlag.FINISHED)
+    table = table_of(
+        [(0, 100, 0), (10, 50, 0), (20, 30, 0), (60, 70, 0)],
+        [0, 1, 2, 3],
+        parent=np.array([-1, 0, 1, 0], np.int32),
+        flags=np.array([finished, finished | EventFlag.FOREIGN_END, finished, finished], np.uint8),
+    )
+    for tree in (
+        EventTree.of(table),
+        EventTree.of(
+            table_of(
+                [(0, 100, 0), (10, 50, 0), (20, 30, 0), (60, 70, 0)],
+                [0, 1, 2, 3],
+                is_async=[False, True, False, False],
+            )
+        ),
+    ):
+        assert tree.parent.tolist() == [-1, -1, 0, 0]
+        assert tree.total_ns.tolist() == [100, 40, 10, 10]
+        assert tree.self_ns.tolist() == [80, 0, 10, 10]
+
+
+def test_marks_counters_and_memory_rows_are_no_events() -> None:
+    kinds = [EventKind.RANGE, EventKind.MARK, EventKind.RANGE, EventKind.MEMORY]
+    for parent in (np.array([-1, 0, 0, 2], np.int32), None):
+        columns: dict[str, Any] = {"kind": np.array(kinds, np.uint8)}
+        if parent is not None:
+            columns["parent"] = parent
+        tree = EventTree.of(
+            table_of([(0, 9, 0), (1, 1, 0), (2, 4, 0), (3, 3, 0)], [0, 1, 2, 3], **columns)
+        )
+        assert tree.rows is not None and tree.rows.tolist() == [0, 2]
+        assert tree.parent.tolist() == [-1, 0]
+        assert tree.table_row(1) == 2
+
+
+def test_given_parents_win_over_times() -> None:
+    # A zero-length range at its parent's end keeps the parent that the recorder saw.
+    table = table_of([(0, 10, 0), (10, 10, 0)], [0, 1], parent=np.array([-1, 0], np.int32))
+    assert EventTree.of(table).parent.tolist() == [-1, 0]
+
+
+def test_interleaved_nodes_of_one_thread_do_not_mix() -> None:
+    table = table_of(
+        [(0, 10, 1), (1, 9, 1), (2, 3, 1), (4, 5, 1)], [0, 1, 2, 3], node_id=[0, 1, 0, 1]
+    )
+    assert EventTree.of(table).parent.tolist() == [-1, -1, 0, 1]
+
+
+def test_device_time_goes_up_the_tree() -> None:
+    kernels = KernelTable(
+        np.array([1, 2, 2]),
+        np.zeros(3, np.int32),
+        np.zeros(3, np.int32),
+        np.array([5, 6, 7]),
+        ["k"],
+    )
+    table = table_of(
+        [(0, 9, 0), (1, 8, 0), (2, 3, 0), (100, 120, 0)], [0, 1, 2, 3], device_type=[0, 0, 0, 1]
+    )
+    tree = EventTree.of(table.with_columns(kernels=kernels))
+    own, total = tree.device_self_and_total_ns
+    assert total.tolist() == [18, 18, 13, 20]
+    assert own.tolist() == [0, 5, 13, 20]
+    assert tree.total_ns.tolist() == [9, 7, 1, 0] and tree.self_ns.tolist() == [2, 6, 1, 0]
+
+
+def test_sums_stay_exact_beyond_float_precision() -> None:
+    big = (1 << 53) + 1
+    assert sum_by(np.array([0, 0]), np.array([big, 2], np.int64), 1).tolist() == [big + 2]
