@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Summary: one row per name of what a session saw, with exact percentiles, and its printed table.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/validate.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// All ranges of one name and category. Times are nanoseconds. Unfinished ranges count with the time
+// until the stop.
+struct SummaryRow {
+  std::string name;
+  std::string category;
+  uint64_t count = 0;
+  int64_t total_ns = 0;  // sum of durations
+  int64_t self_ns =
+      0;  // total minus direct synchronous children, never clamped; 0 for async ranges
+  int64_t min_ns = 0;
+  double mean_ns = 0;
+  int64_t p50_ns =
+      0;  // nearest rank: the smallest duration that half (99 %) of the ranges do not exceed
+  int64_t p99_ns = 0;
+  int64_t max_ns = 0;
+  uint64_t unfinished = 0;
+};
+
+enum class SummaryOrder : uint8_t { self, total, count, mean, min, p50, p99, max, name };
+
+struct Summary {
+  std::vector<SummaryRow> rows;
+  int64_t self_total_ns = 0;  // sum of self times: the denominator of the shares
+  int64_t window_ns = 0;      // length of the session
+  uint64_t ranges = 0;        // rows of the capture that are in a row above
+  uint64_t other_events = 0;  // marks, counters, flows, memory
+  uint64_t unfinished = 0;
+  uint64_t threads = 0;
+  int64_t clock_error_ns = 0;
+  bool exact_stop = true;
+  std::array<uint64_t, kNumDropCauses> dropped{};
+
+  std::vector<SummaryRow>::const_iterator begin() const noexcept { return rows.begin(); }
+  std::vector<SummaryRow>::const_iterator end() const noexcept { return rows.end(); }
+  size_t size() const noexcept { return rows.size(); }
+  const SummaryRow& operator[](size_t i) const noexcept { return rows[i]; }
+
+  // The first row of this name, or null.
+  const SummaryRow* find(std::string_view name) const noexcept {
+    for (const SummaryRow& row : rows)
+      if (row.name == name) return &row;
+    return nullptr;
+  }
+
+  // Descending (names ascending); ties keep their order.
+  void sort(SummaryOrder order) {
+    const auto by = [this](auto key) {
+      std::stable_sort(rows.begin(), rows.end(),
+                       [key](const SummaryRow& a, const SummaryRow& b) { return key(a) > key(b); });
+    };
+    switch (order) {
+      case SummaryOrder::self:
+        by([](const SummaryRow& r) { return r.self_ns; });
+        return;
+      case SummaryOrder::total:
+        by([](const SummaryRow& r) { return r.total_ns; });
+        return;
+      case SummaryOrder::count:
+        by([](const SummaryRow& r) { return r.count; });
+        return;
+      case SummaryOrder::mean:
+        by([](const SummaryRow& r) { return r.mean_ns; });
+        return;
+      case SummaryOrder::min:
+        by([](const SummaryRow& r) { return r.min_ns; });
+        return;
+      case SummaryOrder::p50:
+        by([](const SummaryRow& r) { return r.p50_ns; });
+        return;
+      case SummaryOrder::p99:
+        by([](const SummaryRow& r) { return r.p99_ns; });
+        return;
+      case SummaryOrder::max:
+        by([](const SummaryRow& r) { return r.max_ns; });
+        return;
+      case SummaryOrder::name:
+        std::stable_sort(rows.begin(), rows.end(),
+                         [](const SummaryRow& a, const SummaryRow& b) { return a.name < b.name; });
+        return;
+    }
+  }
+
+  // The table: at most row_limit rows (0: all), names cut to name_width characters, and a footer
+  // that says what is missing. UTF-8; control characters of names are shown as '?'.
+  std::string to_string(size_t row_limit = 100, size_t name_width = 55) const;
+};
+
+namespace summary_detail {
+
+// Rows of one (name, category) share a group. Returns the group of each site and fills `rows` with
+// names.
+inline std::vector<uint32_t> group_sites(const Capture& capture, std::vector<SummaryRow>& rows) {
+  std::vector<uint32_t> group(capture.sites.size());
+  std::unordered_map<std::string, uint32_t> known;
+  std::string key;
+  for (size_t i = 0; i < capture.sites.size(); ++i) {
+    const SiteInfo& site = capture.sites[i];
+    key.assign(site.name).push_back('\0');
+    key.append(site.category);
+    const auto [at, fresh] = known.emplace(key, static_cast<uint32_t>(rows.size()));
+    if (fresh) {
+      rows.emplace_back();
+      rows.back().name = site.name;
+      rows.back().category = site.category;
+    }
+    group[i] = at->second;
+  }
+  return group;
+}
+
+// Nearest-rank index of `percent` among `count` sorted values: ceil(count * percent / 100) - 1.
+// count >= 1.
+inline size_t nearest_rank(size_t count, size_t percent) noexcept {
+  return (count * percent + 99) / 100 - 1;
+}
+
+// Sets min, max, p50 and p99 from durations[0, count), which are reordered. count >= 1. O(count) on
+// average.
+inline void set_percentiles(SummaryRow& row, int64_t* durations, size_t count) noexcept {
+  int64_t* const end = durations + count;
+  int64_t* const p50 = durations + nearest_rank(count, 50);
+  int64_t* const p99 = durations + nearest_rank(count, 99);
+  std::nth_element(durations, p50, end);
+  row.p50_ns = *p50;
+  row.min_ns = *std::min_element(durations, p50 + 1);
+  if (p99 != p50) std::nth_element(p50 + 1, p99, end);
+  row.p99_ns = *p99;
+  row.max_ns = *std::max_element(p99, end);
+}
+
+// Characters a terminal shows for well-formed UTF-8, counted as one column each.
+inline size_t display_width(std::string_view text) noexcept {
+  size_t width = 0;
+  for (const char byte : text) width += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  return width;
+}
+
+// `text` without control characters, cut to `limit` characters with "..." at the end.
+inline std::string cut(std::string_view text, size_t limit) {
+  std::string out;
+  for (const char byte : text) {
+    out.push_back(static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F ? '?' : byte);
+  }
+  if (limit < 4 || display_width(out) <= limit) return out;
+  size_t seen = 0, bytes = 0;
+  while (bytes < out.size()) {
+    if ((static_cast<unsigned char>(out[bytes]) & 0xC0) != 0x80 && seen++ == limit - 3) break;
+    ++bytes;
+  }
+  out.resize(bytes);
+  return out + "...";
+}
+
+// Four significant digits or so, with the unit that fits.
+inline std::string time_text(double ns) {
+  char buffer[48];
+  const double size = ns < 0 ? -ns : ns;
+  if (size >= 1e9) {
+    std::snprintf(buffer, sizeof buffer, "%.3f s", ns / 1e9);
+  } else if (size >= 1e6) {
+    std::snprintf(buffer, sizeof buffer, "%.3f ms", ns / 1e6);
+  } else if (size >= 1e3) {
+    std::snprintf(buffer, sizeof buffer, "%.3f us", ns / 1e3);
+  } else {
+    std::snprintf(buffer, sizeof buffer, "%.0f ns", ns);
+  }
+  return buffer;
+}
+
+inline std::string share_text(int64_t part, int64_t whole) {
+  if (whole == 0) return "-";
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.2f%%",
+                100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return buffer;
+}
+
+constexpr size_t kColumns = 11;
+using Cells = std::array<std::string, kColumns>;
+
+// One line: the first two columns to the left, the numbers to the right.
+inline void append_line(std::string& out, const Cells& cells,
+                        const std::array<size_t, kColumns>& width) {
+  std::string line;
+  for (size_t i = 0; i < kColumns; ++i) {
+    const std::string pad(width[i] - display_width(cells[i]), ' ');
+    if (i > 0) line += "  ";
+    line += i < 2 ? cells[i] + pad : pad + cells[i];
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  out += line + '\n';
+}
+
+inline void append_footer(std::string& out, const Summary& summary) {
+  out += "Self time total: " + time_text(static_cast<double>(summary.self_total_ns)) + " in " +
+         std::to_string(summary.ranges) + " ranges on " + std::to_string(summary.threads) +
+         (summary.threads == 1 ? " thread" : " threads") + ", session " +
+         time_text(static_cast<double>(summary.window_ns)) + '\n';
+  if (summary.unfinished != 0) {
+    out += "Unfinished at stop: " + std::to_string(summary.unfinished) +
+           " (counted with the time until the stop)\n";
+  }
+  uint64_t missing = 0;
+  std::string causes;
+  for (size_t i = 0; i < kNumDropCauses; ++i) {
+    if (summary.dropped[i] == 0 || i == static_cast<size_t>(DropCause::names)) continue;
+    missing += summary.dropped[i];
+    causes += (causes.empty() ? "" : ", ") +
+              std::string(drop_cause_name(static_cast<DropCause>(i))) + ' ' +
+              std::to_string(summary.dropped[i]);
+  }
+  if (missing != 0) out += "Dropped: " + std::to_string(missing) + " (" + causes + ")\n";
+  const uint64_t anonymous = summary.dropped[static_cast<size_t>(DropCause::names)];
+  if (anonymous != 0) {
+    out += "Recorded under a shared name: " + std::to_string(anonymous) +
+           " (the name table was full)\n";
+  }
+  if (!summary.exact_stop) {
+    out += "The stop was not exact: the kernel refused membarrier\n";
+  }
+}
+
+}  // namespace summary_detail
+
+// Sums a capture up. Any thread; reads only. Ranges begun before the session (flag enclosing) are
+// left out. Raises ValueError for a capture whose columns disagree. O(rows); two words of memory
+// per row while it runs.
+inline Summary summarise(const Capture& capture, SummaryOrder order = SummaryOrder::self) {
+  validate_capture(capture);
+  Summary summary;
+  summary.window_ns = capture.t1_ns - capture.t0_ns;
+  summary.clock_error_ns = capture.clock_error_ns;
+  summary.exact_stop = capture.exact_stop;
+  summary.dropped = capture.dropped;
+  const std::vector<uint32_t> group = summary_detail::group_sites(capture, summary.rows);
+  std::vector<SummaryRow>& groups = summary.rows;
+
+  const size_t rows = capture.size();
+  const auto counted = [&capture](size_t row) noexcept {
+    return is_any_range(capture.kind[row]) && (capture.flags[row] & event_flag::enclosing) == 0;
+  };
+  std::vector<int64_t> self_ns(groups.size(), 0);
+  uint32_t last_track = UINT32_MAX;
+  for (size_t row = 0; row < rows; ++row) {
+    if (capture.track[row] != last_track) ++summary.threads;
+    last_track = capture.track[row];
+    if (!is_any_range(capture.kind[row])) {
+      ++summary.other_events;
+      continue;
+    }
+    const int64_t duration = capture.end_ns[row] - capture.start_ns[row];
+    const int32_t parent = capture.parent[row];
+    if (is_nesting_range(capture, row)) {
+      if (counted(row)) self_ns[group[capture.site[row]]] += duration;
+      if (parent >= 0 && counted(static_cast<size_t>(parent))) {
+        self_ns[group[capture.site[static_cast<size_t>(parent)]]] -= duration;
+      }
+    }
+    if (!counted(row)) continue;
+    SummaryRow& into = groups[group[capture.site[row]]];
+    ++into.count;
+    into.total_ns += duration;
+    into.unfinished += (capture.flags[row] & event_flag::finished) == 0;
+  }
+
+  // Durations, bucketed by group, so that each percentile is a selection within one bucket.
+  std::vector<size_t> next(groups.size() + 1, 0);
+  for (size_t i = 0; i < groups.size(); ++i) next[i + 1] = next[i] + groups[i].count;
+  std::vector<int64_t> durations(next.back());
+  for (size_t row = 0; row < rows; ++row) {
+    if (counted(row)) {
+      durations[next[group[capture.site[row]]]++] = capture.end_ns[row] - capture.start_ns[row];
+    }
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    SummaryRow& row = groups[i];
+    row.self_ns = self_ns[i];
+    if (row.count == 0) continue;
+    summary_detail::set_percentiles(row, durations.data() + (next[i] - row.count), row.count);
+    row.mean_ns = static_cast<double>(row.total_ns) / static_cast<double>(row.count);
+    summary.self_total_ns += row.self_ns;
+    summary.ranges += row.count;
+    summary.unfinished += row.unfinished;
+  }
+  groups.erase(std::remove_if(groups.begin(), groups.end(),
+                              [](const SummaryRow& row) { return row.count == 0; }),
+               groups.end());
+  summary.sort(order);
+  return summary;
+}
+
+inline std::string Summary::to_string(size_t row_limit, size_t name_width) const {
+  using namespace summary_detail;
+  std::vector<Cells> table;
+  table.push_back(
+      {"Name", "Category", "Self %", "Self", "Total", "Count", "Mean", "Min", "p50", "p99", "Max"});
+  const size_t shown = row_limit == 0 ? rows.size() : std::min(row_limit, rows.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const SummaryRow& row = rows[i];
+    const auto text = [](auto ns) { return time_text(static_cast<double>(ns)); };
+    table.push_back({cut(row.name, name_width), cut(row.category, 24),
+                     share_text(row.self_ns, self_total_ns), text(row.self_ns), text(row.total_ns),
+                     std::to_string(row.count), text(row.mean_ns), text(row.min_ns),
+                     text(row.p50_ns), text(row.p99_ns), text(row.max_ns)});
+  }
+  std::array<size_t, kColumns> width{};
+  for (const Cells& cells : table) {
+    for (size_t i = 0; i < kColumns; ++i) width[i] = std::max(width[i], display_width(cells[i]));
+  }
+  size_t line = 2 * (kColumns - 1);
+  for (const size_t w : width) line += w;
+  const std::string rule(line, '-');
+  std::string out = rule + '\n';
+  append_line(out, table[0], width);
+  out += rule + '\n';
+  for (size_t i = 1; i < table.size(); ++i) append_line(out, table[i], width);
+  out += rule + '\n';
+  if (shown < rows.size()) {
+    out += "(" + std::to_string(rows.size() - shown) + " more rows)\n";
+  }
+  append_footer(out, *this);
+  return out;
+}
+
+inline std::string to_string(const Summary& summary) {
+  return summary.to_string();
+}
+
+// Prints the table to any stream that takes a std::string.
+template <class Stream>
+inline auto operator<<(Stream& out, const Summary& summary)
+    -> decltype(out << std::declval<const std::string&>()) {
+  return out << summary.to_string();
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Summaries: hand-worked numbers, and random captures against sorting.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include "../check.hpp"
+#include "capture_builder.hpp"
+#include "fastprof/capture/summary.hpp"
+
+using namespace fastprof;
+using fastprof_test::CaptureBuilder;
+
+TEST(hand_worked) {
+  CaptureBuilder b;
+  const uint32_t step = b.site("step"), load = b.site("load"),
+                 copy = b.site("copy", EventKind::async_range);
+  const uint32_t mark = b.site("mark", EventKind::mark);
+  b.track(1, "main");
+  b.row(step, 0, 100);
+  b.row(load, 10, 40);
+  b.row(load, 12, 20);   // recursion: both count in total, self is right
+  b.row(copy, 13, 500);  // async: total, no self, takes nothing from its parent
+  b.instant(mark, 14);
+  b.row(step, 100, 150);
+  b.track(2, "worker");
+  b.row(load, 0, -1);
+  const Summary s = summarise(b.finish());
+  CHECK_EQ(s.size(), size_t{3});
+  const int64_t window = 1'000'000'000;
+  CHECK_EQ(s[0].name, "load");
+  CHECK_EQ(s.find("load")->total_ns, 30 + 8 + window);
+  CHECK_EQ(s.find("load")->self_ns, 22 + 8 + window);
+  CHECK_EQ(s.find("load")->unfinished, uint64_t{1});
+  CHECK_EQ(s.find("load")->p50_ns, 30);
+  CHECK_EQ(s.find("load")->p99_ns, window);
+  CHECK_EQ(s.find("step")->count, uint64_t{2});
+  CHECK_EQ(s.find("step")->self_ns, 100 - 30 + 50);
+  CHECK_EQ(s.find("step")->mean_ns, 75.0);
+  CHECK_EQ(s.find("step")->p50_ns, 50);
+  CHECK_EQ(s.find("step")->min_ns, 50);
+  CHECK_EQ(s.find("step")->max_ns, 100);
+  CHECK_EQ(s.find("copy")->total_ns, 487);
+  CHECK_EQ(s.find("copy")->self_ns, 0);
+  CHECK(s.find("mark") == nullptr);
+  CHECK_EQ(s.other_events, uint64_t{1});
+  CHECK_EQ(s.threads, uint64_t{2});
+  CHECK_EQ(s.unfinished, uint64_t{1});
+  CHECK_EQ(s.self_total_ns, 30 + window + 120);
+}
+
+TEST(same_name_of_two_sites_is_one_row_but_not_of_two_categories) {
+  CaptureBuilder b;
+  const uint32_t one = b.site("x"), two = b.site("x"), op = b.site("x", EventKind::range, "cpu_op");
+  b.track(1, "");
+  b.row(one, 0, 1);
+  b.row(two, 1, 2);
+  b.row(op, 2, 3);
+  CHECK_EQ(summarise(b.finish()).size(), size_t{2});
+}
+
+TEST(negative_self_time_is_kept) {
+  CaptureBuilder b;
+  const uint32_t outer = b.site("outer"), inner = b.site("inner");
+  b.track(1, "");
+  b.row(outer, 0, 10);
+  b.row(inner, 5, 25);
+  b.finish().parent[1] = 0;  // as a loaded file may say
+  CHECK_EQ(summarise(b.capture).find("outer")->self_ns, -10);
+}
+
+TEST(enclosing_ranges_are_left_out) {
+  CaptureBuilder b;
+  const uint32_t outer = b.site("outer"), inner = b.site("inner");
+  b.track(1, "");
+  b.row(outer, -50, 10, {}, event_flag::enclosing);
+  b.row(inner, 5, 9);
+  const Summary s = summarise(b.finish());
+  CHECK_EQ(s.size(), size_t{1});
+  CHECK_EQ(s[0].self_ns, 4);
+}
+
+TEST(orders) {
+  CaptureBuilder b;
+  const uint32_t a = b.site("a"), z = b.site("z");
+  b.track(1, "");
+  b.row(a, 0, 10);
+  b.row(a, 10, 20);
+  b.row(z, 20, 35);
+  b.finish();
+  CHECK_EQ(summarise(b.capture, SummaryOrder::count)[0].name, "a");
+  CHECK_EQ(summarise(b.capture, SummaryOrder::max)[0].name, "z");
+  CHECK_EQ(summarise(b.capture, SummaryOrder::mean)[0].name, "z");
+  CHECK_EQ(summarise(b.capture, SummaryOrder::self)[0].name, "a");
+  CHECK_EQ(summarise(b.capture, SummaryOrder::name)[1].name, "z");
+}
+
+TEST(table_is_aligned_and_says_what_is_missing) {
+  CaptureBuilder b;
+  const uint32_t plain = b.site("plain"), accent = b.site("\xC3\xA9mile\nx"),
+                 lengthy = b.site(std::string(200, 'n'));
+  b.track(1, "");
+  b.row(plain, 0, 1500);
+  b.row(accent, 1500, -1);
+  b.row(lengthy, 1600, 1601);
+  b.capture.dropped[static_cast<size_t>(DropCause::bound)] = 7;
+  b.capture.dropped[static_cast<size_t>(DropCause::in_flight)] = 1;
+  b.capture.dropped[static_cast<size_t>(DropCause::names)] = 3;
+  b.capture.exact_stop = false;
+  const Summary s = summarise(b.finish());
+  std::ostringstream out;
+  out << s;
+  const std::string text = out.str();
+  CHECK(text == to_string(s));
+  CHECK(text.find("Dropped: 8 (bound 7, in_flight 1)\n") != std::string::npos);
+  CHECK(text.find("shared name: 3") != std::string::npos);
+  CHECK(text.find("Unfinished at stop: 1") != std::string::npos);
+  CHECK(text.find("not exact") != std::string::npos);
+  CHECK(text.find("1.500 us") != std::string::npos);
+  CHECK(text.find("\xC3\xA9mile?x") != std::string::npos);
+  CHECK(text.find(std::string(52, 'n') + "...  user_annotation") != std::string::npos);
+  // Every table line is as wide as its rule.
+  std::istringstream lines(text);
+  std::string line;
+  size_t rule = 0, checked = 0;
+  for (int i = 0; i < 7 && std::getline(lines, line); ++i) {
+    size_t width = 0;
+    for (const char c : line) width += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    if (i == 0) rule = width;
+    CHECK_EQ(width, rule);
+    ++checked;
+  }
+  CHECK_EQ(checked, size_t{7});
+  CHECK(s.to_string(1).find("(2 more rows)") != std::string::npos);
+}
+
+TEST(empty_capture) {
+  const Summary s = summarise(Capture{});
+  CHECK_EQ(s.size(), size_t{0});
+  CHECK(s.to_string().find("0 ranges") != std::string::npos);
+}
+
+TEST(random_against_sorting) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 60; ++round) {
+    CaptureBuilder b;
+    const uint32_t sites = 1 + static_cast<uint32_t>(random() % 6);
+    for (uint32_t i = 0; i < sites; ++i) b.site("s" + std::to_string(i));
+    std::map<std::string, std::vector<int64_t>> expected;
+    for (int t = 0; t < 3; ++t) {
+      b.track(t + 1, "");
+      int64_t at = 0;
+      for (uint64_t n = random() % 300; n > 0; --n) {
+        const auto site = static_cast<uint32_t>(random() % sites);
+        const auto duration = static_cast<int64_t>(random() % 50);
+        at += static_cast<int64_t>(random() % 30);
+        b.row(site, at, at + duration);
+        expected["s" + std::to_string(site)].push_back(duration);
+      }
+    }
+    const Summary s = summarise(b.finish());
+    CHECK_EQ(s.size(), expected.size());
+    int64_t self = 0, own = 0;
+    for (const SummaryRow& row : s) {
+      std::vector<int64_t>& d = expected[row.name];
+      std::sort(d.begin(), d.end());
+      const auto rank = [&](double q) {
+        return d[static_cast<size_t>(std::ceil(q * static_cast<double>(d.size()) - 1e-9)) - 1];
+      };
+      CHECK_EQ(row.count, d.size());
+      CHECK_EQ(row.min_ns, d.front());
+      CHECK_EQ(row.max_ns, d.back());
+      CHECK_EQ(row.p50_ns, rank(0.5));
+      CHECK_EQ(row.p99_ns, rank(0.99));
+      self += row.self_ns;
+    }
+    for (size_t i = 0; i < b.capture.size(); ++i) {  // self times telescope to the roots' durations
+      if (b.capture.parent[i] < 0) own += b.capture.end_ns[i] - b.capture.start_ns[i];
+    }
+    CHECK_EQ(self, own);
+    CHECK_EQ(self, s.self_total_ns);
+  }
+}
+
+TEST(malformed_captures_are_refused) {
+  CaptureBuilder b;
+  const uint32_t site = b.site("x", EventKind::range, "c", {{"n", ArgType::int64}});
+  b.track(1, "");
+  b.row(site, 0, 1, {5});
+  b.finish();
+  Capture bad = b.capture;
+  bad.site[0] = 9;
+  CHECK_THROWS(ValueError, summarise(bad));
+  bad = b.capture;
+  bad.parent[0] = 0;
+  CHECK_THROWS(ValueError, summarise(bad));
+  bad = b.capture;
+  bad.payload[0] = 1;
+  CHECK_THROWS(ValueError, summarise(bad));
+  bad = b.capture;
+  bad.flags[0] |= event_flag::detail;
+  CHECK_THROWS(ValueError, summarise(bad));
+  bad = b.capture;
+  bad.end_ns.clear();
+  CHECK_THROWS(ValueError, summarise(bad));
+}
