@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// ByteWriter and ByteReader: little-endian, length-prefixed bytes. The reader takes nothing on
+// trust and never raises: its first failure is kept with its offset and makes every later read
+// return zero.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+class ByteWriter {
+ public:
+  explicit ByteWriter(std::string* out) : out_(*out) {}
+
+  void u8(uint8_t value) { out_.push_back(static_cast<char>(value)); }
+  void u32(uint32_t value) { little_endian(value, 4); }
+  void u64(uint64_t value) { little_endian(value, 8); }
+  void i32(int32_t value) { u32(static_cast<uint32_t>(value)); }
+  void i64(int64_t value) { u64(static_cast<uint64_t>(value)); }
+  void raw(std::string_view bytes) { out_.append(bytes); }
+
+  // A u32 length and the bytes; what is longer than that can say is cut.
+  void text(std::string_view value) {
+    constexpr size_t longest = std::numeric_limits<uint32_t>::max();
+    if (value.size() > longest) value = value.substr(0, longest);
+    u32(static_cast<uint32_t>(value.size()));
+    raw(value);
+  }
+
+  size_t offset() const noexcept { return out_.size(); }
+
+  // Overwrites the u64 or u32 written at `offset` before its value was known.
+  void patch_u64(size_t offset, uint64_t value) { patch(offset, value, 8); }
+  void patch_u32(size_t offset, uint32_t value) { patch(offset, value, 4); }
+
+ private:
+  void little_endian(uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) u8(static_cast<uint8_t>(value >> (8 * i)));
+  }
+  void patch(size_t offset, uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i)
+      out_[offset + static_cast<size_t>(i)] =
+          static_cast<char>(static_cast<uint8_t>(value >> (8 * i)));
+  }
+
+  std::string& out_;
+};
+
+class ByteReader {
+ public:
+  // Reads `bytes`, which the caller keeps alive; `what` names them in the error ("remote events").
+  ByteReader(std::string_view bytes, const char* what)
+      : bytes_(bytes), limit_(bytes.size()), what_(what) {}
+
+  uint8_t u8() { return static_cast<uint8_t>(little_endian(1)); }
+  uint32_t u32() { return static_cast<uint32_t>(little_endian(4)); }
+  uint64_t u64() { return little_endian(8); }
+  int32_t i32() { return static_cast<int32_t>(u32()); }
+  int64_t i64() { return static_cast<int64_t>(u64()); }
+
+  std::string_view raw(size_t count) {
+    if (!need(count)) return {};
+    const std::string_view part = bytes_.substr(offset_, count);
+    offset_ += count;
+    return part;
+  }
+
+  // The next bytes, or fewer when fewer are left, without reading them.
+  std::string_view next(size_t count) const {
+    return bytes_.substr(offset_, count < left() ? count : left());
+  }
+
+  std::string_view text() {
+    const uint32_t length = u32();
+    return raw(length);
+  }
+
+  // A count of items that take at least `item_bytes` each: refused when they cannot fit in what is
+  // left, so that what is reserved for them is bounded by the size of the input. 0 after a failure.
+  uint64_t count(uint64_t value, size_t item_bytes, const char* items) {
+    if (failed()) return 0;
+    if (value <= left() / item_bytes) return value;
+    fail(std::to_string(value) + " " + items + " do not fit in the " + std::to_string(left()) +
+         " bytes left (each takes at least " + std::to_string(item_bytes) + ")");
+    return 0;
+  }
+
+  // Confines reading to the next `length` bytes and returns the limit to give to leave(). Sections
+  // nest.
+  size_t enter(uint64_t length, const char* section) {
+    const size_t outer = limit_;
+    if (failed()) return outer;
+    if (length > left()) {
+      fail(std::string(section) + " of " + std::to_string(length) + " bytes is longer than the " +
+           std::to_string(left()) + " bytes left");
+      return outer;
+    }
+    limit_ = offset_ + static_cast<size_t>(length);
+    return outer;
+  }
+
+  // Ends the section; every byte of it must have been read.
+  void leave(size_t outer, const char* section) {
+    if (!failed() && left() != 0)
+      fail(std::string(section) + " has " + std::to_string(left()) + " bytes too many");
+    limit_ = outer;
+  }
+
+  // Keeps the first failure: "<what>: at byte <offset>: <reason>".
+  void fail(const std::string& reason) {
+    if (failed()) return;
+    error_ = std::string(what_) + ": at byte " + std::to_string(offset_) + ": " + reason;
+  }
+
+  bool failed() const noexcept { return !error_.empty(); }
+  const std::string& error() const noexcept { return error_; }
+  size_t offset() const noexcept { return offset_; }
+  size_t left() const noexcept { return limit_ - offset_; }
+
+ private:
+  bool need(size_t count) {
+    if (failed()) return false;
+    if (count <= left()) return true;
+    fail(std::to_string(count) + " bytes expected, " + std::to_string(left()) + " left");
+    return false;
+  }
+
+  uint64_t little_endian(int bytes) {
+    if (!need(static_cast<size_t>(bytes))) return 0;
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; ++i) {
+      const auto byte = static_cast<unsigned char>(bytes_[offset_ + static_cast<size_t>(i)]);
+      value |= static_cast<uint64_t>(byte) << (8 * i);
+    }
+    offset_ += static_cast<size_t>(bytes);
+    return value;
+  }
+
+  std::string_view bytes_;
+  size_t offset_ = 0;
+  size_t limit_;
+  const char* what_;
+  std::string error_;
+};
+
+FASTPROF_NAMESPACE_END

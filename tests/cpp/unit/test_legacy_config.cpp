@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// ProfilerConfig, the registry of device stubs, and the time between two records.
+#include "../../doubles/fake_device_stubs.hpp"
+#include "../legacy_checks.hpp"
+#include "fastprof/legacy/device_times.hpp"
+#include "fastprof/legacy/profiler_config.hpp"
+#include "fastprof/legacy/range_event_list.hpp"
+
+using namespace fastprof;
+
+TEST(states_keep_their_names_numbers_and_types) {
+  const struct {
+    ProfilerState state;
+    const char* name;
+    ActiveProfilerType type;
+  } expected[] = {
+      {ProfilerState::Disabled, "Disabled", ActiveProfilerType::NONE},
+      {ProfilerState::CPU, "CPU", ActiveProfilerType::LEGACY},
+      {ProfilerState::CUDA, "CUDA", ActiveProfilerType::LEGACY},
+      {ProfilerState::NVTX, "NVTX", ActiveProfilerType::NVTX},
+      {ProfilerState::ITT, "ITT", ActiveProfilerType::ITT},
+      {ProfilerState::PRIVATEUSE1, "PRIVATEUSE1", ActiveProfilerType::PRIVATEUSE1},
+      {ProfilerState::KINETO, "KINETO", ActiveProfilerType::KINETO},
+      {ProfilerState::KINETO_GPU_FALLBACK, "KINETO_GPU_FALLBACK", ActiveProfilerType::KINETO},
+      {ProfilerState::KINETO_PRIVATEUSE1_FALLBACK, "KINETO_PRIVATEUSE1_FALLBACK",
+       ActiveProfilerType::KINETO},
+      {ProfilerState::KINETO_PRIVATEUSE1, "KINETO_PRIVATEUSE1", ActiveProfilerType::KINETO},
+      {ProfilerState::KINETO_ONDEMAND, "KINETO_ONDEMAND", ActiveProfilerType::KINETO},
+  };
+  int number = 0;
+  for (const auto& row : expected) {
+    CHECK_EQ(static_cast<int>(row.state), number++);
+    CHECK_EQ(std::string(profiler_state_name(row.state)), std::string(row.name));
+    CHECK(active_profiler_type(row.state) == row.type);
+    const ProfilerConfig config(row.state);
+    CHECK_EQ(config.disabled(), number == 1);
+    CHECK_EQ(config.times_device(), number == 3 || number == 6);
+    CHECK_EQ(config.passes_on(), number == 4 || number == 5);
+  }
+  CHECK_EQ(std::string(profiler_state_name(static_cast<ProfilerState>(99))),
+           std::string("unknown"));
+}
+
+TEST(options_default_to_cpu_only_and_to_a_full_disable) {
+  const ProfilerConfig config;
+  CHECK(config.state == ProfilerState::CPU);
+  CHECK(!config.report_input_shapes && !config.profile_memory && !config.with_stack &&
+        !config.with_flops && !config.with_modules && config.trace_id.empty());
+  CHECK(ProfilerDisableOptions().cleanup_tls_state && ProfilerDisableOptions().consolidate);
+}
+
+TEST(stubs_are_registered_replaced_and_removed_by_kind) {
+  doubles::FakeDeviceStubs first, second;
+  CHECK(device_stubs(DeviceStubsKind::ITT) == nullptr);
+  CHECK(register_device_stubs(DeviceStubsKind::ITT, &first) == nullptr);
+  CHECK(device_stubs(DeviceStubsKind::ITT) == &first);
+  CHECK(device_stubs(DeviceStubsKind::NVTX) == nullptr);
+  CHECK(register_device_stubs(DeviceStubsKind::ITT, &second) == &first);
+  CHECK(register_device_stubs(DeviceStubsKind::ITT, nullptr) == &second);
+  CHECK(device_stubs(DeviceStubsKind::ITT) == nullptr);
+  CHECK_MESSAGE(ValueError, "unknown DeviceStubsKind 4",
+                device_stubs(static_cast<DeviceStubsKind>(4)));
+}
+
+TEST(asking_for_missing_stubs_says_what_is_missing) {
+  CHECK(require_device_stubs(ProfilerState::CPU) == nullptr);
+  CHECK(require_device_stubs(ProfilerState::Disabled) == nullptr);
+  const struct {
+    ProfilerState state;
+    DeviceStubsKind kind;
+    const char* name;
+  } rows[] = {{ProfilerState::CUDA, DeviceStubsKind::CUDA, "CUDA"},
+              {ProfilerState::NVTX, DeviceStubsKind::NVTX, "NVTX"},
+              {ProfilerState::ITT, DeviceStubsKind::ITT, "ITT"},
+              {ProfilerState::PRIVATEUSE1, DeviceStubsKind::PRIVATEUSE1, "PRIVATEUSE1"}};
+  for (const auto& row : rows) {
+    const std::string name = row.name;
+    CHECK_EQ(std::string(device_stubs_kind_name(row.kind)), name);
+    CHECK_MESSAGE(UnavailableError,
+                  "Can't use the " + name + " profiler: no " + name + " stubs are registered",
+                  require_device_stubs(row.state));
+    doubles::FakeDeviceStubs stubs;
+    const doubles::RegisteredStubs registered(row.kind, &stubs);
+    CHECK(require_device_stubs(row.state) == &stubs);
+    stubs.is_enabled = false;
+    CHECK_MESSAGE(UnavailableError, "not enabled", require_device_stubs(row.state));
+  }
+}
+
+TEST(cpu_time_between_records_is_in_microseconds) {
+  const LegacyEvent begin = make_event(LegacyEventKind::Mark, "a", 0, 1500);
+  const LegacyEvent end = make_event(LegacyEventKind::Mark, "b", 0, 4000);
+  CHECK_EQ(begin.cpu_elapsed_us(end), 2.5);
+  CHECK_EQ(end.cpu_elapsed_us(begin), -2.5);
+}
+
+TEST(device_time_of_local_records_is_the_stubs) {
+  doubles::FakeDeviceStubs stubs(2);
+  LegacyEvent begin, end, other, none;
+  begin.record(&stubs);
+  end.record(&stubs);
+  stubs.set_current(1);
+  other.record(&stubs);
+  none.record(nullptr);
+  CHECK(begin.has_device_event() && !none.has_device_event());
+  CHECK(begin.cpu_ns > 0 && none.cpu_ns > 0);
+  CHECK_EQ(begin.device_elapsed_us(end), doubles::FakeDeviceStubs::kStepUs);
+  CHECK_MESSAGE(ValueError, "Events were not recorded for a device", begin.device_elapsed_us(none));
+  CHECK_MESSAGE(ValueError, "Events were not recorded for a device", none.device_elapsed_us(begin));
+  CHECK_MESSAGE(ValueError, "Events are not on the same device: 0 vs 1",
+                begin.device_elapsed_us(other));
+}
+
+TEST(device_time_of_remote_records_is_the_stored_difference) {
+  LegacyEvent begin, end;
+  begin.is_remote = end.is_remote = true;
+  begin.device_index = end.device_index = 2;
+  begin.device_us = 30;
+  end.device_us = 45;
+  CHECK_EQ(begin.device_elapsed_us(end), 15.0);
+  end.device_us = -1;
+  CHECK_MESSAGE(ValueError, "device_us is negative", begin.device_elapsed_us(end));
+  doubles::FakeDeviceStubs stubs(3);
+  stubs.set_current(2);
+  LegacyEvent local;
+  local.record(&stubs);
+  CHECK_MESSAGE(ValueError, "one event is remote and the other is not",
+                begin.device_elapsed_us(local));
+}
+
+TEST(device_times_count_from_the_first_event_of_each_device) {
+  doubles::FakeDeviceStubs stubs(2);
+  DeviceTimes times;
+  const int32_t devices[] = {1, 0, 1, 0, 1};
+  const int64_t expected_us[] = {0, 0, 10, 10, 20};
+  for (size_t i = 0; i < 5; ++i) {
+    LegacyEvent event;
+    stubs.set_current(devices[i]);
+    event.record(&stubs);
+    CHECK_EQ(times.device_us(event), expected_us[i]);
+  }
+  CHECK_EQ(times.device_us(LegacyEvent()), -1);
+}
+
+TEST(an_event_list_is_empty_after_consolidation) {
+  RangeEventList list;
+  list.record(make_event(LegacyEventKind::Mark, "a", 0, 1));
+  list.record(make_event(LegacyEventKind::Mark, "b", 0, 2));
+  CHECK_EQ(list.size(), 2u);
+  const LegacyEventList events = list.consolidate();
+  CHECK_EQ(events.size(), 2u);
+  CHECK_EQ(events[1].name, std::string("b"));
+  CHECK_EQ(list.size(), 0u);
+  CHECK_EQ(list.consolidate().size(), 0u);
+}
