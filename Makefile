@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check format sanitize bench stubs clean test-integrations
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize bench stubs clean test-integrations
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,16 +55,18 @@ test-integrations: $(INSTALLED)  ## run the tests that need torch, trace readers
 
 test: test-cpp test-python  ## build and run all tests
 
-check: $(INSTALLED) format sanitize  ## linters, types, layer rule, sanitizers
+check: lint sanitize  ## linters, types, layer rule, sanitizers
 
-format: $(INSTALLED)  ## the checks without the sanitizers
+lint: $(INSTALLED)  ## the checks without the sanitizers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tests/tools/check_layers.py
-	@if command -v clang-format >/dev/null; then \
-	  git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run --Werror; \
-	else echo "clang-format is not installed: C++ format not checked"; fi
+	git ls-files '*.hpp' '*.cpp' | xargs $(BIN)/clang-format --dry-run --Werror
+
+format: $(TOOLS)  ## format all C++ and Python sources in place
+	$(BIN)/ruff format -q .
+	git ls-files '*.hpp' '*.cpp' | xargs $(BIN)/clang-format -i
 
 sanitize: $(TOOLS)  ## ASan+UBSan, then TSan, over unit and stress tests
 	for preset in asan-ubsan tsan; do \

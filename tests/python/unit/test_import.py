@@ -29,7 +29,8 @@ def header_version() -> str:
 
 
 def test_import_loads_neither_numpy_nor_the_native_part() -> None:
-    code = "import fastprof, sys; print([m for m in ('numpy', 'fastprof._core', 'torch') if m in sys.modules])"
+    heavy = ("numpy", "fastprof._core", "torch")
+    code = f"import fastprof, sys; print([m for m in {heavy} if m in sys.modules])"
     assert run("-c", code).strip() == "[]"
 
 
@@ -41,6 +42,7 @@ def test_one_version_in_header_package_and_native_part() -> None:
 
 
 def test_every_exported_name_exists() -> None:
+    assert sorted(fastprof.__all__) == sorted({"__version__", *fastprof._LAZY})
     for name in fastprof.__all__:
         assert getattr(fastprof, name) is not None
         assert name in dir(fastprof)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check that includes and imports follow the arrows of ``layer_rules.py``; print each that does not, exit 1 if any.
+
+``check_layers.py [root]``; the root defaults to the repository this file lies in.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # also when run as a program
+
+from layer_rules import COMPILED, FOREIGN, FOUNDATION, NATIVE, PUBLIC, PYTHON
+
+CPP_SUFFIXES = {".hpp", ".h", ".cpp", ".cc", ".mm", ".cu", ".inl"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def includes(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield (line, quote, name) of each include of a C++ file."""
+    text = path.read_text()
+    for match in INCLUDE.finditer(text):
+        yield text.count("\n", 0, match.start(2)) + 1, match[1], match[2]
+
+
+def public_folder(name: str) -> str:
+    """Return the folder of the public header ``fastprof/...``, "." for those at the top."""
+    parts = name.split("/")
+    return parts[1] if len(parts) > 2 else "."
+
+
+def check_cpp_file(root: Path, path: Path) -> Iterator[str]:
+    """Yield a message for each include of ``path`` that its place does not allow."""
+    relative = path.relative_to(root).as_posix()
+    inside = relative.removeprefix("csrc/")
+    public = inside.startswith("include/")
+    if public:
+        here = public_folder(inside.removeprefix("include/"))
+        if here not in PUBLIC:
+            yield f"{relative}: folder {here!r} is not in PUBLIC of layer_rules.py: add it with what it may include"
+            return
+    else:
+        here = inside.split("/")[0]
+        if here not in COMPILED:
+            yield f"{relative}: folder {here!r} is not in COMPILED of layer_rules.py: add it with what it may include"
+            return
+
+    for line, quote, name in includes(path):
+        where = f"{relative}:{line}: "
+        for pattern, places in FOREIGN.items():
+            if re.fullmatch(pattern, name) and not any(re.fullmatch(p, relative) for p in places):
+                yield f"{where}<{name}> belongs only in {' or '.join(places)}"
+        top = name.split("/")[0]
+        if top == "fastprof":
+            folder = public_folder(name)
+            if public and folder != here and folder not in PUBLIC[here]:
+                yield f'{where}"{name}": {here} may not include {folder}'
+        elif public and quote == '"':
+            yield f'{where}"{name}": public headers include "fastprof/..." and the standard library only'
+        elif top in COMPILED and "/" in name:
+            if top != here and top not in COMPILED[here]:
+                yield f'{where}"{name}": {here} may not include {top}'
+            elif here == top == "backends":
+                mine, theirs = inside.split("/")[1:-1], name.split("/")[1:-1]
+                if theirs and mine and mine[0] != theirs[0]:
+                    yield f'{where}"{name}": backends do not know each other'
+
+
+def imported_modules(path: Path, package: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, dotted parts) of everything a Python file imports, relative imports resolved."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name.split(".")
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - (node.level - 1)] if node.level else []
+            parts = base + (node.module.split(".") if node.module else [])
+            for alias in node.names:  # `from fastprof import table` imports a module too
+                yield node.lineno, [*parts, alias.name]
+
+
+def check_python_file(root: Path, path: Path) -> Iterator[str]:
+    """Yield a message for each import of ``path`` that its layer does not allow."""
+    relative = path.relative_to(root).as_posix()
+    inside = path.relative_to(root / "python" / "fastprof")
+    here = inside.parts[0].removesuffix(".py")
+    for line, parts in imported_modules(path, ["fastprof", *inside.parent.parts]):
+        if parts[0] != "fastprof" or len(parts) < 2:
+            continue
+        there = parts[1]
+        where = f"{relative}:{line}: "
+        if there == "_core":
+            if here not in NATIVE:
+                yield f"{where}only {', '.join(sorted(NATIVE))} may import fastprof._core"
+        elif there == here or there in FOUNDATION or there.startswith("__"):
+            continue
+        elif here in FOUNDATION:
+            yield f"{where}{here} is foundation and may not import fastprof.{there}"
+        elif here in PYTHON and there not in PYTHON[here]:
+            yield f"{where}{here} may not import fastprof.{there}"
+
+
+def check(root: Path) -> list[str]:
+    """Return one message for each violation below ``root``, in the order of the paths."""
+    found: list[str] = []
+    for path in sorted((root / "csrc").rglob("*")):
+        if path.suffix in CPP_SUFFIXES:
+            found += check_cpp_file(root, path)
+    for path in sorted((root / "python" / "fastprof").rglob("*.py")):
+        found += check_python_file(root, path)
+    return found
+
+
+def main() -> int:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+    found = check(root)
+    for message in found:
+        print(message)
+    print(f"layers: {len(found)} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

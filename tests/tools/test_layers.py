@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layer rule holds in this tree, and each kind of violation is caught in a made-up one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import check_layers
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_this_tree_follows_the_rules() -> None:
+    assert check_layers.check(ROOT) == []
+
+
+def test_every_source_is_looked_at() -> None:
+    """Guards against a rule that passes because it reads nothing."""
+    cpp = [p for p in (ROOT / "csrc").rglob("*") if p.suffix in check_layers.CPP_SUFFIXES]
+    assert any(list(check_layers.includes(path)) for path in cpp)
+    assert len(list((ROOT / "python" / "fastprof").rglob("*.py"))) > 3
+
+
+VIOLATIONS = [
+    # path, text, part of the message
+    (
+        "csrc/include/fastprof/base/a.hpp",
+        '#include "fastprof/recorder/slot.hpp"',
+        "base may not include recorder",
+    ),
+    (
+        "csrc/include/fastprof/recorder/a.hpp",
+        '#include "fastprof/capture/capture.hpp"',
+        "recorder may not include",
+    ),
+    (
+        "csrc/include/fastprof/base/a.hpp",
+        '#include "fastprof/fastprof.hpp"',
+        "base may not include .",
+    ),
+    ("csrc/include/fastprof/base/a.hpp", '#include "a_neighbour.hpp"', "public headers include"),
+    ("csrc/include/fastprof/base/a.hpp", '#include "core/columns.hpp"', "public headers include"),
+    ("csrc/include/fastprof/novel/a.hpp", "#include <vector>", "not in PUBLIC"),
+    ("csrc/novel/a.cpp", "#include <vector>", "not in COMPILED"),
+    ("csrc/core/a.cpp", '#include "observers/ranges.hpp"', "core may not include observers"),
+    ("csrc/core/a.cpp", "  #  include <Python.h>", "csrc/bindings"),
+    ("csrc/include/fastprof/a.hpp", "#include <pybind11/pybind11.h>", "csrc/bindings"),
+    (
+        "csrc/observers/a.cpp",
+        '#include "backends/registry.hpp"',
+        "observers may not include backends",
+    ),
+    ("csrc/backends/cuda/a.hpp", "#include <cupti.h>", "csrc/backends"),
+    ("csrc/core/a.cpp", "#include <cuda_runtime.h>", "csrc/backends"),
+    ("csrc/core/a.cpp", "#include <nvtx3/nvToolsExt.h>", "csrc/backends"),
+    ("csrc/backends/cuda/a.cpp", '#include "backends/nvtx/b.hpp"', "do not know each other"),
+    ("csrc/adapters/torch/a.hpp", "#include <ATen/record_function.h>", "csrc/adapters/torch"),
+    ("python/fastprof/table.py", "from fastprof import tree", "table may not import fastprof.tree"),
+    ("python/fastprof/table.py", "from . import tree", "table may not import fastprof.tree"),
+    (
+        "python/fastprof/tree.py",
+        "from fastprof.views.event_list import EventList",
+        "tree may not import",
+    ),
+    (
+        "python/fastprof/views/a.py",
+        "from ..render import text",
+        "views may not import fastprof.render",
+    ),
+    (
+        "python/fastprof/exporters/a.py",
+        "import fastprof.views",
+        "exporters may not import fastprof.views",
+    ),
+    ("python/fastprof/errors.py", "import fastprof.table", "foundation"),
+    ("python/fastprof/views/a.py", "from fastprof import _core", "may import fastprof._core"),
+    ("python/fastprof/cli/a.py", "def f():\n    from .. import _core", "may import fastprof._core"),
+    (
+        "python/fastprof/exporters/a.py",
+        "from fastprof._core import write",
+        "may import fastprof._core",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "text", "message"), VIOLATIONS)
+def test_a_violation_is_caught(tmp_path: Path, path: str, text: str, message: str) -> None:
+    (tmp_path / "python" / "fastprof").mkdir(parents=True)
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{text}\n")
+    found = check_layers.check(tmp_path)
+    assert len(found) == 1
+    assert message in found[0]
+    assert found[0].startswith(path)
+
+
+ALLOWED = [
+    ("csrc/include/fastprof/fastprof.hpp", '#include "fastprof/recorder/slot.hpp"'),
+    (
+        "csrc/include/fastprof/recorder/a.hpp",
+        '#include "fastprof/recorder/b.hpp"\n#include <sys/mman.h>',
+    ),
+    ("csrc/core/a.cpp", '#include "core/b.hpp"\n#include "fastprof/fastprof.hpp"'),
+    (
+        "csrc/backends/cuda/a.cpp",
+        '#include <cupti.h>\n#include "core/backend.hpp"\n#include "backends/cuda/b.hpp"',
+    ),
+    ("csrc/bindings/a.cpp", '#include <Python.h>\n#include "core/b.hpp"'),
+    ("csrc/adapters/torch/a.cpp", "#include <ATen/record_function.h>"),
+    (
+        "python/fastprof/profiler.py",
+        "from fastprof import _core, table\nfrom fastprof.views import EventList",
+    ),
+    ("python/fastprof/ranges/native.py", "from .._core import Range"),
+    (
+        "python/fastprof/exporters/chrome.py",
+        "import json\nfrom fastprof.tree import EventTree\nfrom fastprof import errors",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "text"), ALLOWED)
+def test_what_the_rules_allow_passes(tmp_path: Path, path: str, text: str) -> None:
+    (tmp_path / "python" / "fastprof").mkdir(parents=True)
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{text}\n")
+    assert check_layers.check(tmp_path) == []
