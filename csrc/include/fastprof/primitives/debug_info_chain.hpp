@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// DebugInfoChain: the immutable, shared chain of (kind, info) that one thread carries.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/primitives/debug_info_kind.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+class MemoryReportingInfoBase;
+
+// What a slot of debug info holds. Derive from it.
+class DebugInfoBase {
+ public:
+  DebugInfoBase() = default;
+  DebugInfoBase(const DebugInfoBase&) = default;
+  DebugInfoBase& operator=(const DebugInfoBase&) = default;
+  virtual ~DebugInfoBase() = default;
+  // This object as a receiver of memory reports, or null (works without RTTI).
+  virtual MemoryReportingInfoBase* memory_reporting() noexcept { return nullptr; }
+};
+
+// One link. Never changed once another owner can see it, but for the reference count.
+struct DebugInfoNode {
+  uint64_t references;
+  DebugInfoKind kind;
+  std::shared_ptr<DebugInfoBase> info;
+  DebugInfoNode* parent;  // owned reference
+};
+
+// A chain of debug info, newest link first; the empty chain is the default. Copies share the links.
+// Copying and destroying are thread-safe; links may be made by one library and freed by another.
+class DebugInfoChain {
+ public:
+  DebugInfoChain() noexcept = default;
+  DebugInfoChain(const DebugInfoChain& other) noexcept : head_(retain(other.head_)) {}
+  DebugInfoChain(DebugInfoChain&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
+  DebugInfoChain& operator=(DebugInfoChain other) noexcept {
+    std::swap(head_, other.head_);
+    return *this;
+  }
+  ~DebugInfoChain() { release(head_); }
+
+  bool empty() const noexcept { return head_ == nullptr; }
+  explicit operator bool() const noexcept { return head_ != nullptr; }
+  friend bool operator==(const DebugInfoChain& a, const DebugInfoChain& b) noexcept {
+    return a.head_ == b.head_;
+  }
+  friend bool operator!=(const DebugInfoChain& a, const DebugInfoChain& b) noexcept {
+    return a.head_ != b.head_;
+  }
+
+  // The nearest info of a kind, or null. Valid while a chain that contains it lives.
+  DebugInfoBase* get(DebugInfoKind kind) const noexcept {
+    const DebugInfoNode* node = find(head_, kind);
+    return node != nullptr ? node->info.get() : nullptr;
+  }
+  // The same, shared.
+  std::shared_ptr<DebugInfoBase> get_shared(DebugInfoKind kind) const noexcept {
+    const DebugInfoNode* node = find(head_, kind);
+    return node != nullptr ? node->info : nullptr;
+  }
+
+  // This chain with one more link in front; this one is unchanged.
+  DebugInfoChain with(DebugInfoKind kind, std::shared_ptr<DebugInfoBase> info) const {
+    DebugInfoChain longer;
+    longer.head_ = new DebugInfoNode{1, kind, std::move(info), retain(head_)};
+    return longer;
+  }
+
+  // The links themselves: a reference that the caller must release, and the reverse.
+  DebugInfoNode* detach() noexcept { return std::exchange(head_, nullptr); }
+  static DebugInfoChain adopt(DebugInfoNode* head) noexcept {
+    DebugInfoChain chain;
+    chain.head_ = head;
+    return chain;
+  }
+  static DebugInfoChain share(DebugInfoNode* head) noexcept { return adopt(retain(head)); }
+
+  static const DebugInfoNode* find(const DebugInfoNode* node, DebugInfoKind kind) noexcept {
+    while (node != nullptr && node->kind != kind) node = node->parent;
+    return node;
+  }
+
+ private:
+  static DebugInfoNode* retain(DebugInfoNode* node) noexcept {
+    if (node != nullptr) __atomic_fetch_add(&node->references, 1, __ATOMIC_RELAXED);
+    return node;
+  }
+  // A loop, not recursion: a chain may be long. Release pairs with acquire of the last owner.
+  static void release(DebugInfoNode* node) noexcept {
+    while (node != nullptr && __atomic_fetch_sub(&node->references, 1, __ATOMIC_ACQ_REL) == 1) {
+      DebugInfoNode* parent = node->parent;
+      delete node;
+      node = parent;
+    }
+  }
+
+  DebugInfoNode* head_ = nullptr;
+};
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device: where memory lies and work runs, in PyTorch's numbering.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Kind of a device. The numbers are PyTorch's and are API; others are carried through unnamed.
+enum class DeviceType : int16_t {
+  NONE = -1,
+  CPU = 0,
+  CUDA = 1,
+  MKLDNN = 2,
+  OPENGL = 3,
+  OPENCL = 4,
+  IDEEP = 5,
+  HIP = 6,
+  FPGA = 7,
+  MAIA = 8,
+  XLA = 9,
+  VULKAN = 10,
+  METAL = 11,
+  XPU = 12,
+  MPS = 13,
+  META = 14,
+  HPU = 15,
+  VE = 16,
+  LAZY = 17,
+  IPU = 18,
+  MTIA = 19,
+  PRIVATEUSE1 = 20,
+};
+
+// A device: kind and index; index -1 means "the current one" or "there is only one".
+struct Device {
+  DeviceType type = DeviceType::CPU;
+  int16_t index = -1;
+};
+constexpr bool operator==(Device a, Device b) noexcept {
+  return a.type == b.type && a.index == b.index;
+}
+constexpr bool operator!=(Device a, Device b) noexcept {
+  return !(a == b);
+}
+
+// Lower-case name ("cpu", "cuda"); "unknown" for a number without one. Static text.
+constexpr const char* device_type_name(DeviceType type) noexcept {
+  constexpr const char* names[] = {"cpu", "cuda", "mkldnn",       "opengl", "opencl", "ideep",
+                                   "hip", "fpga", "maia",         "xla",    "vulkan", "metal",
+                                   "xpu", "mps",  "meta",         "hpu",    "ve",     "lazy",
+                                   "ipu", "mtia", "privateuseone"};
+  const auto index = static_cast<int>(type);
+  if (index == -1) return "none";
+  return index >= 0 && index < static_cast<int>(sizeof names / sizeof *names) ? names[index]
+                                                                              : "unknown";
+}
+
+// "cuda:0", or "cpu" without an index.
+inline std::string to_string(Device device) {
+  std::string text = device_type_name(device.type);
+  if (device.index >= 0) text += ":" + std::to_string(device.index);
+  return text;
+}
+
+FASTPROF_NAMESPACE_END

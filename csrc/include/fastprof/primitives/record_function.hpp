@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// RecordFunction: one call of an operator or one user scope, told to observers and to the recorder.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/base/scope.hpp"
+#include "fastprof/primitives/callbacks.hpp"
+#include "fastprof/primitives/node_id.hpp"
+#include "fastprof/primitives/scope_site.hpp"
+#include "fastprof/primitives/step_callbacks.hpp"
+#include "fastprof/primitives/thread_primitives.hpp"
+#include "fastprof/primitives/value.hpp"
+#include "fastprof/recorder/record.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// The name handed to RecordFunction::before. A const char* is borrowed and must outlive the
+// RecordFunction (a literal does); std::string and std::string_view are copied, and only if
+// something listens.
+class FunctionName {
+ public:
+  FunctionName(const char* name) noexcept
+      : data_(name != nullptr ? name : ""), size_(kUnknownSize), borrowed_(true) {}
+  FunctionName(std::string_view name) noexcept
+      : data_(name.data()), size_(name.size()), borrowed_(false) {}
+  FunctionName(const std::string& name) noexcept : FunctionName(std::string_view(name)) {}
+
+ private:
+  friend class RecordFunction;
+  static constexpr size_t kUnknownSize = static_cast<size_t>(-1);
+  const char* data_;
+  size_t size_;
+  bool borrowed_;
+};
+
+// Observes one call: construct (chooses the callbacks; draws samples), before(...) (calls the start
+// callbacks), work, end() or the destructor (calls the end callbacks, in registration order). With
+// no callback and no recording it costs one load and a branch. Not copyable, not movable; it may be
+// ended by another thread than the one that began it, but not used by two at once. What callbacks
+// throw goes no further. The layout is ABI: observers of another library read it.
+class RecordFunction {
+ public:
+  explicit RecordFunction(RecordScope scope = RecordScope::FUNCTION) noexcept : flags_(0) {
+    if (FASTPROF_UNLIKELY(
+            (load_relaxed(&state()->mask) & (scope_category(scope) | mask_bit::special)) != 0))
+      activate(scope, scope_category(scope));
+  }
+  // With the scope and category of a site, for before(site).
+  explicit RecordFunction(const Site& site) noexcept : flags_(0) {
+    if (FASTPROF_UNLIKELY((load_relaxed(&state()->mask) & (site.mask | mask_bit::special)) != 0))
+      activate(site.scope, site.mask);
+  }
+  // With callbacks chosen ahead by step_callbacks.
+  explicit RecordFunction(StepCallbacks&& steps) noexcept : flags_(0) {
+    activate_with(std::move(steps));
+  }
+  ~RecordFunction() {
+    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0)) finish();
+  }
+  RecordFunction(const RecordFunction&) = delete;
+  RecordFunction& operator=(const RecordFunction&) = delete;
+
+  // Calls the start callbacks and begins the recorder's range. The second call does nothing. Inputs
+  // are borrowed for the call. sequence_number links forward and backward operators; -1: none.
+  FASTPROF_ALWAYS_INLINE void before(FunctionName name, int64_t sequence_number = -1) noexcept {
+    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0))
+      begin(name, nullptr, {}, {}, sequence_number);
+  }
+  FASTPROF_ALWAYS_INLINE void before(FunctionName name, Span<const Value> inputs,
+                                     int64_t sequence_number = -1) noexcept {
+    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0))
+      begin(name, nullptr, inputs, {}, sequence_number);
+  }
+  FASTPROF_ALWAYS_INLINE void before(FunctionName name, Span<const Value> inputs,
+                                     Span<const NamedValue> kwinputs,
+                                     int64_t sequence_number = -1) noexcept {
+    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0))
+      begin(name, nullptr, inputs, kwinputs, sequence_number);
+  }
+  // The name is the site's, which is recorded as it is; the site must be static or interned.
+  FASTPROF_ALWAYS_INLINE void before(const Site& site, Span<const Value> inputs = {},
+                                     Span<const NamedValue> kwinputs = {},
+                                     int64_t sequence_number = -1) noexcept {
+    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0))
+      begin(site.name, &site, inputs, kwinputs, sequence_number);
+  }
+
+  // Ends the recorder's range and calls the end callbacks of those that were started. The second
+  // call does nothing.
+  FASTPROF_ALWAYS_INLINE void end() noexcept {
+    if (FASTPROF_UNLIKELY((flags_ & (flag_begun | flag_ended)) == flag_begun)) finish_begun();
+  }
+
+  // Whether anything listens. What follows is meaningful only then (else the documented default).
+  bool is_active() const noexcept { return (flags_ & flag_active) != 0; }
+  bool needs_inputs() const noexcept {
+    return is_active() && (steps_.needs & callback_needs::inputs) != 0;
+  }
+  bool needs_outputs() const noexcept {
+    return is_active() && (steps_.needs & callback_needs::outputs) != 0;
+  }
+  RecordScope scope() const noexcept { return is_active() ? steps_.scope : RecordScope::FUNCTION; }
+
+  // The name given to before; "" earlier. Valid while this lives.
+  std::string_view name() const noexcept {
+    if (!is_active()) return {};
+    return {name_, name_bytes_ != FunctionName::kUnknownSize ? name_bytes_ : std::strlen(name_)};
+  }
+  // The same, NUL-terminated.
+  const char* name_c_str() const noexcept { return is_active() ? name_ : ""; }
+  // The overload of an operator ("Tensor", "out"); "" when none was set. Borrowed.
+  std::string_view overload_name() const noexcept {
+    return is_active() ? std::string_view(overload_name_) : std::string_view();
+  }
+  void set_overload_name(const char* name) noexcept {
+    if (is_active()) overload_name_ = name != nullptr ? name : "";
+  }
+  // Whether this is the record of a collective's parameters.
+  bool is_nccl_meta() const noexcept { return name() == "record_param_comms"; }
+
+  // The inputs, during the start callbacks when some callback needs inputs; empty at other times.
+  Span<const Value> inputs() const noexcept {
+    return is_active() && (flags_ & flag_inputs) != 0 ? inputs_ : Span<const Value>();
+  }
+  Span<const NamedValue> kwinputs() const noexcept {
+    return is_active() && (flags_ & flag_inputs) != 0 ? kwinputs_ : Span<const NamedValue>();
+  }
+  // How many inputs were given; known until the end.
+  size_t num_inputs() const noexcept { return is_active() ? inputs_.size() : 0; }
+
+  // The outputs, during the end callbacks when some callback needs outputs; empty at other times.
+  Span<const Value> outputs() const noexcept {
+    if (!is_active() || (flags_ & flag_outputs) == 0) return {};
+    return outputs_->as_list();
+  }
+  size_t num_outputs() const noexcept {
+    return is_active() && outputs_ != nullptr ? outputs_->as_list().size() : 0;
+  }
+  // Gives the outputs; kept only when some callback needs them.
+  void set_outputs(std::vector<Value> outputs) {
+    if (!needs_outputs() || (flags_ & flag_ended) != 0) return;
+    free_outputs();
+    void* memory = std::malloc(sizeof(Value));
+    if (memory != nullptr) outputs_ = new (memory) Value(outputs);
+  }
+
+  int64_t sequence_number() const noexcept { return is_active() ? sequence_number_ : -1; }
+  // Logical thread that began it (current_thread_id()); 0 when inactive.
+  uint64_t thread_id() const noexcept { return is_active() ? steps_.thread_id : 0; }
+  // For backward functions: the thread of the forward call; 0: unknown.
+  uint64_t forward_thread_id() const noexcept { return is_active() ? forward_thread_id_ : 0; }
+  void set_forward_thread_id(uint64_t id) noexcept {
+    if (is_active()) forward_thread_id_ = id;
+  }
+  // Unique over the process's life; 0 when no callback needs ids.
+  uint64_t handle() const noexcept { return is_active() ? handle_ : 0; }
+  void set_handle(uint64_t handle) noexcept {
+    if (is_active()) handle_ = handle;
+  }
+  // The user's, for debuggers of compiled graphs; -1: none.
+  int64_t debug_handle() const noexcept { return is_active() ? debug_handle_ : -1; }
+  void set_debug_handle(int64_t handle) noexcept {
+    if (is_active()) debug_handle_ = handle;
+  }
+  // The node of a distributed program, as default_node_id() was at the beginning; -1: none.
+  int64_t node_id() const noexcept { return is_active() ? node_id_ : -1; }
+  void set_node_id(int64_t id) noexcept {
+    if (is_active()) node_id_ = id;
+  }
+
+  // Asynchronous: may end on another thread or outlive its scope; said by who begins it.
+  bool is_async() const noexcept { return is_active() && (flags_ & flag_async) != 0; }
+  void set_async() noexcept {
+    if (is_active()) flags_ |= flag_async;
+  }
+  bool is_static_runtime_out_variant() const noexcept {
+    return is_active() && (flags_ & flag_out_variant) != 0;
+  }
+  void set_static_runtime_out_variant(bool on) noexcept {
+    if (is_active()) flags_ = on ? flags_ | flag_out_variant : flags_ & ~flag_out_variant;
+  }
+
+  static uint64_t current_thread_id() noexcept { return fastprof::current_thread_id(); }
+  static void set_default_node_id(int64_t id) { fastprof::set_default_node_id(id); }
+  static int64_t default_node_id() noexcept { return fastprof::default_node_id(); }
+
+ private:
+  static constexpr uint32_t flag_active = 1;
+  static constexpr uint32_t flag_begun = 2;
+  static constexpr uint32_t flag_ended = 4;
+  static constexpr uint32_t flag_inputs = 8;    // inputs may be read now
+  static constexpr uint32_t flag_outputs = 16;  // outputs may be read now
+  static constexpr uint32_t flag_async = 32;
+  static constexpr uint32_t flag_recorder = 64;  // the recorder listens
+  static constexpr uint32_t flag_range = 128;    // range_ is open
+  static constexpr uint32_t flag_owned_name = 256;
+  static constexpr uint32_t flag_out_variant = 512;
+
+  // The cold parts are out of line so that the macros stay small. None of them throws.
+  FASTPROF_NOINLINE inline void activate(RecordScope scope, uint32_t category) noexcept;
+  FASTPROF_NOINLINE inline void activate_with(StepCallbacks&& steps) noexcept;
+  FASTPROF_NOINLINE inline void begin(FunctionName name, const Site* site, Span<const Value> inputs,
+                                      Span<const NamedValue> kwinputs,
+                                      int64_t sequence_number) noexcept;
+  FASTPROF_NOINLINE inline void finish() noexcept;
+  FASTPROF_NOINLINE inline void finish_begun() noexcept;
+  void initialise() noexcept;
+  void free_outputs() noexcept;
+  void copy_name(FunctionName name) noexcept;
+  void run_start_callbacks() noexcept;
+  void run_end_callbacks() noexcept;
+
+  // Only flags_ is set while inactive; the rest is read behind is_active().
+  uint32_t flags_;
+  StepSet steps_;
+  const char* name_;
+  size_t name_bytes_;
+  Span<const Value> inputs_;
+  Span<const NamedValue> kwinputs_;
+  Value* outputs_;  // a list, malloc'ed; null while there are none
+  int64_t sequence_number_;
+  uint64_t forward_thread_id_;
+  uint64_t handle_;
+  int64_t debug_handle_;
+  int64_t node_id_;
+  const char* overload_name_;
+  RangeHandle range_;
+};
+
+FASTPROF_NAMESPACE_END
+
+#include "fastprof/primitives/record_function_run.hpp"

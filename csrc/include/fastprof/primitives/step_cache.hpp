@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepCache: which callbacks a RecordFunction of one scope calls on one thread, worked out once per
+// change.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/primitives/callback_list.hpp"
+#include "fastprof/primitives/sampling.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Callbacks held without a heap allocation; more work, but slower.
+constexpr uint32_t kInlineCallbacks = 4;
+
+// One callback of one RecordFunction.
+struct ActiveCallback {
+  StartCallback start;
+  EndCallback end;
+  const CallbackInvokers* invokers;
+  ObserverContext* context;  // between start and end, owned
+};
+
+// A callback that matches the scope, with its countdown.
+struct StepCandidate {
+  ActiveCallback callback;
+  double probability;
+  uint64_t trials_left;  // >= 1; counted in steps of the cache's period. Sampled ones only
+  uint8_t needs;
+  uint8_t sampled;
+};
+
+// One scope of one thread. Own thread only; zero-initialised is a valid, stale cache. ABI.
+struct StepCache {
+  uint64_t version_plus_1;  // of State::callbacks_version it was built for; 0: stale
+  uint64_t countdown;  // calls until a sampled callback is due, that one included; 0: none sampled
+  uint64_t period;     // what the countdown began with
+  uint32_t active_count;  // those called every time
+  uint8_t active_needs;
+  ActiveCallback* active;  // inline_active, or malloc'ed with `candidates`
+  ActiveCallback inline_active[kInlineCallbacks];
+  StepCandidate* candidates;  // all that match, in registration order; only when some are sampled
+  uint32_t candidate_count;
+};
+
+inline void clear_step_cache(StepCache* cache) noexcept {
+  if (cache->active != cache->inline_active) std::free(cache->active);
+  std::free(cache->candidates);
+  cache->active = cache->inline_active;
+  cache->candidates = nullptr;
+  cache->active_count = cache->candidate_count = 0;
+  cache->active_needs = 0;
+  cache->countdown = cache->period = 0;
+  cache->version_plus_1 = 0;
+}
+
+namespace step_cache_detail {
+
+template <class T>
+inline T* allocate(uint32_t count) noexcept {
+  void* memory = std::malloc(count * sizeof(T));
+  if (memory == nullptr) raise<Error>("out of memory for RecordFunction callbacks");
+  return static_cast<T*>(memory);
+}
+
+// Calls f for the enabled, matching entries of both lists by ascending handle: registration order,
+// whether global or thread-local.
+template <class F>
+inline void for_each_candidate(const CallbackList& a, const CallbackList& b, unsigned scope, F f) {
+  const CallbackEntry *x = a.begin(), *x_end = a.end(), *y = b.begin(), *y_end = b.end();
+  while (x != x_end || y != y_end) {
+    const CallbackEntry* next = y == y_end || (x != x_end && x->handle <= y->handle) ? x++ : y++;
+    if (next->enabled && ((next->scopes >> scope) & 1u) && next->probability > 0.0) f(*next);
+  }
+}
+
+inline uint64_t shortest(const StepCache& cache) noexcept {
+  uint64_t least = 0;
+  for (uint32_t i = 0; i < cache.candidate_count; ++i) {
+    const StepCandidate& candidate = cache.candidates[i];
+    if (candidate.sampled && (least == 0 || candidate.trials_left < least))
+      least = candidate.trials_left;
+  }
+  return least;
+}
+
+}  // namespace step_cache_detail
+
+// Builds the cache anew. Sampled callbacks draw a fresh countdown.
+inline void build_step_cache(StepCache* cache, const CallbackList& global,
+                             const CallbackList& local, unsigned scope,
+                             SamplingGenerator* generator, uint64_t version) noexcept {
+  using namespace step_cache_detail;
+  clear_step_cache(cache);
+  uint32_t matching = 0, sampled = 0;
+  for_each_candidate(global, local, scope, [&](const CallbackEntry& entry) {
+    ++matching;
+    if (entry.probability < 1.0) ++sampled;
+  });
+  const uint32_t always = matching - sampled;
+  if (always > kInlineCallbacks) cache->active = allocate<ActiveCallback>(always);
+  if (sampled != 0) cache->candidates = allocate<StepCandidate>(matching);
+  for_each_candidate(global, local, scope, [&](const CallbackEntry& entry) {
+    const ActiveCallback callback{entry.start, entry.end, entry.invokers, nullptr};
+    const bool is_sampled = entry.probability < 1.0;
+    if (!is_sampled) {
+      cache->active[cache->active_count++] = callback;
+      cache->active_needs = static_cast<uint8_t>(cache->active_needs | entry.needs);
+    }
+    if (sampled != 0) {
+      const uint64_t trials = is_sampled ? generator->trials(entry.probability) : 0;
+      new (&cache->candidates[cache->candidate_count++])
+          StepCandidate{callback, entry.probability, trials, entry.needs, is_sampled};
+    }
+  });
+  cache->period = cache->countdown = shortest(*cache);
+  cache->version_plus_1 = version + 1;
+}
+
+// The countdown ran out: calls f(callback, needs) for the callbacks of this step in registration
+// order, those that are due included, and starts the next countdown.
+template <class F>
+inline void take_sampled_step(StepCache* cache, SamplingGenerator* generator, F f) noexcept {
+  for (uint32_t i = 0; i < cache->candidate_count; ++i) {
+    StepCandidate& candidate = cache->candidates[i];
+    if (candidate.sampled) {
+      candidate.trials_left -= cache->period;
+      if (candidate.trials_left != 0) continue;
+      candidate.trials_left = generator->trials(candidate.probability);
+    }
+    f(candidate.callback, candidate.needs);
+  }
+  cache->period = cache->countdown = step_cache_detail::shortest(*cache);
+}
+
+FASTPROF_NAMESPACE_END

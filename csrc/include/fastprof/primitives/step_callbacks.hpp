@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepCallbacks: the callbacks that one RecordFunction is going to call.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/scope.hpp"
+#include "fastprof/primitives/step_cache.hpp"
+#include "fastprof/primitives/thread_primitives.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// The plain data of a step: callbacks in registration order. Only the first `count` entries of
+// `inlined` are ever written. The layout is ABI.
+struct StepSet {
+  uint32_t count;
+  uint8_t needs;  // callback_needs of all of them
+  RecordScope scope;
+  uint16_t reserved;
+  uint64_t thread_id;
+  ActiveCallback* spilled;  // malloc'ed array when count > kInlineCallbacks
+  ActiveCallback inlined[kInlineCallbacks];
+
+  ActiveCallback* begin() noexcept { return count <= kInlineCallbacks ? inlined : spilled; }
+  ActiveCallback* end() noexcept { return begin() + count; }
+};
+
+inline void free_step(StepSet* set) noexcept {
+  if (FASTPROF_UNLIKELY(set->count > kInlineCallbacks)) std::free(set->spilled);
+  set->count = 0;
+}
+
+// Appends to a set whose count may grow up to `most`.
+inline void append_step(StepSet* set, const ActiveCallback& callback) noexcept {
+  if (FASTPROF_UNLIKELY(set->count >= kInlineCallbacks)) {
+    auto* grown = step_cache_detail::allocate<ActiveCallback>(set->count + 1);
+    const ActiveCallback* old = set->begin();
+    for (uint32_t i = 0; i < set->count; ++i) grown[i] = old[i];
+    if (set->count > kInlineCallbacks) std::free(set->spilled);
+    set->spilled = grown;
+    grown[set->count++] = callback;
+    return;
+  }
+  set->inlined[set->count++] = callback;
+}
+
+// Cold half of select_step: rebuilds the cache of this thread and scope.
+FASTPROF_COLD inline void refresh_step_cache(ThreadPrimitives* primitives, RecordScope scope,
+                                             uint64_t version) noexcept {
+  // Building allocates; a malloc hook that uses RecordFunction must not find the cache half built.
+  primitives->blocked |= dispatch_block::running;
+  CallbackList global;
+  if (ProcessPrimitives* process = existing_process_primitives()) {
+    PrimitivesLock lock(process);
+    global = CallbackList::share(process->callbacks);
+    version = load_relaxed(&state()->callbacks_version);
+  }
+  const CallbackList local = CallbackList::share(primitives->callbacks);
+  build_step_cache(&primitives->step_caches[static_cast<size_t>(scope)], global, local,
+                   static_cast<unsigned>(scope), &primitives->generator, version);
+  primitives->blocked &= ~dispatch_block::running;
+}
+
+FASTPROF_NOINLINE inline void take_sampled_step(ThreadPrimitives* primitives, StepCache* cache,
+                                                StepSet* out) noexcept {
+  primitives->blocked |= dispatch_block::running;  // as above
+  take_sampled_step(cache, &primitives->generator,
+                    [out](const ActiveCallback& callback, uint8_t needs) {
+                      append_step(out, callback);
+                      out->needs = static_cast<uint8_t>(out->needs | needs);
+                    });
+  primitives->blocked &= ~dispatch_block::running;
+}
+
+// Fills `out` with the callbacks of the next RecordFunction of this scope on this thread; counts as
+// one trial for sampled callbacks. primitives->blocked must be 0.
+FASTPROF_ALWAYS_INLINE void select_step(ThreadPrimitives* primitives, RecordScope scope,
+                                        StepSet* out) noexcept {
+  StepCache* cache = &primitives->step_caches[static_cast<size_t>(scope)];
+  // Acquire pairs with the release increment in callbacks.hpp.
+  const uint64_t version = load_acquire(&state()->callbacks_version);
+  if (FASTPROF_UNLIKELY(cache->version_plus_1 != version + 1))
+    refresh_step_cache(primitives, scope, version);
+  out->count = 0;
+  out->needs = 0;
+  out->scope = scope;
+  out->thread_id = primitives->thread_id;
+  if (FASTPROF_UNLIKELY(cache->countdown != 0) && --cache->countdown == 0) {
+    take_sampled_step(primitives, cache, out);
+    return;
+  }
+  const uint32_t count = cache->active_count;
+  out->needs = cache->active_needs;
+  if (FASTPROF_UNLIKELY(count > kInlineCallbacks)) {
+    out->spilled = step_cache_detail::allocate<ActiveCallback>(count);
+    for (uint32_t i = 0; i < count; ++i) out->spilled[i] = cache->active[i];
+    out->count = count;
+    return;
+  }
+  for (uint32_t i = 0; i < count; ++i) out->inlined[i] = cache->inline_active[i];
+  out->count = count;
+}
+
+// The calling thread's primitives if RecordFunctions on it may have callbacks now, else null. Does
+// not create them for a thread that has no callbacks to call.
+FASTPROF_ALWAYS_INLINE ThreadPrimitives* dispatching_primitives() noexcept {
+  ThreadPrimitives* primitives = existing_thread_primitives();
+  if (FASTPROF_UNLIKELY(primitives == nullptr)) {
+    const ProcessPrimitives* process = existing_process_primitives();
+    if (process == nullptr || load_relaxed(&process->enabled_callbacks) == 0) return nullptr;
+    primitives = thread_primitives();
+    if (primitives == nullptr) return nullptr;
+  }
+  return FASTPROF_LIKELY(primitives->blocked == 0) ? primitives : nullptr;
+}
+
+// The callbacks for one RecordFunction, taken ahead of it: RecordFunction(std::move(steps)).
+class StepCallbacks {
+ public:
+  StepCallbacks() noexcept : StepCallbacks(RecordScope::FUNCTION) {}
+  explicit StepCallbacks(RecordScope scope) noexcept {
+    set_.count = 0;
+    set_.needs = 0;
+    set_.scope = scope;
+    set_.thread_id = 0;
+  }
+  StepCallbacks(StepCallbacks&& other) noexcept { take(other); }
+  StepCallbacks& operator=(StepCallbacks&& other) noexcept {
+    if (this != &other) {
+      free_step(&set_);
+      take(other);
+    }
+    return *this;
+  }
+  ~StepCallbacks() { free_step(&set_); }
+
+  bool empty() const noexcept { return set_.count == 0; }
+  uint32_t size() const noexcept { return set_.count; }
+  RecordScope scope() const noexcept { return set_.scope; }
+  uint64_t thread_id() const noexcept { return set_.thread_id; }
+  bool needs_inputs() const noexcept { return (set_.needs & callback_needs::inputs) != 0; }
+  bool needs_outputs() const noexcept { return (set_.needs & callback_needs::outputs) != 0; }
+  bool needs_ids() const noexcept { return (set_.needs & callback_needs::ids) != 0; }
+
+ private:
+  friend class RecordFunction;
+  friend StepCallbacks step_callbacks(RecordScope) noexcept;
+
+  void take(StepCallbacks& other) noexcept {
+    set_.count = other.set_.count;
+    set_.needs = other.set_.needs;
+    set_.scope = other.set_.scope;
+    set_.thread_id = other.set_.thread_id;
+    if (set_.count > kInlineCallbacks)
+      set_.spilled = other.set_.spilled;
+    else
+      for (uint32_t i = 0; i < set_.count; ++i) set_.inlined[i] = other.set_.inlined[i];
+    other.set_.count = 0;
+  }
+
+  StepSet set_;
+};
+
+// The callbacks that a RecordFunction of this scope would call now on this thread; one trial for
+// sampled callbacks, so use what is returned. Thread-safe.
+inline StepCallbacks step_callbacks(RecordScope scope) noexcept {
+  StepCallbacks steps(scope);
+  if ((load_relaxed(&state()->mask) & mask_bit::callbacks) == 0) return steps;
+  if (ThreadPrimitives* primitives = dispatching_primitives())
+    select_step(primitives, scope, &steps.set_);
+  return steps;
+}
+
+// The same, or nothing when there is none to call: one load and a branch when no callback exists.
+inline std::optional<StepCallbacks> step_callbacks_unless_empty(RecordScope scope) noexcept {
+  if (FASTPROF_LIKELY((load_relaxed(&state()->mask) & mask_bit::callbacks) == 0)) return {};
+  StepCallbacks steps = step_callbacks(scope);
+  if (steps.empty()) return {};
+  return std::optional<StepCallbacks>(std::move(steps));
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// ThreadPrimitives: what the instrumentation primitives keep for one thread.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/scope.hpp"
+#include "fastprof/primitives/callback_list.hpp"
+#include "fastprof/primitives/debug_info_chain.hpp"
+#include "fastprof/primitives/process_primitives.hpp"
+#include "fastprof/primitives/sampling.hpp"
+#include "fastprof/primitives/step_cache.hpp"
+#include "fastprof/recorder/clock.hpp"
+#include "fastprof/recorder/thread.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Why RecordFunctions of a thread call no callbacks.
+namespace dispatch_block {
+constexpr uint32_t disabled = 1;  // enable_record_function(false): the recorder gets nothing either
+constexpr uint32_t running = 2;   // inside a callback
+}  // namespace dispatch_block
+
+constexpr uint64_t kHandlesPerBlock = 1024;
+
+// Storage for one dispatched FASTPROF_RANGE, kept for the next one.
+struct RangeStorage {
+  RangeStorage* next;
+};
+
+// Made by the leader at a thread's first use, deleted at its end. Own thread only. The layout is
+// ABI: append only.
+struct ThreadPrimitives {
+  uint32_t blocked;        // dispatch_block bits; 0 in the normal case
+  uint32_t storage_count;  // RangeStorage in the free list
+  RangeStorage* free_storage;
+  uint64_t thread_id;    // logical: 1, 2, ... in order of first use
+  uint64_t next_handle;  // next RecordFunction handle, while handles_left
+  uint64_t handles_left;
+  CallbackListBlock* callbacks;  // thread-local ones, owned reference
+  DebugInfoNode* debug_info;     // owned reference
+  SamplingGenerator generator;
+  uint64_t reserved[8];
+  StepCache step_caches[kNumRecordScopes];
+};
+
+// Called by the leader only.
+inline ThreadPrimitives* new_thread_primitives() {
+  void* memory = std::calloc(1, sizeof(ThreadPrimitives));
+  if (memory == nullptr) return nullptr;
+  auto* primitives = new (memory) ThreadPrimitives{};
+  ProcessPrimitives* process = process_primitives();
+  primitives->thread_id = 1 + __atomic_fetch_add(&process->next_thread_id, 1, __ATOMIC_RELAXED);
+  primitives->generator.state = raw_ticks() ^ (primitives->thread_id << 48);
+  for (StepCache& cache : primitives->step_caches) cache.active = cache.inline_active;
+  return primitives;
+}
+
+// Called by the leader only, on the thread itself (or in a forked child for a thread that is not
+// there any more). May run destructors of users' debug info.
+inline void delete_thread_primitives(ThreadPrimitives* primitives) {
+  if (primitives == nullptr) return;
+  for (StepCache& cache : primitives->step_caches) clear_step_cache(&cache);
+  while (RangeStorage* storage = primitives->free_storage) {
+    primitives->free_storage = storage->next;
+    std::free(storage);
+  }
+  {
+    CallbackList callbacks = CallbackList::adopt(primitives->callbacks);
+    if (callbacks.enabled() != 0) remove_callbacks_user(process_primitives(), false);
+  }
+  DebugInfoNode* debug_info = primitives->debug_info;
+  primitives->~ThreadPrimitives();
+  std::free(primitives);
+  // Last: user destructors may look at this thread's debug info, which is empty by now.
+  (void)DebugInfoChain::adopt(debug_info);
+}
+
+// The calling thread's, or null when it has not used the primitives yet. Never allocates.
+FASTPROF_ALWAYS_INLINE ThreadPrimitives* existing_thread_primitives() noexcept {
+  const Track* track = thread_block()->track;
+  return track != nullptr ? track->primitives : nullptr;
+}
+
+// Logical number of the calling thread: 1, 2, ... in order of first use; 0 at its very end.
+inline uint64_t current_thread_id() noexcept {
+  const ThreadPrimitives* primitives = thread_primitives();
+  return primitives != nullptr ? primitives->thread_id : 0;
+}
+
+// The next RecordFunction handle: unique over the process's life, never 0.
+inline uint64_t next_record_handle(ThreadPrimitives* primitives) noexcept {
+  if (FASTPROF_UNLIKELY(primitives->handles_left == 0)) {
+    const uint64_t block =
+        __atomic_fetch_add(&process_primitives()->next_id_block, 1, __ATOMIC_RELAXED);
+    primitives->next_handle = 1 + block * kHandlesPerBlock;
+    primitives->handles_left = kHandlesPerBlock;
+  }
+  --primitives->handles_left;
+  return primitives->next_handle++;
+}
+
+inline void stale_step_caches(ThreadPrimitives* primitives) noexcept {
+  for (StepCache& cache : primitives->step_caches) cache.version_plus_1 = 0;
+}
+
+// Replaces the thread-local callbacks; returns the former ones.
+inline CallbackList exchange_thread_callbacks(ThreadPrimitives* primitives,
+                                              CallbackList callbacks) noexcept {
+  CallbackList former = CallbackList::adopt(primitives->callbacks);
+  const bool had = former.enabled() != 0, has = callbacks.enabled() != 0;
+  const bool same = former.begin() == callbacks.begin();
+  primitives->callbacks = callbacks.detach();
+  if (!same) stale_step_caches(primitives);
+  if (has && !had) add_callbacks_user(process_primitives(), false);
+  if (had && !has) remove_callbacks_user(process_primitives(), false);
+  return former;
+}
+
+FASTPROF_NAMESPACE_END

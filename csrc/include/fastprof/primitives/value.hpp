@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Value: an argument or result of a RecordFunction, as observers see it.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/primitives/device.hpp"
+#include "fastprof/primitives/dtype.hpp"
+#include "fastprof/primitives/span.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// What a Value holds. The numbers are ABI: append only.
+enum class ValueType : uint8_t {
+  none = 0,
+  int64 = 1,
+  float64 = 2,
+  boolean = 3,
+  string = 4,
+  list = 5,
+  tensor = 6,
+};
+
+// What is known of a tensor without touching its elements. Strides count elements and may be empty
+// (unknown); pointer is the first element's address, or null. Borrows the two spans.
+struct TensorDescription {
+  Span<const int64_t> shape;
+  Span<const int64_t> strides;
+  DType dtype = DType::undefined;
+  Device device;
+  const void* pointer = nullptr;
+};
+
+// none, an integer, a double, a bool, a string, a list of Values or a tensor description. 16 bytes;
+// strings, lists and tensors are immutable and shared by reference count, so copies are cheap.
+// Different Values may be used by different threads, also when they share their content. The layout
+// is ABI: an observer in one library reads the Values of another.
+class Value {
+ public:
+  constexpr Value() noexcept : int64_(0), type_(ValueType::none) {}
+  constexpr Value(std::nullptr_t) noexcept : Value() {}
+  Value(bool value) noexcept : int64_(0), type_(ValueType::boolean) { boolean_ = value; }
+  // Integers; an unsigned one above INT64_MAX becomes the nearest double.
+  template <class Int,
+            std::enable_if_t<std::is_integral_v<Int> && !std::is_same_v<Int, bool>, int> = 0>
+  Value(Int value) noexcept : int64_(static_cast<int64_t>(value)), type_(ValueType::int64) {
+    if constexpr (std::is_unsigned_v<Int> && sizeof(Int) >= sizeof(int64_t)) {
+      if (int64_ < 0) {
+        float64_ = static_cast<double>(value);
+        type_ = ValueType::float64;
+      }
+    }
+  }
+  template <class Float, std::enable_if_t<std::is_floating_point_v<Float>, int> = 0>
+  Value(Float value) noexcept : float64_(static_cast<double>(value)), type_(ValueType::float64) {}
+  // Strings are copied. A null pointer is none.
+  Value(const char* text) : Value() {
+    if (text != nullptr) *this = Value(std::string_view(text));
+  }
+  Value(std::string_view text) : type_(ValueType::string) {
+    block_ = allocate(text.size() + 1, text.size());
+    char* bytes = reinterpret_cast<char*>(block_ + 1);
+    if (!text.empty()) std::memcpy(bytes, text.data(), text.size());
+    bytes[text.size()] = '\0';
+  }
+  Value(const std::string& text) : Value(std::string_view(text)) {}
+  // Shape and strides are copied.
+  Value(const TensorDescription& tensor) : type_(ValueType::tensor) {
+    const size_t dims = tensor.shape.size();
+    const size_t strides = tensor.strides.size();
+    block_ = allocate(sizeof(TensorBlock) + (dims + strides) * sizeof(int64_t), dims);
+    auto* content = new (block_ + 1)
+        TensorBlock{tensor.pointer, static_cast<uint32_t>(strides), tensor.device, tensor.dtype};
+    auto* words = reinterpret_cast<int64_t*>(content + 1);
+    for (size_t i = 0; i < dims; ++i) words[i] = tensor.shape[i];
+    for (size_t i = 0; i < strides; ++i) words[dims + i] = tensor.strides[i];
+  }
+  Value(Span<const Value> values) : type_(ValueType::list) {
+    make_list(values.size(), [&](size_t i) { return values[i]; });
+  }
+  // A list of anything that a Value is made from.
+  template <class T>
+  Value(const std::vector<T>& values) : type_(ValueType::list) {
+    make_list(values.size(), [&](size_t i) { return Value(static_cast<const T&>(values[i])); });
+  }
+  // No silent conversion of other pointers to bool.
+  template <class T, std::enable_if_t<!std::is_same_v<std::remove_cv_t<T>, char>, int> = 0>
+  Value(T*) = delete;
+
+  static Value list(std::initializer_list<Value> values) {
+    return Value(Span<const Value>(values.begin(), values.size()));
+  }
+
+  Value(const Value& other) noexcept : int64_(other.int64_), type_(other.type_) {
+    if (shared()) __atomic_fetch_add(&block_->references, 1, __ATOMIC_RELAXED);
+  }
+  Value(Value&& other) noexcept : int64_(other.int64_), type_(other.type_) {
+    other.type_ = ValueType::none;
+  }
+  Value& operator=(Value other) noexcept {
+    std::swap(int64_, other.int64_);
+    std::swap(type_, other.type_);
+    return *this;
+  }
+  ~Value() {
+    if (shared()) release();
+  }
+
+  ValueType type() const noexcept { return type_; }
+  bool is_none() const noexcept { return type_ == ValueType::none; }
+  bool is_tensor() const noexcept { return type_ == ValueType::tensor; }
+
+  // The content. Asking for another type than type() is a ValueError; nothing is converted.
+  int64_t as_int64() const { return check(ValueType::int64), int64_; }
+  double as_float64() const { return check(ValueType::float64), float64_; }
+  bool as_bool() const { return check(ValueType::boolean), boolean_; }
+  // Valid while a Value shares the string; a NUL follows it.
+  std::string_view as_string() const {
+    check(ValueType::string);
+    return {reinterpret_cast<const char*>(block_ + 1), static_cast<size_t>(block_->count)};
+  }
+  Span<const Value> as_list() const {
+    check(ValueType::list);
+    return Span<const Value>(reinterpret_cast<const Value*>(block_ + 1),
+                             static_cast<size_t>(block_->count));
+  }
+  TensorDescription as_tensor() const {
+    check(ValueType::tensor);
+    const auto* content = reinterpret_cast<const TensorBlock*>(block_ + 1);
+    const auto* words = reinterpret_cast<const int64_t*>(content + 1);
+    const auto dims = static_cast<size_t>(block_->count);
+    return {{words, dims},
+            {words + dims, content->strides},
+            content->dtype,
+            content->device,
+            content->pointer};
+  }
+
+  // Same type and content; tensors by every field, doubles as ==.
+  friend bool operator==(const Value& a, const Value& b) noexcept { return equal(a, b); }
+  friend bool operator!=(const Value& a, const Value& b) noexcept { return !equal(a, b); }
+
+ private:
+  // Head of what is shared. Freed with std::free by whoever drops the last reference: it may be
+  // another library than the one that made it.
+  struct Block {
+    uint32_t references;
+    uint32_t reserved;
+    uint64_t count;
+  };
+  struct TensorBlock {
+    const void* pointer;
+    uint32_t strides;
+    Device device;
+    DType dtype;
+  };
+
+  bool shared() const noexcept { return type_ >= ValueType::string; }
+
+  static Block* allocate(size_t content_bytes, size_t count) {
+    void* memory = std::malloc(sizeof(Block) + content_bytes);
+    if (memory == nullptr) raise<Error>("out of memory for a fastprof::Value; record fewer inputs");
+    return new (memory) Block{1, 0, count};
+  }
+
+  template <class Make>
+  void make_list(size_t count, Make make) {
+    // A list that is complete so far, so that a throwing conversion frees it.
+    struct Partial {
+      Block* block;
+      ~Partial() {
+        if (block != nullptr) destroy_list(block);
+      }
+    } partial{allocate(count * sizeof(Value), 0)};
+    auto* values = reinterpret_cast<Value*>(partial.block + 1);
+    for (size_t i = 0; i < count; ++i) {
+      new (values + i) Value(make(i));
+      partial.block->count = i + 1;
+    }
+    block_ = partial.block;
+    partial.block = nullptr;
+  }
+  static void destroy_list(Block* block) noexcept {
+    auto* values = reinterpret_cast<Value*>(block + 1);
+    for (size_t i = 0; i < block->count; ++i) values[i].~Value();
+    std::free(block);
+  }
+
+  // Release pairs with acquire: the last owner sees all earlier owners' reads as done.
+  void release() noexcept {
+    if (__atomic_fetch_sub(&block_->references, 1, __ATOMIC_ACQ_REL) != 1) return;
+    if (type_ == ValueType::list)
+      destroy_list(block_);
+    else
+      std::free(block_);
+  }
+
+  void check(ValueType wanted) const {
+    if (FASTPROF_UNLIKELY(type_ != wanted)) wrong_type(wanted);
+  }
+  [[noreturn]] FASTPROF_COLD inline void wrong_type(ValueType wanted) const;
+
+  static bool equal(const Value& a, const Value& b) noexcept {
+    if (a.type_ != b.type_) return false;
+    switch (a.type_) {
+      case ValueType::none:
+        return true;
+      case ValueType::int64:
+        return a.int64_ == b.int64_;
+      case ValueType::float64:
+        return a.float64_ == b.float64_;
+      case ValueType::boolean:
+        return a.boolean_ == b.boolean_;
+      case ValueType::string:
+        return a.as_string() == b.as_string();
+      case ValueType::list:
+        return a.as_list() == b.as_list();
+      case ValueType::tensor: {
+        const TensorDescription x = a.as_tensor(), y = b.as_tensor();
+        return x.shape == y.shape && x.strides == y.strides && x.dtype == y.dtype &&
+               x.device == y.device && x.pointer == y.pointer;
+      }
+    }
+    return false;
+  }
+
+  union {
+    int64_t int64_;
+    double float64_;
+    bool boolean_;
+    Block* block_;
+  };
+  ValueType type_;
+};
+static_assert(sizeof(Value) == 16, "the layout of Value is ABI");
+
+// A keyword argument. The name is borrowed.
+struct NamedValue {
+  std::string_view name;
+  Value value;
+};
+
+// "int64", "tensor", ... Static text.
+constexpr const char* value_type_name(ValueType type) noexcept {
+  switch (type) {
+    case ValueType::none:
+      return "none";
+    case ValueType::int64:
+      return "int64";
+    case ValueType::float64:
+      return "float64";
+    case ValueType::boolean:
+      return "bool";
+    case ValueType::string:
+      return "string";
+    case ValueType::list:
+      return "list";
+    case ValueType::tensor:
+      return "tensor";
+  }
+  return "unknown";
+}
+
+void Value::wrong_type(ValueType wanted) const {
+  raise<ValueError>(std::string("this fastprof::Value holds ") + value_type_name(type_) + ", not " +
+                    value_type_name(wanted) + "; look at type() first");
+}
+
+// How an argument becomes a Value. For a type of yours, overload `fastprof::Value to_value(const
+// Yours&)` in your namespace; it is found by argument-dependent lookup.
+template <class T>
+inline Value to_value(const T& value) {
+  return Value(value);
+}
+
+FASTPROF_NAMESPACE_END
