@@ -12,14 +12,16 @@ PUBLIC = {
     "base": set[str](),
     "recorder": {"base"},
     "capture": {"base", "recorder"},
-    "primitives": {"base", "recorder"},
+    "process": {"base", "recorder"},
+    "primitives": {"base", "recorder", "process"},
     "range_detail": {"base", "recorder"},
     "export": {"base", "recorder", "capture"},
-    "session": {"base", "recorder", "capture", "primitives", "range_detail", "export"},
+    "session": {"base", "recorder", "process", "capture", "primitives", "range_detail", "export"},
     "legacy": {"base", "recorder", "capture", "primitives", "export"},
     ".": {
         "base",
         "recorder",
+        "process",
         "capture",
         "primitives",
         "range_detail",
@@ -57,7 +59,7 @@ FOREIGN = {
 # ---- Python: module or package under fastprof -> what it may import from fastprof -----------------------------------
 # FOUNDATION knows nothing above itself and may be imported by all. A module that is named nowhere may import anything
 # but the native part.
-FOUNDATION = {"_version", "_paths", "errors", "device_type", "sites"}
+FOUNDATION = {"_version", "_paths", "errors", "device_type", "sites", "units"}
 PYTHON = {
     "table": set[str](),
     "tree": {"table"},
