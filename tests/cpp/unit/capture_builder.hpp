@@ -12,7 +12,8 @@
 #include "fastprof/capture/nesting.hpp"
 #include "fastprof/capture/validate.hpp"
 
-// Unnamed: a class with default visibility may not hold one of fastprof's hidden types without a warning.
+// Unnamed: a class with default visibility may not hold one of fastprof's hidden types without a
+// warning.
 namespace fastprof_test {
 namespace {
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// ByteBuffer: where trace writers put their bytes. One buffer, one function that takes it when
+// full.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Takes `size` bytes; returns false when they could not be written. `state` is the caller's.
+using WriteFunction = bool (*)(void* state, const char* data, size_t size);
+
+// Not thread-safe. After a failed write everything further is discarded and ok() stays false.
+class ByteBuffer {
+ public:
+  // 256 KB stay in the second-level cache between formatting and the copy of write().
+  explicit ByteBuffer(WriteFunction write, void* state, size_t capacity = 256 * 1024)
+      : write_(write),
+        state_(state),
+        capacity_(std::max<size_t>(capacity, kMinRoom)),
+        data_(new char[capacity_]),
+        at_(data_.get()),
+        limit_(data_.get() + capacity_) {}
+  ByteBuffer(const ByteBuffer&) = delete;
+  ByteBuffer& operator=(const ByteBuffer&) = delete;
+
+  // Space for `size` <= kMinRoom bytes; write there, then call advance(end).
+  static constexpr size_t kMinRoom = 1024;
+  FASTPROF_ALWAYS_INLINE char* room(size_t size) {
+    if (FASTPROF_UNLIKELY(static_cast<size_t>(limit_ - at_) < size)) flush();
+    return at_;
+  }
+  FASTPROF_ALWAYS_INLINE void advance(char* end) noexcept { at_ = end; }
+
+  // Appends any number of bytes.
+  FASTPROF_ALWAYS_INLINE void append(const char* data, size_t size) {
+    if (FASTPROF_LIKELY(static_cast<size_t>(limit_ - at_) >= size)) {
+      std::memcpy(at_, data, size);
+      at_ += size;
+    } else {
+      append_slowly(data, size);
+    }
+  }
+  void append(std::string_view text) { append(text.data(), text.size()); }
+
+  void flush() {
+    const auto size = static_cast<size_t>(at_ - data_.get());
+    at_ = data_.get();
+    if (size == 0) return;
+    written_ += size;
+    if (ok_) ok_ = write_(state_, data_.get(), size);
+  }
+  bool ok() const noexcept { return ok_; }
+  uint64_t bytes() const noexcept { return written_ + static_cast<uint64_t>(at_ - data_.get()); }
+
+ private:
+  FASTPROF_NOINLINE void append_slowly(const char* data, size_t size) {
+    flush();
+    if (size <= capacity_) {
+      std::memcpy(at_, data, size);
+      at_ += size;
+      return;
+    }
+    written_ += size;
+    if (ok_) ok_ = write_(state_, data, size);
+  }
+
+  WriteFunction write_;
+  void* state_;
+  size_t capacity_;
+  std::unique_ptr<char[]> data_;
+  char* at_;
+  char* limit_;
+  uint64_t written_ = 0;
+  bool ok_ = true;
+};
+
+// Whether a stream of any kind still works: its operator bool, when it has one.
+template <class Stream>
+inline bool stream_is_good(Stream& stream) {
+  if constexpr (std::is_constructible_v<bool, Stream&>) {
+    return static_cast<bool>(stream);
+  } else {
+    return true;
+  }
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The "args" of Chrome trace events: user arguments with their types, then what the recorder knows.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fastprof/base/json_check.hpp"
+#include "fastprof/base/json_escape.hpp"
+#include "fastprof/export/byte_buffer.hpp"
+#include "fastprof/export/decimal.hpp"
+#include "fastprof/export/details.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Writes `,"key":value` members. One per file: it keeps scratch memory and what it learned about
+// strings.
+class ChromeArgs {
+ public:
+  ChromeArgs(const Capture& capture, ByteBuffer& out) : capture_(capture), out_(out) {
+    keys_.resize(capture.sites.size());
+    for (size_t i = 0; i < capture.sites.size(); ++i) {
+      for (const std::string& name : capture.sites[i].arg_names) {
+        std::string key = ",";
+        append_json_string(key, is_reserved(name) ? name + "_" : name);
+        keys_[i].push_back(key + ':');
+      }
+    }
+    for (const std::string& name : capture.counter_names) {
+      std::string key = ",";
+      append_json_string(key, is_reserved(name) ? name + "_" : name);
+      counter_keys_.push_back(key + ':');
+    }
+  }
+
+  // The members of a range or mark behind its "Ev Idx".
+  void write_row(size_t row) {
+    const uint32_t site = capture_.site[row];
+    const SiteInfo& info = capture_.sites[site];
+    if (capture_.payload[row] != kNoPayload) {
+      const uint64_t* const words = capture_.payload_words.data() + capture_.payload[row];
+      for (size_t i = 0; i < info.arg_types.size(); ++i) {
+        out_.append(keys_[site][i]);
+        write_value(payload_value(capture_, info.arg_types[i], words[i]));
+      }
+      for_each_detail(capture_, row, [&](DetailType type, const uint64_t* block, size_t count) {
+        write_detail(row, type, block, count);
+      });
+    }
+    const uint8_t flags = capture_.flags[row];
+    if (is_any_range(info.kind) && (flags & event_flag::finished) == 0)
+      out_.append(",\"finished\":false");
+    if (info.kind == EventKind::async_range || (flags & event_flag::foreign_end) != 0) {
+      out_.append(",\"is_async\":true");
+    }
+    if ((flags & event_flag::foreign_end) != 0) write_end_thread(row);
+    if ((flags & event_flag::clock_discontinuity) != 0)
+      out_.append(",\"clock_discontinuity\":true");
+    if ((flags & event_flag::clamped) != 0) out_.append(",\"clamped\":true");
+    if ((flags & event_flag::enclosing) != 0) out_.append(",\"enclosing\":true");
+  }
+
+  void write_value(const PayloadValue& value) {
+    switch (value.type) {
+      case ArgType::int64:
+        write_int(static_cast<int64_t>(value.word));
+        return;
+      case ArgType::uint64: {
+        char* const at = out_.room(32);
+        out_.advance(put_decimal(at, value.word));
+        return;
+      }
+      case ArgType::float64:
+        scratch_.clear();
+        append_json_double(scratch_, value.as_double());
+        out_.append(scratch_);
+        return;
+      case ArgType::boolean:
+        out_.append(value.word != 0 ? "true" : "false");
+        return;
+      case ArgType::string:
+        write_string(value.text);
+        return;
+      case ArgType::pointer: {
+        char* at = out_.room(32);
+        std::memcpy(at, "\"0x", 3);
+        at = put_hex(at + 3, value.word);
+        *at = '"';
+        out_.advance(at + 1);
+        return;
+      }
+    }
+    out_.append("null");
+  }
+  void write_int(int64_t value) {
+    char* const at = out_.room(32);
+    out_.advance(put_decimal_signed(at, value));
+  }
+  void write_string(std::string_view text) {
+    scratch_.clear();
+    append_json_string(scratch_, text);
+    out_.append(scratch_);
+  }
+
+ private:
+  // Members this writer adds itself. An argument of such a name gets a "_" behind it: no object has
+  // one key twice.
+  static bool is_reserved(std::string_view key) noexcept {
+    constexpr std::string_view reserved[] = {
+        "Ev Idx",    "finished",      "is_async",          "End thread", "clock_discontinuity",
+        "clamped",   "enclosing",     "Sequence number",   "Node id",    "Fwd thread id",
+        "C++ stack", "metadata_json", "Record function id"};
+    for (const std::string_view name : reserved)
+      if (key == name) return true;
+    return false;
+  }
+
+  void write_end_thread(size_t row) {
+    const auto at = std::lower_bound(capture_.foreign_row.begin(), capture_.foreign_row.end(), row);
+    if (at == capture_.foreign_row.end() || *at != row) return;
+    const auto index = static_cast<size_t>(at - capture_.foreign_row.begin());
+    out_.append(",\"End thread\":");
+    write_int(capture_.tracks[capture_.foreign_end_track[index]].tid);
+  }
+
+  void write_detail(size_t row, DetailType type, const uint64_t* words, size_t count) {
+    switch (type) {
+      case DetailType::counters_begin:
+        counters_ = words;
+        counter_count_ = count;
+        return;
+      case DetailType::counters_end:
+        if ((capture_.flags[row] & event_flag::finished) == 0) return;
+        for (size_t i = 0; i < count && i < counter_count_ && i < counter_keys_.size(); ++i) {
+          out_.append(counter_keys_[i]);
+          write_int(static_cast<int64_t>(words[i] - counters_[i]));
+        }
+        counter_count_ = 0;
+        return;
+      case DetailType::op: {
+        constexpr std::string_view keys[] = {",\"Sequence number\":", ",\"Fwd thread id\":",
+                                             ",\"Record function id\":", ",\"Node id\":"};
+        for (size_t i = 0; i < count && i < 4; ++i) {
+          const auto value = static_cast<int64_t>(words[i]);
+          const bool given = i == 0 || i == 3 ? value >= 0 : value > 0;
+          if (!given) continue;
+          out_.append(keys[i]);
+          write_int(value);
+        }
+        return;
+      }
+      case DetailType::cpp_stack:
+        out_.append(",\"C++ stack\":[");
+        for (size_t i = 0; i < count; ++i) {
+          if (i > 0) out_.append(",");
+          write_value(payload_value(capture_, ArgType::pointer, words[i]));
+        }
+        out_.append("]");
+        return;
+      case DetailType::json:
+        if (count > 0) write_json(words[0]);
+        return;
+      case DetailType::python_stack:  // ids that only the Python layer can resolve: its exporter
+                                      // writes them
+      case DetailType::shapes:
+        return;
+    }
+  }
+
+  // Splices the members of a JSON object; what is none goes in as text.
+  void write_json(uint64_t index) {
+    const auto [known, fresh] = json_members_.try_emplace(index);
+    const std::string_view text = capture_string(capture_, index);
+    if (fresh) known->second = json_object_members(text);
+    if (!known->second) {
+      out_.append(",\"metadata_json\":");
+      write_string(text);
+    } else if (!known->second->empty()) {
+      out_.append(",");
+      out_.append(*known->second);
+    }
+  }
+
+  const Capture& capture_;
+  ByteBuffer& out_;
+  std::vector<std::vector<std::string>> keys_;  // by site: `,"name":` of each argument
+  std::vector<std::string> counter_keys_;
+  std::unordered_map<uint64_t, std::optional<std::string_view>> json_members_;
+  std::string scratch_;
+  const uint64_t* counters_ = nullptr;
+  size_t counter_count_ = 0;
+};
+
+FASTPROF_NAMESPACE_END

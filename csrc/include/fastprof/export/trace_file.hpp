@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// TraceFile: a file that appears under its name only when it is whole.
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/error.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+inline std::atomic<unsigned> trace_file_counter{0};
+
+// Writes go to a new file beside `path`, which commit() renames to it; until then, and after any
+// failure, `path` is what it was before. A symbolic link is followed. What is no regular file (a
+// pipe, /dev/stdout) is written directly. One thread.
+class TraceFile {
+ public:
+  // Raises IoError when the file cannot be created.
+  explicit TraceFile(const std::string& path) : path_(path) {
+    struct stat existing;
+    const bool exists = ::stat(path.c_str(), &existing) == 0;
+    if (exists && !S_ISREG(existing.st_mode)) {
+      fd_ = open_retrying(path.c_str(), O_WRONLY | O_CLOEXEC, 0);
+      if (fd_ < 0) fail("open", errno);
+      return;
+    }
+    if (exists) {
+      if (char* real = ::realpath(path.c_str(), nullptr)) {
+        path_ = real;
+        ::free(real);
+      }
+    }
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      // O_EXCL makes the name ours even when another process has our pid in its own namespace.
+      temporary_ = path_ + ".part-" + std::to_string(::getpid()) + '-' +
+                   std::to_string(trace_file_counter.fetch_add(1, std::memory_order_relaxed));
+      fd_ = open_retrying(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (fd_ >= 0 || errno != EEXIST) break;
+    }
+    if (fd_ < 0) {
+      const int error = errno;
+      temporary_.clear();
+      fail("create", error);
+    }
+    if (exists) static_cast<void>(::fchmod(fd_, existing.st_mode & 0777));
+  }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+  ~TraceFile() { discard(); }
+
+  // Writes everything; false on an error, which commit() then raises.
+  bool write(const char* data, size_t size) noexcept {
+    while (size > 0 && error_ == 0) {
+      const ssize_t done = ::write(fd_, data, size);
+      if (done > 0) {
+        data += done;
+        size -= static_cast<size_t>(done);
+      } else if (done < 0 && errno != EINTR) {
+        error_ = errno;
+      }
+    }
+    return error_ == 0;
+  }
+  static bool write_function(void* self, const char* data, size_t size) {
+    return static_cast<TraceFile*>(self)->write(data, size);
+  }
+
+  // Gives the file its name. Raises IoError when any write failed or this does; the temporary file
+  // is then gone.
+  void commit() {
+    if (error_ == 0 && ::close(fd_) != 0 && errno != EINTR) error_ = errno;
+    if (error_ == 0) fd_ = -1;
+    if (error_ == 0 && !temporary_.empty() && ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      error_ = errno;
+    }
+    if (error_ != 0) {
+      const int error = error_;
+      discard();
+      fail("write", error);
+    }
+    temporary_.clear();
+  }
+
+ private:
+  static int open_retrying(const char* path, int flags, mode_t mode) noexcept {
+    int fd;
+    do {
+      fd = ::open(path, flags, mode);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+  }
+  void discard() noexcept {
+    if (fd_ >= 0) static_cast<void>(::close(fd_));
+    if (!temporary_.empty()) static_cast<void>(::unlink(temporary_.c_str()));
+    fd_ = -1;
+    temporary_.clear();
+  }
+  [[noreturn]] void fail(const char* what, int error) const {
+    const char* remedy = error == ENOSPC || error == EDQUOT || error == EFBIG
+                             ? "free space there or choose another place"
+                             : "choose another place";
+    raise<IoError>(std::string("cannot ") + what + " '" + path_ + "': " + std::strerror(error) +
+                   "; nothing was left under that name: " + remedy);
+  }
+
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+  int error_ = 0;
+};
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// TrackLayout: on which line of a trace viewer each row is drawn, so that the slices of a line nest
+// properly. Readers drop or misplace slices that overlap partly.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <queue>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/validate.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// A line: the thread itself, or one of the further lanes it needs.
+struct TraceLane {
+  enum class Use : uint8_t { thread, async, overlap };
+  uint32_t track = 0;  // index into Capture::tracks
+  Use use = Use::thread;
+  bool real_tid = true;  // tid is the thread's own, no number of ours
+  int64_t tid = 0;       // unique within the trace, > 0, fits 31 bits
+  std::string name;
+};
+
+// Lanes 0 to tracks-1 are the threads'. Synchronous ranges stay on their thread, or on the lane of
+// their parent when that was moved; one that overlaps a slice there partly gets an overlap lane.
+// Async ranges and ranges that ended on another thread go to async lanes, where nothing nests. Rows
+// that are no ranges go with their parent. A lane is reused once it is free, so a thread has as
+// many as were needed at one instant.
+class TrackLayout {
+ public:
+  explicit TrackLayout(const Capture& capture) : lane_of_row_(capture.size()) {
+    name_threads(capture);
+    size_t first = 0;
+    while (first < capture.size()) {
+      const uint32_t track = capture.track[first];
+      size_t last = first;
+      while (last < capture.size() && capture.track[last] == track) ++last;
+      lay_out(capture, track, first, last);
+      first = last;
+    }
+  }
+
+  const std::vector<TraceLane>& lanes() const noexcept { return lanes_; }
+  uint32_t lane_of(size_t row) const noexcept { return lane_of_row_[row]; }
+
+ private:
+  // Ends of the open slices of a lane, outermost first.
+  struct Open {
+    std::vector<int64_t> ends;
+    // Adds [start, end) if it nests with what is open.
+    bool fits(int64_t start, int64_t end) {
+      while (!ends.empty() && ends.back() <= start) ends.pop_back();
+      if (!ends.empty() && end > ends.back()) return false;
+      ends.push_back(end);
+      return true;
+    }
+  };
+  // Lanes of one use and track; the one that becomes free first on top.
+  using Busy = std::pair<int64_t, uint32_t>;  // end of its outermost slice, lane
+  using Pool = std::priority_queue<Busy, std::vector<Busy>, std::greater<Busy>>;
+
+  void name_threads(const Capture& capture) {
+    std::unordered_set<int64_t> used;
+    for (const TrackInfo& track : capture.tracks)
+      next_tid_ = std::max(next_tid_, valid_tid(track.tid) ? track.tid : 0);
+    next_tid_ = std::max(next_tid_, kLargestLinuxTid) + 1;
+    for (size_t i = 0; i < capture.tracks.size(); ++i) {
+      const TrackInfo& track = capture.tracks[i];
+      TraceLane lane;
+      lane.track = static_cast<uint32_t>(i);
+      lane.name = track.name.empty() ? "thread " + std::to_string(track.tid) : track.name;
+      if (valid_tid(track.tid) && used.insert(track.tid).second) {
+        lane.tid = track.tid;
+      } else {  // the kernel used the number again for a later thread, or it is none
+        lane.real_tid = false;
+        lane.tid = next_tid_++;
+        lane.name += " (tid " + std::to_string(track.tid) + ")";
+      }
+      lanes_.push_back(std::move(lane));
+    }
+  }
+
+  void lay_out(const Capture& capture, uint32_t track, size_t first, size_t last) {
+    Open on_thread;
+    std::vector<Open> open;  // of the lanes from base on
+    const auto base = static_cast<uint32_t>(lanes_.size());
+    Pool async, overlap;
+    uint32_t async_lanes = 0, overlap_lanes = 0;
+    for (size_t row = first; row < last; ++row) {
+      const int32_t parent = capture.parent[row];
+      const uint32_t beside = parent >= 0 ? lane_of_row_[static_cast<size_t>(parent)] : track;
+      lane_of_row_[row] = beside;
+      if (!is_any_range(capture.kind[row])) continue;
+      const int64_t start = capture.start_ns[row];
+      const int64_t end = std::max(start, capture.end_ns[row]);
+      const bool nests = is_nesting_range(capture, row);
+      if (nests) {
+        if (FASTPROF_LIKELY(beside == track)) {
+          if (FASTPROF_LIKELY(on_thread.fits(start, end))) continue;
+        } else if (open[beside - base].fits(start, end)) {
+          continue;
+        }
+      }
+      Pool& pool = nests ? overlap : async;
+      uint32_t lane;
+      if (!pool.empty() && pool.top().first <= start) {
+        lane = pool.top().second;
+        pool.pop();
+      } else {
+        lane = static_cast<uint32_t>(lanes_.size());
+        uint32_t& count = nests ? overlap_lanes : async_lanes;
+        add_lane(track, nests ? TraceLane::Use::overlap : TraceLane::Use::async, count++);
+        open.emplace_back();
+      }
+      open[lane - base].fits(start, end);
+      pool.emplace(end, lane);
+      lane_of_row_[row] = lane;
+    }
+  }
+
+  void add_lane(uint32_t track, TraceLane::Use use, uint32_t number) {
+    TraceLane lane;
+    lane.track = track;
+    lane.use = use;
+    lane.real_tid = false;
+    lane.tid = next_tid_++;
+    lane.name = lanes_[track].name +
+                (use == TraceLane::Use::async ? ": async " : ": overlapping ") +
+                std::to_string(number);
+    lanes_.push_back(std::move(lane));
+  }
+
+  static bool valid_tid(int64_t tid) noexcept { return tid > 0 && tid < (int64_t{1} << 30); }
+  static constexpr int64_t kLargestLinuxTid = 1 << 22;  // PID_MAX_LIMIT
+
+  std::vector<uint32_t> lane_of_row_;
+  std::vector<TraceLane> lanes_;
+  int64_t next_tid_ = 0;
+};
+
+FASTPROF_NAMESPACE_END

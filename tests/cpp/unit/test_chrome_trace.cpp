@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Chrome writer: exact lines, strictness over random captures, lanes that nest, and files that
+// are whole or absent. What readers make of it is tested in
+// tests/python/integration/test_trace_readers.py.
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "check.hpp"
+#include "fastprof/export/chrome_trace.hpp"
+#include "rich_capture.hpp"
+
+using namespace fastprof;
+using namespace fastprof_test;
+
+namespace {
+
+std::string chrome_text(const Capture& capture, const ChromeTraceOptions& options = {}) {
+  std::ostringstream out;
+  const uint64_t bytes = write_chrome_trace(capture, out, options);
+  CHECK_EQ(bytes, out.str().size());
+  return out.str();
+}
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+std::string contents(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+struct Folder {
+  std::string path;
+  Folder() {
+    char name[] = "/tmp/fastprof-test-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Folder() {
+    for (const std::string& name : names()) unlink((path + "/" + name).c_str());
+    rmdir(path.c_str());
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> list;
+    DIR* folder = opendir(path.c_str());
+    while (const dirent* entry = readdir(folder))
+      if (entry->d_name[0] != '.') list.push_back(entry->d_name);
+    closedir(folder);
+    return list;
+  }
+};
+
+}  // namespace
+
+TEST(lines) {
+  ChromeTraceOptions options;
+  options.base_time_ns = 1'700'000'000'000'000'000;
+  options.metadata = {{"trace_id", "\"abc\""}, {"bad", "{not json"}};
+  const std::string text = chrome_text(rich_capture(), options);
+  CHECK(is_json_value(text));
+  CHECK(has(text,
+            "\"schemaVersion\": 1,\n\"deviceProperties\": [],\n\"trace_id\": \"abc\",\n\"bad\": "
+            "\"{not json\",\n"));
+  CHECK(has(text,
+            "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": "
+            "1700000000000000000,\n\"traceEvents\": [\n"));
+  CHECK(has(text,
+            "\"clock_error_ns\": 17, \"exact_stop\": true, \"clamped\": 0, \"unfinished\": 1, "
+            "\"dropped\": {\"total\": 3, \"bound\": 3,"));
+  CHECK(
+      has(text,
+          "\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"step\",\"pid\":4242,\"tid\":4242,"
+          "\"ts\":1.000,\"dur\":99.000,\"args\":{\"Ev Idx\":0}},\n"));
+  CHECK(has(text,
+            "\"dur\":38.000,\"args\":{\"Ev Idx\":1,\"Sequence number\":77,\"Record function "
+            "id\":5,\"cycles\":250,"
+            "\"instructions\":200,\"C++ stack\":[\"0xdeadbeef\",\"0x1000\"],\"Input Dims\": [[2, "
+            "3], []], "
+            "\"Concrete Inputs\": [\"\", \"1\"]}}"));
+  CHECK(has(text,
+            "\"args\":{\"Ev "
+            "Idx\":3,\"i\":-5,\"u\":18446744073709551615,\"f\":0.25,\"nan\":\"NaN\",\"inf\":\"-"
+            "Infinity\","
+            "\"b\":true,\"s\":\"a\\\"b\\\\\\u0001\xEF\xBF\xBD\xC3\xA9\",\"p\":\"0xabc\",\"finished_"
+            "\":9}}"));
+  CHECK(has(text,
+            "\"ts\":3.200,\"args\":{\"Ev Idx\":5,\"Addr\":139637976731648,\"Bytes\":512,\"Total "
+            "Allocated\":4096,"
+            "\"Total Reserved\":8192,\"Device Type\":1,\"Device Id\":2}}"));
+  CHECK(has(text,
+            "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[OutOfMemory]\","
+            "\"pid\":4242,\"tid\":4242,"
+            "\"ts\":3.400,\"args\":{\"Ev Idx\":7,\"Bytes\":1048576,"));
+  CHECK(has(text,
+            "{\"ph\":\"C\",\"cat\":\"counter\",\"name\":\"loss\",\"pid\":4242,\"tid\":4242,\"ts\":"
+            "50.000,\"args\":{\"value\":0.5}}"));
+  CHECK(has(text,
+            "{\"ph\":\"s\",\"cat\":\"flow\",\"name\":\"launch\",\"pid\":4242,\"tid\":4242,\"ts\":2."
+            "500,\"id\":\"0x1000000000000000\"}"));
+  CHECK(has(text,
+            "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"flow\",\"name\":\"launch\",\"pid\":4242,\"tid\":"
+            "4300,\"ts\":3.500,\"id\":\"0x1000000000000000\"}"));
+  CHECK(
+      has(text, "\"dur\":113.000,\"args\":{\"Ev Idx\":10,\"is_async\":true,\"End thread\":4300}}"));
+  CHECK(has(text, "\"finished\":false}}"));
+  CHECK(has(text, "\"name\":\"kernel on \xF0\x9F\x9A\x80\\n\xEF\xBF\xBD\""));
+  CHECK(has(text,
+            "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":4242,\"tid\":4300,\"args\":{\"name\":"
+            "\"worker \\\"1\\\"\"}}"));
+  CHECK(has(text, "{\"name\":\"worker again (tid 4300)\"}"));
+  CHECK(has(text, "{\"name\":\"main: async 0\"}"));
+  CHECK(has(text, "{\"name\":\"main: overlapping 0\"}"));
+}
+
+TEST(base_time_is_a_multiple_of_three_months) {
+  const std::string text = chrome_text(rich_capture());
+  const int64_t unit = 7889238LL * 1'000'000'000;
+  const int64_t base = 1'700'000'000'000'000'000 / unit * unit;
+  CHECK(has(text, "\"baseTimeNanoseconds\": " + std::to_string(base)));
+  std::string ts = std::to_string((1'700'000'000'000'001'000 - base) / 1000);
+  CHECK(has(text, "\"ts\":" + ts + ".000,\"dur\":99.000"));
+}
+
+TEST(times_before_the_base_and_backward_ranges) {
+  CaptureBuilder b;
+  const uint32_t site = b.site("x");
+  b.track(1, "");
+  b.row(site, -1500, 5, {}, event_flag::enclosing);
+  b.row(site, 10, 20);
+  b.finish();
+  b.capture.end_ns[1] = b.capture.start_ns[1] - 7;  // a file read from elsewhere may say so
+  ChromeTraceOptions options;
+  options.base_time_ns = b.capture.t0_ns;
+  const std::string text = chrome_text(b.capture, options);
+  CHECK(has(text, "\"ts\":-1.500,\"dur\":1.505,\"args\":{\"Ev Idx\":0,\"enclosing\":true}}"));
+  CHECK(has(text, "\"ts\":0.010,\"dur\":0.000,"));
+}
+
+TEST(decimals) {
+  std::mt19937_64 random(5);
+  char buffer[64];
+  for (int i = 0; i < 200000; ++i) {
+    const uint64_t value = random() >> (random() % 64);
+    *put_decimal(buffer, value) = 0;
+    CHECK(std::to_string(value) == buffer);
+    const auto signed_value = static_cast<int64_t>(value);
+    *put_decimal_signed(buffer, signed_value) = 0;
+    CHECK(std::to_string(signed_value) == buffer);
+    *put_microseconds(buffer, signed_value) = 0;
+    const uint64_t size = signed_value < 0 ? 0 - value : value;
+    char expected[64];
+    std::snprintf(expected, sizeof expected, "%s%llu.%03llu", signed_value < 0 ? "-" : "",
+                  static_cast<unsigned long long>(size / 1000),
+                  static_cast<unsigned long long>(size % 1000));
+    CHECK(std::string(expected) == buffer);
+    std::snprintf(expected, sizeof expected, "%llx", static_cast<unsigned long long>(value));
+    *put_hex(buffer, value) = 0;
+    CHECK(std::string(expected) == buffer);
+  }
+}
+
+TEST(random_captures_are_strict_json) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const std::string text = chrome_text(random_capture(seed));
+    if (!is_json_value(text)) CHECK(is_json_value(text));
+  }
+}
+
+TEST(huge_names) {
+  CaptureBuilder b;
+  std::string all;
+  for (int i = 0; i < 100000; ++i) all.push_back(static_cast<char>(i));
+  const uint32_t big = b.site(all, EventKind::range, all, {{all, ArgType::string}});
+  const uint64_t text = b.string(all);
+  b.track(1, all);
+  for (int i = 0; i < 5; ++i) b.row(big, i * 10, i * 10 + 5, {text});
+  CHECK(is_json_value(chrome_text(b.finish())));
+}
+
+TEST(json_check) {
+  for (const char* good :
+       {"{}", " [1, -0.5e+3, \"\\u00e9\\n\", true, null] ", "0", "\"\"", "{\"a\": {\"b\": []}}"})
+    CHECK(is_json_value(good));
+  for (const char* bad : {"",          "{",   "[1,]", "{\"a\"}", "{a: 1}",  "01",        "+1",
+                          "1.",        ".5",  "NaN",  "\"\n\"",  "\"\\x\"", "\"\xFF\"",  "[1] x",
+                          "\"\\u12\"", "tru", "1e",   "-",       "\"abc",   "{\"a\":1,}"})
+    CHECK(!is_json_value(bad));
+  CHECK(!is_json_value(std::string(100000, '[')));
+  CHECK(json_object_members(" {\"a\": 1} ").value_or("none") == "\"a\": 1");
+  CHECK(json_object_members("{ }").value_or("none") == "");
+  CHECK(!json_object_members("[1]"));
+  CHECK(!json_object_members("{"));
+}
+
+// On every lane slices nest or follow each other, nothing is lost, and lanes are not wasted.
+TEST(lanes_nest) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Capture capture = random_capture(seed, 200);
+    const TrackLayout layout(capture);
+    std::map<uint32_t, std::vector<std::pair<int64_t, int64_t>>> open;
+    for (size_t row = 0; row < capture.size(); ++row) {
+      CHECK(layout.lane_of(row) < layout.lanes().size());
+      CHECK_EQ(layout.lanes()[layout.lane_of(row)].track, capture.track[row]);
+      if (!is_any_range(capture.kind[row])) continue;
+      auto& stack = open[layout.lane_of(row)];
+      const int64_t start = capture.start_ns[row], end = capture.end_ns[row];
+      while (!stack.empty() && stack.back().second <= start) stack.pop_back();
+      CHECK(stack.empty() || end <= stack.back().second);
+      if (!is_nesting_range(capture, row)) CHECK(stack.empty());
+      stack.emplace_back(start, end);
+    }
+    std::map<int64_t, int> tids;
+    for (const TraceLane& lane : layout.lanes()) CHECK_EQ(++tids[lane.tid], 1);
+  }
+}
+
+TEST(a_lane_is_reused) {
+  CaptureBuilder b;
+  const uint32_t copy = b.site("copy", EventKind::async_range);
+  b.track(7, "");
+  for (int i = 0; i < 1000; ++i) b.row(copy, i * 10, i * 10 + 25);  // three at a time
+  CHECK_EQ(TrackLayout(b.finish()).lanes().size(), size_t{4});
+}
+
+TEST(children_follow_a_range_that_was_moved) {
+  CaptureBuilder b;
+  const uint32_t site = b.site("x");
+  b.track(7, "");
+  b.row(site, 0, 10);
+  b.row(site, 5, 15);  // overlaps
+  b.row(site, 6, 8);
+  b.row(site, 11, 14);
+  b.row(site, 20, 21);
+  const TrackLayout layout(b.finish());
+  CHECK_EQ(layout.lane_of(0), 0u);
+  CHECK_EQ(layout.lane_of(1), 1u);
+  CHECK_EQ(layout.lane_of(2), 1u);
+  CHECK_EQ(layout.lane_of(3), 1u);
+  CHECK_EQ(layout.lane_of(4), 0u);
+}
+
+TEST(a_file_appears_whole) {
+  Folder folder;
+  const std::string path = folder.path + "/trace.json";
+  const uint64_t bytes = write_chrome_trace(rich_capture(), path);
+  CHECK_EQ(contents(path).size(), bytes);
+  CHECK(has(contents(path), "\"traceName\": \"" + path + "\""));
+  CHECK_EQ(folder.names().size(), size_t{1});
+  // Over a link: the link stays, its target is replaced and keeps its mode.
+  const std::string link = folder.path + "/link.json";
+  CHECK_EQ(symlink(path.c_str(), link.c_str()), 0);
+  chmod(path.c_str(), 0640);
+  write_chrome_trace(random_capture(1), link.c_str());
+  struct stat info;
+  CHECK(lstat(link.c_str(), &info) == 0 && S_ISLNK(info.st_mode));
+  CHECK(stat(path.c_str(), &info) == 0 && (info.st_mode & 0777) == 0640);
+  CHECK(is_json_value(contents(path)));
+  CHECK_EQ(write_chrome_trace(rich_capture(), "/dev/null") > 0, true);
+}
+
+TEST(failures_leave_what_was_there) {
+  CHECK_THROWS(IoError, write_chrome_trace(rich_capture(), "/no/such/folder/trace.json"));
+  CHECK_THROWS(IoError, write_chrome_trace(rich_capture(), "/tmp"));
+  CHECK_THROWS(IoError, write_chrome_trace(rich_capture(), "/dev/full"));
+  Folder folder;
+  const std::string path = folder.path + "/trace.json";
+  std::ofstream(path) << "old";
+  rlimit old_limit;
+  getrlimit(RLIMIT_FSIZE, &old_limit);
+  rlimit limit = old_limit;
+  limit.rlim_cur = 1000;
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::string message;
+  try {
+    write_chrome_trace(rich_capture(), path);
+  } catch (const IoError& error) {
+    message = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &old_limit);
+  signal(SIGXFSZ, old_handler);
+  CHECK(has(message, "File too large"));
+  CHECK(has(message, "free space"));
+  CHECK_EQ(contents(path), std::string("old"));
+  CHECK_EQ(folder.names().size(), size_t{1});
+  std::ofstream closed;  // a stream that cannot take anything
+  closed.setstate(std::ios::badbit);
+  CHECK_THROWS(IoError, write_chrome_trace(rich_capture(), closed));
+  Capture bad = rich_capture();
+  bad.site[0] = 1000;
+  CHECK_THROWS(ValueError, write_chrome_trace(bad, path));
+  CHECK_EQ(contents(path), std::string("old"));
+}
