@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # also when run as a program
 
-from layer_rules import COMPILED, FOREIGN, FOUNDATION, NATIVE, PUBLIC, PYTHON
+from layer_rules import COMPILED, FOREIGN, FORWARDING, FOUNDATION, NATIVE, PUBLIC, PYTHON
 
 CPP_SUFFIXES = {".hpp", ".h", ".cpp", ".cc", ".mm", ".cu", ".inl"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -70,17 +70,27 @@ def check_cpp_file(root: Path, path: Path) -> Iterator[str]:
                     yield f'{where}"{name}": backends do not know each other'
 
 
-def imported_modules(path: Path, package: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, dotted parts) of everything a Python file imports, relative imports resolved."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+def imported_modules(path: Path, package: list[str]) -> Iterator[tuple[int, list[str], bool]]:
+    """Yield (line, dotted parts, inside a function) of all a Python file imports, relative imports resolved."""
+    tree = ast.parse(path.read_text(), str(path))
+    in_function = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield node.lineno, alias.name.split(".")
+                yield node.lineno, alias.name.split("."), id(node) in in_function
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - (node.level - 1)] if node.level else []
             parts = base + (node.module.split(".") if node.module else [])
-            for alias in node.names:  # `from fastprof import table` imports a module too
-                yield node.lineno, [*parts, alias.name]
+            if len(parts) > 1:
+                yield node.lineno, parts, id(node) in in_function
+            else:  # `from fastprof import table` imports a module
+                for alias in node.names:
+                    yield node.lineno, [*parts, alias.name], id(node) in in_function
 
 
 def check_python_file(root: Path, path: Path) -> Iterator[str]:
@@ -88,7 +98,7 @@ def check_python_file(root: Path, path: Path) -> Iterator[str]:
     relative = path.relative_to(root).as_posix()
     inside = path.relative_to(root / "python" / "fastprof")
     here = inside.parts[0].removesuffix(".py")
-    for line, parts in imported_modules(path, ["fastprof", *inside.parent.parts]):
+    for line, parts, in_function in imported_modules(path, ["fastprof", *inside.parent.parts]):
         if parts[0] != "fastprof" or len(parts) < 2:
             continue
         there = parts[1]
@@ -97,6 +107,8 @@ def check_python_file(root: Path, path: Path) -> Iterator[str]:
             if here not in NATIVE:
                 yield f"{where}only {', '.join(sorted(NATIVE))} may import fastprof._core"
         elif there == here or there in FOUNDATION or there.startswith("__"):
+            continue
+        elif in_function and there in FORWARDING.get(here, ()):
             continue
         elif here in FOUNDATION:
             yield f"{where}{here} is foundation and may not import fastprof.{there}"

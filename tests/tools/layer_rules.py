@@ -12,9 +12,9 @@ PUBLIC = {
     "base": set[str](),
     "recorder": {"base"},
     "capture": {"base", "recorder"},
-    "process": {"base", "recorder"},
-    "primitives": {"base", "recorder", "process"},
-    "range_detail": {"base", "recorder"},
+    "primitives": {"base", "recorder"},
+    "process": {"base", "recorder", "primitives"},
+    "range_detail": {"base", "recorder", "capture"},
     "export": {"base", "recorder", "capture"},
     "session": {"base", "recorder", "process", "capture", "primitives", "range_detail", "export"},
     "legacy": {"base", "recorder", "capture", "primitives", "export"},
@@ -68,5 +68,8 @@ PYTHON = {
     "exporters": {"tree", "table"},
     "consolidate": {"table"},
 }
+# Forwarding: the field's interface puts table() and export_*() on the view itself, so these may import upwards inside a
+# function (when it is called), never when the module is loaded.
+FORWARDING = {"views": {"render", "exporters"}}
 # Who may import fastprof._core; a package of that name counts with its files.
 NATIVE = {"profiler", "ranges", "propagate", "activities"}
