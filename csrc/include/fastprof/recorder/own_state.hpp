@@ -138,17 +138,18 @@ FASTPROF_ALWAYS_INLINE ThreadBlock* static_thread_block() noexcept {
   return reinterpret_cast<ThreadBlock*>(thread_pointer() + g_tls_offset);
 }
 
-// The calling thread's block, in any case. Any thread, any time.
-inline ThreadBlock* thread_block() noexcept {
-  if (FASTPROF_LIKELY(g_tls_static)) return static_thread_block();
-  return state()->thread_block();
-}
-
 // This library's own block, by the dynamic route.
 inline ThreadBlock* own_thread_block() noexcept {
   uintptr_t out[3];
   fastprof_v1_tls_probe(out);
   return reinterpret_cast<ThreadBlock*>(thread_pointer() + static_cast<intptr_t>(out[1]));
+}
+
+// The calling thread's block, in any case. Any thread, any time.
+inline ThreadBlock* thread_block() noexcept {
+  if (FASTPROF_LIKELY(g_tls_static)) return static_thread_block();
+  State* s = state();
+  return s->thread_block != nullptr ? s->thread_block() : own_thread_block();
 }
 
 FASTPROF_NAMESPACE_END

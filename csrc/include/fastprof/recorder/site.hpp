@@ -55,12 +55,12 @@ struct alignas(16) Site {
   uint32_t reserved;
 };
 
-// The chunk word `site` carries the site's address plus one of these in its low four bits. Values are ABI.
+// The slot word `site` carries the site's address plus one of these in its low four bits. Values are ABI.
 enum class RecordTag : uintptr_t {
   slot = 0,         // as the site's kind says
-  late = 1,         // {begin, end, site} of a range whose slot was recycled; on the beginning thread
-  foreign_end = 2,  // {begin, end, site} + {origin track id, ending track id, 0}: ended on another thread
-  async_end = 3,    // same layout, ends an async range
+  late = 1,         // the end of a range whose slot was recycled. {stamp, begin, site} + {origin track, ending track, end}
+  foreign_end = 2,  // same layout: ended on another thread
+  async_end = 3,    // same layout: ends an async range
   detailed = 4,     // the slot, its argument units, then units whose first word is a DetailHeader
 };
 

@@ -61,7 +61,6 @@ inline uint32_t record_units(const Slot* slot) noexcept {
     case RecordTag::slot:
       return 1u + site_of(word)->arg_units;
     case RecordTag::late:
-      return 1;
     case RecordTag::foreign_end:
     case RecordTag::async_end:
       return 2;

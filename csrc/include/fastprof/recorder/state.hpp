@@ -50,13 +50,15 @@ struct Track {
   uint32_t pid;
   uint32_t tid;
   uint32_t alive;       // 0 after retirement (State::lock)
-  ThreadBlock* block;   // null after retirement (State::lock)
+  ThreadBlock* block;   // null after retirement, and for records made after it (State::lock)
   Chunk* oldest;        // list by sequence (State::lock)
   Chunk* newest;        // the current one, if any
   uint64_t next_sequence;
   ThreadPrimitives* primitives;  // own thread only
   Track* next;          // list of all tracks: prepended by CAS, removed under State::lock
-  uint32_t exits;       // times this thread re-registered during its exit
+  uint32_t is_signal;   // the track of a thread's signal handlers
+  Track* signal;        // that track, once a signal_scope ran (own thread)
+  uintptr_t suspended_cursor;  // of this track while its thread runs a signal scope, else 0 (release; partner: chunk_written_end)
   uint32_t unpinned;    // chunks of its list that no session pins and that are not current (State::lock)
   uint64_t local_sessions;  // session slots this thread belongs to (own thread)
   uint64_t local_epoch;     // State::session_epoch when that was last checked (own thread)
@@ -113,6 +115,12 @@ struct RecorderFunctions {
   void (*unload)(State*, uintptr_t first, uintptr_t last);
   // This thread's primitives (callbacks, debug info), made on first use; null at the very end of a thread.
   ThreadPrimitives* (*primitives)(State*, ThreadBlock*);
+  // A range of `site` while callbacks are registered: runs their starts and records it; the token goes to dispatch_end.
+  void* (*dispatch_begin)(State*, const Site* site, const uint64_t* args);
+  void (*dispatch_end)(State*, void* token);
+  // Encodes perf counters and stacks behind a slot: words used, at most `capacity`; and their end values.
+  size_t (*detail_begin)(State*, ThreadBlock*, uint64_t* words, size_t capacity);
+  void (*detail_end)(State*, ThreadBlock*, uint64_t* words);
 };
 
 struct State {
@@ -175,6 +183,7 @@ struct State {
   int64_t unix_offset_ns = 0;      // Unix minus monotonic, fixed at the first session
   uint64_t pending_knot_ticks = 0; // a refill later than this takes a knot
   uint64_t late_records = 0;       // relaxed
+  uint64_t last_slow_ticks = 0;    // acq_rel RMW in slow_ticks
   uint64_t pid = 0;
   uint64_t detail_options[16]{}; // detail_sources: plain options, valid while mask_bit::detail is set
   uint64_t reserved[32]{};

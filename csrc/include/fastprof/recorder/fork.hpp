@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// fork(): the child starts with an empty recorder. Its slabs read as zeroes (MADV_WIPEONFORK), its sessions are gone.
+#pragma once
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/calibration.hpp"
+#include "fastprof/recorder/masks.hpp"
+#include "fastprof/recorder/track.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+inline void fork_prepare() noexcept {
+  State* s = state();
+  pthread_mutex_lock(&s->drain_lock);
+  pthread_mutex_lock(&s->lock);
+}
+
+inline void fork_parent() noexcept {
+  State* s = state();
+  pthread_mutex_unlock(&s->lock);
+  pthread_mutex_unlock(&s->drain_lock);
+}
+
+// Everything about other threads and about the parent's memory is dropped; the slabs stay mapped (an open range's end
+// store lands in zeroes, fails its check and is off), but no chunk of them is used again.
+inline void fork_child() noexcept {
+  State* s = state();
+  const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  s->lock = fresh;
+  s->drain_lock = fresh;
+  s->pid = static_cast<uint64_t>(::getpid());
+  ++s->fork_count;
+  for (SessionSlot& slot : s->sessions) slot = SessionSlot{};
+  s->session_bits = s->keep_bits = s->local_bits = 0;
+  s->slabs = s->carving = s->ready = s->trimmed = nullptr;
+  s->free_chunks = nullptr;
+  s->chunk_count = s->free_count = s->ready_count = s->max_chunks = 0;
+  s->prefault_running = 0;
+  ++s->session_epoch;
+  ThreadBlock* block = thread_block();
+  Track* own = block->track;
+  ThreadPrimitives* primitives = own != nullptr ? own->primitives : nullptr;
+  s->tracks = nullptr;
+  s->free_tracks = nullptr;
+  block->cursor = block->limit = 0;
+  block->mask = 0;
+  block->flags &= ~thread_flag::busy;
+  block->track = nullptr;
+  if (primitives != nullptr && s->functions != nullptr) {
+    ScopedLock hold(s->lock);
+    if (Track* track = register_track(s, block)) track->primitives = primitives;
+  }
+  publish_mask(s);
+}
+
+// Once per process, by the leader (which is pinned, so the handlers stay valid). State::lock not held.
+inline void install_fork_hooks(State* s) noexcept {
+  if (s->hooks_installed != 0) return;
+  s->hooks_installed = 1;
+  pthread_atfork(&fork_prepare, &fork_parent, &fork_child);
+}
+
+FASTPROF_NAMESPACE_END

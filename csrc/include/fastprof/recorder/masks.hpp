@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What State::mask shows, derived from the live sessions and the other reasons to leave the fast path.
+#pragma once
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/lock.hpp"
+#include "fastprof/recorder/own_state.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// The mask that the live sessions and set_mask_bit ask for. State::lock held.
+inline uint32_t wanted_mask(const State* s) noexcept {
+  uint32_t mask = s->extra_mask;
+  for (uint64_t rest = s->session_bits; rest != 0; rest &= rest - 1) {
+    const SessionSlot& slot = s->sessions[__builtin_ctzll(rest)];
+    if (slot.local != 0) mask |= mask_bit::local;
+    else mask |= slot.mask & category::all;
+    if (slot.wants_detail != 0) mask |= mask_bit::detail;
+  }
+  return mask;
+}
+
+// Publishes the mask. Threads see it late or early by their own ordering; start and stop add a membarrier. Without a
+// static thread block or a trustworthy tick counter only `dynamic` is shown and the cold path looks at real_mask.
+// State::lock held.
+inline void publish_mask(State* s) noexcept {
+  const uint32_t mask = wanted_mask(s);
+  store_relaxed(&s->real_mask, mask);
+  const bool cold = s->tls_static == 0 || s->slow_clock != 0;
+  store_relaxed(&s->mask, cold && mask != 0 ? mask_bit::dynamic : mask);
+}
+
+// Sets or clears one of the special bits that do not belong to a session (mask_bit::callbacks). Any thread.
+inline void set_mask_bit(uint32_t bit, bool on) noexcept {
+  State* s = state();
+  StateLock hold(s);
+  s->extra_mask = on ? s->extra_mask | bit : s->extra_mask & ~bit;
+  publish_mask(s);
+}
+
+// Whether a record of these categories would be kept now on this thread. Any thread; a hint, not a promise.
+inline bool recording(uint32_t categories) noexcept {
+  State* s = state();
+  uint32_t mask = load_relaxed(&s->mask);
+  if (FASTPROF_LIKELY((mask & (categories | mask_bit::dynamic | mask_bit::local)) == 0)) return false;
+  if ((mask & mask_bit::dynamic) != 0) mask = load_relaxed(&s->real_mask);
+  if ((mask & categories) != 0) return true;
+  return (mask & mask_bit::local) != 0 && (thread_block()->mask & categories) != 0;
+}
+
+FASTPROF_NAMESPACE_END

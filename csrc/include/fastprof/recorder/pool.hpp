@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool: slabs from the kernel, chunks carved from them, the free list, and giving memory back.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/state.hpp"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+FASTPROF_NAMESPACE_BEGIN
+
+// What stays resident between sessions, so that the next one starts warm.
+constexpr size_t kWarmPoolBytes = 32 * 1024 * 1024;
+
+// Maps one slab, aligned to its size; no page of it is touched. Null when the kernel gives none. No lock needed.
+// MADV_WIPEONFORK: a child sees zeroes, so the parent's next writes cause no copy-on-write faults (34 to 81 ns a
+// scope without it) and an end store in the child hits memory that is there. Refusals are ignored.
+inline Slab* map_slab() noexcept {
+  const size_t bytes = 2 * kSlabBytes;
+  void* raw = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  const auto first = reinterpret_cast<uintptr_t>(raw);
+  const uintptr_t aligned = (first + kSlabBytes - 1) & ~(kSlabBytes - 1);
+  if (aligned > first) ::munmap(raw, aligned - first);
+  const uintptr_t end = first + bytes;
+  if (end > aligned + kSlabBytes) ::munmap(reinterpret_cast<void*>(aligned + kSlabBytes), end - aligned - kSlabBytes);
+  auto* slab = reinterpret_cast<Slab*>(aligned);
+  ::madvise(slab, kSlabBytes, MADV_HUGEPAGE);
+  ::madvise(slab, kSlabBytes, MADV_WIPEONFORK);
+  return slab;
+}
+
+inline void init_slab(State* s, Slab* slab) noexcept {
+  slab->magic = kSlabMagic;
+  slab->abi_major = FASTPROF_ABI_MAJOR;
+  slab->header_bytes = sizeof(Slab);
+  slab->pid = static_cast<uint32_t>(s->pid);
+  slab->carved = 0;
+  slab->free = 0;
+  slab->base = take_clock_knot(4);
+}
+
+// Faults all pages of a slab in.
+inline void populate_slab(Slab* slab) noexcept {
+  if (::madvise(slab, kSlabBytes, MADV_POPULATE_WRITE) == 0) return;
+  volatile char* bytes = reinterpret_cast<volatile char*>(slab);
+  for (size_t i = 0; i < kSlabBytes; i += 4096) bytes[i] = 0;
+}
+
+// The next slab to carve from. `populate`: fault it in now (a growing thread without a prefault thread). State::lock held.
+inline Slab* next_slab(State* s, bool populate) noexcept {
+  Slab* slab = s->ready;
+  if (slab != nullptr) {
+    s->ready = slab->next;
+    --s->ready_count;
+  } else {
+    slab = s->trimmed;
+    if (slab != nullptr) {
+      s->trimmed = slab->next;
+    } else {
+      slab = map_slab();
+      if (slab == nullptr) return nullptr;
+    }
+    if (populate) populate_slab(slab);
+    init_slab(s, slab);
+  }
+  slab->next = s->slabs;
+  s->slabs = slab;
+  return slab;
+}
+
+// A chunk from the free list or newly carved within the bound, or null. State::lock held.
+inline Chunk* take_chunk(State* s, bool populate) noexcept {
+  if (Chunk* chunk = s->free_chunks) {
+    s->free_chunks = chunk->next;
+    --s->free_count;
+    --slab_of(chunk)->free;
+    return chunk;
+  }
+  if (s->chunk_count >= s->max_chunks) return nullptr;
+  if (s->carving == nullptr || s->carving->carved == kChunksPerSlab) {
+    Slab* slab = next_slab(s, populate);
+    if (slab == nullptr) return nullptr;
+    s->carving = slab;
+  }
+  Slab* slab = s->carving;
+  auto* chunk = reinterpret_cast<Chunk*>(reinterpret_cast<char*>(slab) + kChunkBytes * (slab->carved + 1));
+  ++slab->carved;
+  ++s->chunk_count;
+  chunk->magic = kChunkMagic;
+  chunk->abi_major = FASTPROF_ABI_MAJOR;
+  chunk->header_bytes = sizeof(Chunk);
+  chunk->gen = 0;
+  return chunk;
+}
+
+// Returns a chunk that no session pins and no open slot lives in (or whose thread is dead). State::lock held.
+inline void give_chunk(State* s, Chunk* chunk) noexcept {
+  chunk->place = ChunkPlace::free;
+  chunk->owner = nullptr;
+  chunk->next = s->free_chunks;
+  s->free_chunks = chunk;
+  ++s->free_count;
+  ++slab_of(chunk)->free;
+}
+
+// Gives slabs that are wholly free back to the kernel (the mapping stays), down to the warm pool, and the slabs that
+// were faulted ahead. Called at the stop of the last session. State::lock held.
+inline void trim_pool(State* s) noexcept {
+  while (Slab* slab = s->ready) {
+    s->ready = slab->next;
+    --s->ready_count;
+    ::madvise(slab, kSlabBytes, MADV_DONTNEED);
+    slab->next = s->trimmed;  // touches the header's page again: 4 KB a slab
+    s->trimmed = slab;
+  }
+  const size_t warm_chunks = kWarmPoolBytes / kChunkBytes;
+  if (s->free_count <= warm_chunks) return;
+  size_t excess = s->free_count - warm_chunks;
+  bool any = false;
+  for (Slab* slab = s->slabs; slab != nullptr && excess >= kChunksPerSlab; slab = slab->next) {
+    if (slab == s->carving || slab->free != kChunksPerSlab) continue;
+    slab->magic = 0;  // marks it for the passes below
+    excess -= kChunksPerSlab;
+    any = true;
+  }
+  if (!any) return;
+  for (Chunk** link = &s->free_chunks; *link != nullptr;) {
+    if (slab_of(*link)->magic == 0) {
+      *link = (*link)->next;
+      --s->free_count;
+      --s->chunk_count;
+    } else {
+      link = &(*link)->next;
+    }
+  }
+  for (Slab** link = &s->slabs; *link != nullptr;) {
+    Slab* slab = *link;
+    if (slab->magic != 0) {
+      link = &slab->next;
+      continue;
+    }
+    *link = slab->next;
+    ::madvise(slab, kSlabBytes, MADV_DONTNEED);
+    slab->next = s->trimmed;
+    s->trimmed = slab;
+  }
+}
+
+FASTPROF_NAMESPACE_END

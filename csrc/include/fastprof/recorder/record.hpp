@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing records: what every macro comes down to. Any thread, noexcept, no allocation; lock-free but for one refill
+// in 2700 records.
+#pragma once
+
+#include <cstring>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/own_state.hpp"
+#include "fastprof/recorder/ticks.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Leave the fast path for these. `local` is not among them: it only adds a look at the thread's own mask.
+constexpr uint32_t kColdBits = mask_bit::dynamic | mask_bit::callbacks | mask_bit::detail;
+
+// Stands for "callbacks hold this range": never equal to a begin stamp.
+inline constexpr Slot callback_marker{0, 0, 0};
+
+// A begun range. `begin` inverted (top bit set) means that its end has more to do than one store.
+struct OpenRange {
+  Slot* slot = nullptr;
+  uint64_t begin = 0;
+};
+
+// Room for `units` contiguous units on this thread, the cursor moved; null: counted as dropped.
+FASTPROF_ALWAYS_INLINE Slot* reserve(State* s, ThreadBlock* block, uint32_t units, uint32_t mask) noexcept {
+  const uintptr_t cursor = block->cursor;
+  const uintptr_t next = cursor + units * sizeof(Slot);
+  if (FASTPROF_UNLIKELY(next > block->limit)) return s->functions->reserve_slow(s, block, units, mask);
+  store_relaxed(&block->cursor, next);
+  return reinterpret_cast<Slot*>(cursor);
+}
+
+// Fills a reserved slot; argument words must be written already. The compiler may not move the stamp before the
+// reservation: a slot must be visibly reserved before its begin is taken, or a stop could miss it.
+FASTPROF_ALWAYS_INLINE uint64_t stamp_slot(Slot* slot, uint64_t end, uintptr_t site) noexcept {
+  store_relaxed(&slot->end, end);
+  store_relaxed(&slot->site, site);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  const uint64_t begin = raw_ticks();
+  store_release(&slot->begin, begin);
+  return begin;
+}
+
+FASTPROF_ALWAYS_INLINE void write_args(Slot* slot, const uint64_t* args, uint32_t count) noexcept {
+  auto* words = reinterpret_cast<uint64_t*>(slot + 1);
+  for (uint32_t i = 0; i < count; ++i) store_relaxed(&words[i], args[i]);
+}
+
+// Whether this thread records `mask` now, given State::mask; also the rules of the cold bits.
+inline bool wanted(State* s, ThreadBlock* block, uint32_t mask) noexcept {
+  const uint32_t shown = load_relaxed(&s->mask);
+  const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
+  if ((real & mask) != 0) return true;
+  return (real & mask_bit::local) != 0 && (block->mask & mask) != 0;
+}
+
+constexpr uint32_t kMaxDetailWords = 240;
+
+// Begins a range without dispatching callbacks: every case but the fastest. Null slot: not recorded.
+FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint64_t* args) noexcept {
+  ThreadBlock* block = thread_block();
+  if (!wanted(s, block, site->mask)) return {};
+  const uint32_t shown = load_relaxed(&s->mask);
+  const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
+  const bool slow = s->slow_clock != 0;
+  uint64_t detail[kMaxDetailWords];
+  size_t words = 0;
+  if ((real & mask_bit::detail) != 0 && site->kind == SiteKind::range && s->functions->detail_begin != nullptr)
+    words = s->functions->detail_begin(s, block, detail, kMaxDetailWords);
+  const uint32_t detail_units = words == 0 ? 0 : static_cast<uint32_t>((words + 1 + 2) / 3);
+  Slot* slot = reserve(s, block, 1u + site->arg_units + detail_units, site->mask);
+  if (slot == nullptr) return {};
+  write_args(slot, args, args == nullptr ? 0 : site->arg_count);
+  RecordTag tag = RecordTag::slot;
+  if (words != 0) {
+    tag = RecordTag::detailed;
+    auto* at = reinterpret_cast<uint64_t*>(slot + 1 + site->arg_units);
+    store_relaxed(at, static_cast<uint64_t>(detail_units * 3 - 1));
+    for (size_t i = 0; i + 1 < detail_units * 3; ++i) store_relaxed(&at[i + 1], i < words ? detail[i] : 0);
+  }
+  uint64_t begin;
+  if (slow) {
+    store_relaxed(&slot->end, uint64_t{0});
+    store_relaxed(&slot->site, site_word(site, tag));
+    begin = slow_ticks(s);
+    store_release(&slot->begin, begin);
+  } else {
+    begin = stamp_slot(slot, 0, site_word(site, tag));
+  }
+  return {slot, slow || words != 0 ? ~begin : begin};
+}
+
+// The begin of a range when something other than the recorder alone listens.
+FASTPROF_COLD inline OpenRange begin_cold(State* s, const Site* site, const uint64_t* args) noexcept {
+  const uint32_t shown = load_relaxed(&s->mask);
+  const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
+  if ((real & mask_bit::callbacks) != 0) {
+    if (void* token = s->functions->dispatch_begin(s, site, args))
+      return {const_cast<Slot*>(&callback_marker), reinterpret_cast<uintptr_t>(token)};
+  }
+  return begin_slow(s, site, args);
+}
+
+// Appends the end of a range whose slot this thread may not or can no longer write: recycled (late), begun on another
+// thread (foreign_end), or async. The first word is a fresh stamp, so that the record is valid in its chunk; the origin's
+// begin takes the place of the end. Dropped when nothing records any more.
+inline void append_end(State* s, RecordTag tag, const Site* site, uint64_t begin, uint32_t origin_track) noexcept {
+  ThreadBlock* block = thread_block();
+  if (!wanted(s, block, site->mask)) return;
+  uint64_t end = 0;
+  Slot* slot;
+  if (FASTPROF_LIKELY(block->cursor + 2 * sizeof(Slot) <= block->limit)) {
+    slot = reserve(s, block, 2, site->mask);
+  } else {
+    end = ordered_ticks(s);  // before the refill, which takes its time
+    slot = reserve(s, block, 2, site->mask);
+  }
+  if (slot == nullptr) return;
+  if (origin_track == 0) origin_track = block->track->id;
+  auto* words = reinterpret_cast<uint64_t*>(slot + 1);
+  store_relaxed(&words[0], static_cast<uint64_t>(origin_track));
+  store_relaxed(&words[1], static_cast<uint64_t>(block->track->id));
+  store_relaxed(&slot->end, begin);
+  store_relaxed(&slot->site, site_word(site, tag));
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  const uint64_t stamp = ordered_ticks(s);
+  store_relaxed(&words[2], end == 0 ? stamp : end);
+  store_release(&slot->begin, stamp);
+}
+
+// The end of a range that one validated store cannot do.
+FASTPROF_COLD inline void end_cold(Slot* slot, uint64_t begin, const Site* site) noexcept {
+  State* s = state();
+  if (slot == &callback_marker) {
+    s->functions->dispatch_end(s, reinterpret_cast<void*>(static_cast<uintptr_t>(begin)));
+    return;
+  }
+  if ((begin >> 63) != 0) {
+    begin = ~begin;
+    const uint64_t end = ticks(s);
+    if (load_relaxed(&slot->begin) == begin) {
+      const uintptr_t word = load_relaxed(&slot->site);
+      if (tag_of(word) == RecordTag::detailed)
+        s->functions->detail_end(s, thread_block(), reinterpret_cast<uint64_t*>(slot + 1 + site_of(word)->arg_units) + 1);
+      store_release(&slot->end, end);
+      return;
+    }
+  }
+  __atomic_fetch_add(&s->late_records, uint64_t{1}, __ATOMIC_RELAXED);
+  append_end(s, RecordTag::late, site, begin, 0);
+}
+
+// The begin of a range; the macros call it with a constant site. args: site->arg_count words, or null.
+FASTPROF_ALWAYS_INLINE OpenRange begin_open(State* s, uint32_t mask, const Site* site, uint32_t arg_units,
+                                            const uint64_t* args, uint32_t arg_count) noexcept {
+  if (FASTPROF_UNLIKELY((mask & kColdBits) != 0)) return begin_cold(s, site, args);
+  ThreadBlock* block = static_thread_block();
+  if (FASTPROF_UNLIKELY((mask & site->mask) == 0) && (block->mask & site->mask) == 0) return {};
+  Slot* slot = reserve(s, block, 1 + arg_units, site->mask);
+  if (FASTPROF_UNLIKELY(slot == nullptr)) return {};
+  write_args(slot, args, arg_count);
+  return {slot, stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site))};
+}
+
+FASTPROF_ALWAYS_INLINE void end_open(const OpenRange& open, const Site* site) noexcept {
+  const uint64_t end = raw_ticks();
+  // Validated: a recycled slot holds another begin, and the end is then appended instead.
+  if (FASTPROF_LIKELY(load_relaxed(&open.slot->begin) == open.begin)) store_release(&open.slot->end, end);
+  else end_cold(open.slot, open.begin, site);
+}
+
+// An instant: mark, counter, flow, memory. `value` is the slot's second word.
+FASTPROF_COLD inline void record_instant_cold(State* s, const Site* site, uint64_t value, const uint64_t* args) noexcept {
+  ThreadBlock* block = thread_block();
+  if (!wanted(s, block, site->mask)) return;
+  Slot* slot = reserve(s, block, 1u + site->arg_units, site->mask);
+  if (slot == nullptr) return;
+  write_args(slot, args, args == nullptr ? 0 : site->arg_units * 3u);
+  if (s->slow_clock != 0) {
+    store_relaxed(&slot->end, value);
+    store_relaxed(&slot->site, reinterpret_cast<uintptr_t>(site));
+    store_release(&slot->begin, slow_ticks(s));
+    return;
+  }
+  stamp_slot(slot, value, reinterpret_cast<uintptr_t>(site));
+}
+
+// args: site.arg_units * 3 words, or null. Flow ends are stamped in order with what other threads did (lfence).
+FASTPROF_ALWAYS_INLINE void record_instant(const Site& site, uint64_t value, const uint64_t* args = nullptr) noexcept {
+  State* s = state();
+  const uint32_t mask = load_relaxed(&s->mask);
+  if (FASTPROF_LIKELY((mask & (site.mask | mask_bit::special)) == 0)) return;
+  if (site.arg_units != 0 || (mask & (mask_bit::special)) != 0) {
+    record_instant_cold(s, &site, value, args);
+    return;
+  }
+#if defined(__x86_64__)
+  if (site.kind == SiteKind::flow_end) _mm_lfence();
+#endif
+  ThreadBlock* block = static_thread_block();
+  Slot* slot = reserve(s, block, 1, site.mask);
+  if (FASTPROF_UNLIKELY(slot == nullptr)) return;
+  stamp_slot(slot, value, reinterpret_cast<uintptr_t>(&site));
+}
+
+FASTPROF_NAMESPACE_END

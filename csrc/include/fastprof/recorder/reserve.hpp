@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slow path of reserving: a new chunk for the thread, by the sessions' bounds and policies.
+#pragma once
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/calibration.hpp"
+#include "fastprof/recorder/prefault.hpp"
+#include "fastprof/recorder/track.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Sessions that keep everything and have room for one more chunk.
+inline uint64_t sessions_with_room(const State* s) noexcept {
+  uint64_t bits = 0;
+  for (uint64_t rest = s->session_bits & s->keep_bits; rest != 0; rest &= rest - 1) {
+    const int i = __builtin_ctzll(rest);
+    if (s->sessions[i].pinned_chunks < s->sessions[i].max_chunks) bits |= uint64_t{1} << i;
+  }
+  return bits;
+}
+
+// A chunk's records are about to be recycled: counts them for each live overwriting session. State::lock held.
+inline void count_overwritten(State* s, const Chunk* chunk) noexcept {
+  for (uint64_t rest = s->session_bits & ~s->keep_bits; rest != 0; rest &= rest - 1) {
+    SessionSlot& slot = s->sessions[__builtin_ctzll(rest)];
+    if (chunk->close_ticks < slot.t0) continue;
+    const auto* last = reinterpret_cast<const Slot*>(reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
+    add_dropped(slot, DropCause::overwritten, count_records(chunk, last, slot.mask, slot.t0, slot.t1));
+  }
+}
+
+// The oldest chunk of this thread that nobody pins; open slots do not matter, only this thread could end them.
+inline Chunk* own_idle_chunk(Track* track) noexcept {
+  if (track->unpinned == 0) return nullptr;
+  for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next)
+    if (chunk->pins == 0 && chunk->place == ChunkPlace::full) return chunk;
+  return nullptr;
+}
+
+// The oldest chunk of any thread that may be overwritten by `track`.
+inline Chunk* oldest_idle_chunk(State* s, const Track* track) noexcept {
+  Chunk* best = nullptr;
+  for (Track* other = s->tracks; other != nullptr; other = other->next) {
+    if (other->unpinned == 0) continue;
+    for (Chunk* chunk = other->oldest; chunk != nullptr; chunk = chunk->next) {
+      if (chunk->pins != 0 || chunk->place != ChunkPlace::full) continue;
+      if (best != nullptr && chunk->close_ticks >= best->close_ticks) break;
+      if (other != track && other->alive != 0 && has_open_slots(chunk)) continue;
+      best = chunk;
+      break;
+    }
+  }
+  return best;
+}
+
+inline Chunk* recycle(State* s, Chunk* chunk) noexcept {
+  count_overwritten(s, chunk);
+  Track* owner = chunk->owner;
+  unlink_chunk(owner, chunk);
+  --owner->unpinned;
+  if (owner->alive == 0 && owner->oldest == nullptr) free_track(s, owner);
+  return chunk;
+}
+
+// A chunk for this thread's next records, or null when every live session is at its bound. State::lock held.
+inline Chunk* acquire_chunk(State* s, Track* track, bool growing) noexcept {
+  const uint64_t room = sessions_with_room(s);
+  const uint64_t overwriting = s->session_bits & ~s->keep_bits;
+  if ((room | overwriting) == 0) return nullptr;
+  Chunk* chunk = nullptr;
+  if (overwriting == 0) {
+    if ((chunk = own_idle_chunk(track)) != nullptr) chunk = recycle(s, chunk);
+  }
+  if (chunk == nullptr) chunk = take_chunk(s, growing && s->prefault_running == 0);
+  if (chunk == nullptr) {
+    chunk = overwriting != 0 ? oldest_idle_chunk(s, track) : nullptr;
+    if (chunk == nullptr) return nullptr;
+    chunk = recycle(s, chunk);
+  }
+  chunk->pins = room;
+  for (uint64_t rest = room; rest != 0; rest &= rest - 1) ++s->sessions[__builtin_ctzll(rest)].pinned_chunks;
+  return chunk;
+}
+
+// Leader function, see RecorderFunctions.
+inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units, uint32_t mask) noexcept {
+  if ((block->flags & thread_flag::busy) != 0) {
+    count_dropped(s, block->track, mask, ticks(s), DropCause::reentrant);
+    return nullptr;
+  }
+  BusyScope busy(block);
+  Slot* slot = nullptr;
+  bool wake_prefault = false;
+  pthread_mutex_lock(&s->lock);
+  Track* track = block->track;
+  if (track == nullptr) track = register_track(s, block);
+  const uint64_t now = ticks(s);
+  if (track == nullptr) {
+    count_dropped(s, nullptr, mask, now, DropCause::thread_exit);
+  } else if (s->session_bits != 0) {
+    Chunk* current = track->newest;
+    bool growing = current != nullptr && current->place == ChunkPlace::current;
+    const bool retired = track->block == nullptr;
+    if (growing && retired && current->used_bytes / sizeof(Slot) + units <= kChunkCapacity) {
+      slot = chunk_slots(current) + current->used_bytes / sizeof(Slot);
+      current->used_bytes += units * static_cast<uint32_t>(sizeof(Slot));
+      growing = false;
+    } else {
+      if (growing) close_chunk(s, track, current, reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
+      Chunk* chunk = units <= kChunkCapacity ? acquire_chunk(s, track, growing) : nullptr;
+      if (chunk != nullptr) {
+        append_chunk(s, track, chunk);
+        slot = chunk_slots(chunk);
+        if (retired) {
+          chunk->used_bytes = units * static_cast<uint32_t>(sizeof(Slot));
+        } else {
+          busy.set_limit(reinterpret_cast<uintptr_t>(chunk_end(chunk)));
+          store_relaxed(&block->cursor, reinterpret_cast<uintptr_t>(slot + units));
+        }
+      } else {
+        busy.set_limit(0);
+        store_relaxed(&block->cursor, uintptr_t{0});
+        count_dropped(s, track, mask, now, DropCause::bound);
+      }
+    }
+    wake_prefault = growing && slot != nullptr && want_prefault(s);
+    if (now > s->pending_knot_ticks && s->knots != nullptr) add_knot(s, 8);
+  }
+  pthread_mutex_unlock(&s->lock);
+  if (wake_prefault) prefault_ahead(s);
+  return slot;
+}
+
+// Leader function, see RecorderFunctions.
+inline Track* leader_track(State* s, ThreadBlock* block) noexcept {
+  if (block->track != nullptr) return block->track;
+  if ((block->flags & thread_flag::busy) != 0) return nullptr;
+  BusyScope busy(block);
+  ScopedLock hold(s->lock);
+  return register_track(s, block);
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread's track: registration at its first record, retirement at its exit, its list of chunks.
+#pragma once
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/arena.hpp"
+#include "fastprof/recorder/drops.hpp"
+#include "fastprof/recorder/lock.hpp"
+#include "fastprof/recorder/pool.hpp"
+#include "fastprof/recorder/ticks.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+inline uint32_t kernel_thread_id() noexcept { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
+
+// Appends a chunk as the current one. State::lock held.
+inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
+  chunk->pid = track->pid;
+  chunk->tid = track->tid;
+  chunk->track_id = track->id;
+  chunk->sequence = track->next_sequence++;
+  chunk->close_ticks = UINT64_MAX;
+  chunk->used_bytes = 0;
+  chunk->counted = 0;
+  chunk->owner = track;
+  chunk->next = nullptr;
+  chunk->place = ChunkPlace::current;
+  __atomic_fetch_add(&chunk->gen, 1u, __ATOMIC_ACQ_REL);
+  store_release(&chunk->open_ticks, ticks(s));
+  if (track->newest != nullptr) track->newest->next = chunk;
+  else track->oldest = chunk;
+  track->newest = chunk;
+}
+
+// Takes a chunk out of its track's list. State::lock held.
+inline void unlink_chunk(Track* track, Chunk* chunk) noexcept {
+  Chunk* before = nullptr;
+  Chunk* at = track->oldest;
+  while (at != chunk) {
+    before = at;
+    at = at->next;
+  }
+  if (before == nullptr) track->oldest = chunk->next;
+  else before->next = chunk->next;
+  if (track->newest == chunk) track->newest = before;
+}
+
+// The thread moves on from its current chunk: fixes what was written, and counts it as dropped for each live session
+// that wanted it and did not get it. State::lock held; called by the chunk's thread, or when that thread cannot run.
+inline void close_chunk(State* s, Track* track, Chunk* chunk, uintptr_t cursor) noexcept {
+  chunk->used_bytes = static_cast<uint32_t>(cursor - reinterpret_cast<uintptr_t>(chunk_slots(chunk)));
+  chunk->close_ticks = ticks(s);
+  chunk->place = ChunkPlace::full;
+  if (chunk->pins == 0) ++track->unpinned;
+  const uint64_t denied = s->session_bits & s->keep_bits & ~chunk->pins & ~chunk->counted;
+  for (uint64_t rest = denied; rest != 0; rest &= rest - 1) {
+    const int i = __builtin_ctzll(rest);
+    SessionSlot& slot = s->sessions[i];
+    if (chunk->close_ticks < slot.t0) continue;
+    if (slot.local != 0 && (track->local_sessions >> i & 1) == 0) continue;
+    const auto* last = reinterpret_cast<const Slot*>(cursor);
+    add_dropped(slot, DropCause::bound, count_records(chunk, last, slot.mask, slot.t0, slot.t1));
+    chunk->counted |= uint64_t{1} << i;
+  }
+}
+
+// Frees what a track holds that no session needs, and the track itself when its thread is dead. State::lock held.
+// Chunks with open slots stay with a living thread, which reuses them in its own refill.
+inline bool sweep_track(State* s, Track* track) noexcept {
+  const bool overwriting = (s->session_bits & ~s->keep_bits) != 0;
+  Chunk** link = &track->oldest;
+  Chunk* last = nullptr;
+  while (Chunk* chunk = *link) {
+    const bool idle = chunk->pins == 0 && chunk->place == ChunkPlace::full && !overwriting;
+    if (idle && (track->alive == 0 || !has_open_slots(chunk))) {
+      *link = chunk->next;
+      --track->unpinned;
+      give_chunk(s, chunk);
+    } else {
+      last = chunk;
+      link = &chunk->next;
+    }
+  }
+  track->newest = last;
+  return track->alive == 0 && track->oldest == nullptr;
+}
+
+inline void free_track(State* s, Track* track) noexcept {
+  for (Track** link = &s->tracks; *link != nullptr; link = &(*link)->next) {
+    if (*link != track) continue;
+    *link = track->next;
+    break;
+  }
+  track->next = s->free_tracks;
+  s->free_tracks = track;
+}
+
+// Registers the calling thread. State::lock held. Null when the arena is exhausted. A thread that was retired already
+// (a key destructor that records after ours) gets a track without a block: its records go through the slow path one by
+// one, so nothing refers to its thread-local storage when that vanishes.
+inline Track* register_track(State* s, ThreadBlock* block) noexcept {
+  Track* track = s->free_tracks;
+  if (track != nullptr) s->free_tracks = track->next;
+  else track = static_cast<Track*>(arena_allocate(s, sizeof(Track)));
+  if (track == nullptr) return nullptr;
+  std::memset(static_cast<void*>(track), 0, sizeof(Track));
+  track->id = ++s->next_track_id;
+  track->pid = static_cast<uint32_t>(s->pid);
+  track->tid = kernel_thread_id();
+  track->alive = 1;
+  track->block = (block->flags & thread_flag::retired) != 0 ? nullptr : block;
+  ::prctl(PR_GET_NAME, reinterpret_cast<unsigned long>(track->name), 0, 0, 0);
+  track->name_length = static_cast<uint32_t>(strnlen(track->name, sizeof track->name));
+  track->next = s->tracks;
+  s->tracks = track;
+  s->recorded_once = 1;
+  block->track = track;
+  if (s->exit_key_made != 0) pthread_setspecific(s->exit_key, block);
+  return track;
+}
+
+// Where the records of a chunk end: live in its thread's block while it is current, unless a signal scope has put the
+// block to its own use (signal.hpp); the two words change one after the other, so an address outside the chunk means:
+// read again.
+inline const Slot* chunk_written_end(const Track* track, const Chunk* chunk) noexcept {
+  const auto first = reinterpret_cast<uintptr_t>(chunk_slots(chunk));
+  if (chunk->place == ChunkPlace::current && track->block != nullptr) {
+    for (;;) {
+      uintptr_t cursor = load_acquire(&track->suspended_cursor);
+      if (cursor == 0) cursor = load_acquire(&track->block->cursor);
+      if (cursor >= first && cursor <= reinterpret_cast<uintptr_t>(chunk) + kChunkBytes) return reinterpret_cast<const Slot*>(cursor);
+    }
+  }
+  return reinterpret_cast<const Slot*>(first + chunk->used_bytes);
+}
+
+// Closes the current chunk of a track whose thread cannot be writing now. State::lock held.
+inline void close_track(State* s, Track* track) noexcept {
+  Chunk* current = track->newest;
+  if (current != nullptr && current->place == ChunkPlace::current)
+    close_chunk(s, track, current, reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
+  track->alive = 0;
+  track->block = nullptr;
+}
+
+// Hands the calling thread's storage back. Runs after all C++ thread_local destructors (from a pthread key's).
+inline void retire_track(State* s, ThreadBlock* block) noexcept {
+  {
+    BusyScope busy(block);
+    ScopedLock hold(s->lock);
+    Track* track = block->track;
+    if (track != nullptr) {
+      close_track(s, track);
+      if (track->signal != nullptr) {
+        close_track(s, track->signal);
+        if (sweep_track(s, track->signal)) free_track(s, track->signal);
+      }
+      block->cursor = 0;
+      busy.set_limit(0);
+      block->mask = 0;
+      block->track = nullptr;
+      if (sweep_track(s, track)) free_track(s, track);
+    }
+  }
+  block->flags |= thread_flag::retired;
+}
+
+// Names the calling thread's track from now on (at most 63 bytes are kept), whatever the kernel calls it.
+inline void set_track_name(State* s, Track* track, const char* name, size_t length) noexcept {
+  StateLock hold(s);
+  if (length > sizeof track->name - 1) length = sizeof track->name - 1;
+  std::memcpy(track->name, name, length);
+  track->name[length] = 0;
+  track->name_length = static_cast<uint32_t>(length);
+}
+
+FASTPROF_NAMESPACE_END
