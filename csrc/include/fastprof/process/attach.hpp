@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attach: what every annotated library does when it is loaded, and what the elected leader provides to all of them.
+#pragma once
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/primitives/range_dispatch.hpp"
+#include "fastprof/primitives/thread_primitives.hpp"
+#include "fastprof/recorder/discovery.hpp"
+#include "fastprof/recorder/fork.hpp"
+#include "fastprof/recorder/reserve.hpp"
+#include "fastprof/recorder/unload.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Leader functions, see RecorderFunctions.
+inline ThreadPrimitives* leader_primitives(State* s, ThreadBlock* block) noexcept {
+  Track* track = leader_track(s, block);
+  if (track == nullptr) return nullptr;
+  if (track->primitives == nullptr) track->primitives = new_thread_primitives();
+  return track->primitives;
+}
+
+// At a thread's exit, after all its C++ thread_local destructors.
+inline void leader_thread_exit(void* argument) noexcept {
+  auto* block = static_cast<ThreadBlock*>(argument);
+  State* s = state();
+  if (Track* track = block->track) {
+    ThreadPrimitives* primitives = track->primitives;
+    track->primitives = nullptr;
+    if (primitives != nullptr) delete_thread_primitives(primitives);
+  }
+  retire_track(s, block);
+}
+
+inline constexpr RecorderFunctions leader_functions = {
+    &leader_reserve_slow, &leader_track,    &leader_intern_site, &leader_intern_string, &leader_unload,
+    &leader_primitives,   &leader_dispatch_begin, &leader_dispatch_end, nullptr,             nullptr,
+};
+
+// What only the elected State does, once: it stays loaded from here on.
+inline void lead(State* s, const discovery::Found& found) noexcept {
+  s->functions = &leader_functions;
+  s->pid = static_cast<uint64_t>(::getpid());
+  s->slow_clock = tick_counter_usable() ? 0 : 1;
+  if (found.self_path != nullptr && found.self_path[0] != '\0')
+    (void)::dlopen(found.self_path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  if (s->exit_key_made == 0 && pthread_key_create(&s->exit_key, &leader_thread_exit) == 0) s->exit_key_made = 1;
+  install_fork_hooks(s);
+}
+
+// Whether this library's thread block lies at one offset in every thread.
+inline bool probe_tls(intptr_t& offset) noexcept {
+  uintptr_t out[3];
+  fastprof_v1_tls_probe(out);
+  offset = static_cast<intptr_t>(out[1]);
+  if (const char* forced = std::getenv("FASTPROF_TLS"))
+    if (std::strcmp(forced, "dynamic") == 0) return false;
+  return out[0] == out[1] || out[2] == out[1];
+}
+
+inline void provide_thread_block(State* s, bool is_static, intptr_t offset) noexcept {
+  s->thread_block = &own_thread_block;
+  s->tls_offset = offset;
+  s->tls_static = is_static ? 1 : 0;
+}
+
+inline Module own_module{};
+
+// Joins the process's recorder. Idempotent. Run by the loader before the library's other constructors.
+inline void attach() noexcept {
+  if (own_module.state != nullptr) return;
+  const discovery::Found found = discovery::look(&own_state);
+  own_module.state = &own_state;
+  own_module.first = found.self_first;
+  own_module.last = found.self_last;
+  own_module.tls_offset = &g_tls_offset;
+  own_module.tls_static = &g_tls_static;
+  // Whoever was elected before stays; else the first noted object is the ballot, and one CAS on its word decides.
+  State* leader = nullptr;
+  for (int i = 0; i < found.count && leader == nullptr; ++i) leader = load_acquire(&found.states[i]->leader);
+  if (leader == nullptr) {
+    State* ballot = found.count > 0 ? found.states[0] : &own_state;
+    State* expected = nullptr;
+    intptr_t offset = 0;
+    const bool is_static = probe_tls(offset);
+    provide_thread_block(&own_state, is_static, offset);
+    lead(&own_state, found);
+    leader = __atomic_compare_exchange_n(&ballot->leader, &expected, &own_state, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+                 ? &own_state
+                 : expected;
+  }
+  store_release(&own_state.leader, leader);
+  {
+    ScopedLock hold(leader->lock);
+    // A block at a fixed offset is worth having while nobody has recorded through the dynamic one.
+    if (leader != &own_state && leader->tls_static == 0 && leader->recorded_once == 0) {
+      intptr_t offset = 0;
+      if (probe_tls(offset)) {
+        provide_thread_block(leader, true, offset);
+        for (Module* module = leader->modules; module != nullptr; module = module->next) {
+          *module->tls_offset = offset;
+          *module->tls_static = 1;
+        }
+        if (found.self_path != nullptr && found.self_path[0] != '\0')
+          (void)::dlopen(found.self_path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+      }
+    }
+    g_tls_offset = leader->tls_offset;
+    g_tls_static = leader->tls_static;
+    own_module.next = leader->modules;
+    leader->modules = &own_module;
+  }
+  store_release(&g_state, leader);
+}
+
+// Leaves it: the library is being unloaded, or the process ends.
+inline void detach() noexcept {
+  State* s = state();
+  if (own_module.state == nullptr || s == &own_state || s->functions == nullptr) return;
+  s->functions->unload(s, own_module.first, own_module.last);
+}
+
+FASTPROF_NAMESPACE_END
+
+extern "C" {
+__attribute__((used, visibility("hidden"))) inline void fastprof_v1_attach() noexcept { fastprof::attach(); }
+__attribute__((used, visibility("hidden"))) inline void fastprof_v1_detach() noexcept { fastprof::detach(); }
+}
+
+// One constructor and one destructor a library, however many translation units include this: first to run, last to go.
+__asm__(
+    ".ifndef fastprof_v1_constructor\n"
+    ".pushsection .init_array.00101,\"awG\",%init_array,fastprof_v1_constructor,comdat\n"
+    ".balign 8\n"
+    ".weak fastprof_v1_constructor\n"
+    ".hidden fastprof_v1_constructor\n"
+    "fastprof_v1_constructor:\n"
+    ".quad fastprof_v1_attach\n"
+    ".popsection\n"
+    ".pushsection .fini_array.00101,\"awG\",%fini_array,fastprof_v1_constructor,comdat\n"
+    ".balign 8\n"
+    ".quad fastprof_v1_detach\n"
+    ".popsection\n"
+    ".endif\n");

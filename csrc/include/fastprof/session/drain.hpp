@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drain: from pinned chunks to rows in ticks. Accumulates over several passes (live drain), so chunks that are closed
+// and have no open range can be given back while the session goes on.
+#pragma once
+
+#include <sched.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/drops.hpp"
+#include "fastprof/session/session_control.hpp"
+#include "fastprof/session/site_table.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Rows of one track, begin-ordered, in ticks.
+struct TrackRows {
+  TrackInfo info;
+  std::vector<uint64_t> begin;
+  std::vector<uint64_t> end;  // 0: open
+  std::vector<uint32_t> site;
+  std::vector<uint32_t> payload;
+  std::vector<EventKind> kind;
+  std::vector<uint8_t> flags;
+
+  size_t size() const noexcept { return begin.size(); }
+};
+
+// An end that was appended as a record of its own.
+struct EndRecord {
+  RecordTag tag;
+  uint32_t site;
+  uint32_t origin_track;
+  uint32_t ending_track;
+  uint64_t begin;
+  uint64_t end;
+};
+
+// A stretch of a thread's life inside a thread-local session.
+struct Segment {
+  uint32_t track;
+  uint64_t enter, exit;
+};
+
+struct DrainedRows {
+  std::vector<TrackRows> tracks;
+  std::vector<EndRecord> ends;
+  std::vector<Segment> segments;
+  std::vector<uint64_t> payload_words;
+  SiteTable table;
+  uint64_t in_flight = 0;
+};
+
+class Drain {
+ public:
+  // include_open: rows begun before t0 that were open then are kept, flagged `enclosing`.
+  explicit Drain(bool include_open = false) : include_open_(include_open) {}
+
+  // Reads runs; State::drain_lock held, State::lock not. finished_only: leaves runs alone that are not closed or hold
+  // open ranges, and returns the chunks it has read to their end (the caller unpins them). Otherwise reads everything.
+  std::vector<Chunk*> read(State* s, const Snapshot& snapshot, bool finished_only) {
+    if (unload_epoch_ != s->unload_epoch) {
+      rows_.table.forget_addresses();
+      unload_epoch_ = s->unload_epoch;
+    }
+    session_id_ = snapshot.session_id;
+    t0_ = snapshot.t0;
+    mask_ = snapshot.mask;
+    std::vector<Chunk*> consumed;
+    for (const TrackSnapshot& track : snapshot.tracks) {
+      TrackRows& rows = rows_of(track.info);
+      for (const PinnedRun& run : track.runs) {
+        // In order: what comes after a run that has to wait waits too, or rows would lose their begin order.
+        if (finished_only && (!run.closed || has_open_slots(run.chunk))) break;
+        read_run(s, rows, run, finished_only ? UINT64_MAX : snapshot.t1);
+        if (finished_only) consumed.push_back(run.chunk);
+      }
+    }
+    return consumed;
+  }
+
+  DrainedRows& rows() noexcept { return rows_; }
+  size_t row_count() const noexcept {
+    size_t count = 0;
+    for (const TrackRows& track : rows_.tracks) count += track.size();
+    return count;
+  }
+
+ private:
+  TrackRows& rows_of(const TrackInfo& info) {
+    const auto [at, fresh] = track_index_.try_emplace(info.id, rows_.tracks.size());
+    if (fresh) rows_.tracks.emplace_back();
+    TrackRows& rows = rows_.tracks[at->second];
+    rows.info = info;
+    return rows;
+  }
+
+  // Waits up to 1 ms for a slot that is reserved and not written yet.
+  static bool wait_valid(State* s, const Slot* slot, uint64_t open_ticks) noexcept {
+    (void)s;
+    if (FASTPROF_LIKELY(load_acquire(&slot->begin) >= open_ticks)) return true;
+    const int64_t until = clock_ns(CLOCK_MONOTONIC) + 1000000;
+    do {
+      ::sched_yield();
+      if (load_acquire(&slot->begin) >= open_ticks) return true;
+    } while (clock_ns(CLOCK_MONOTONIC) < until);
+    return false;
+  }
+
+  void read_run(State* s, TrackRows& rows, const PinnedRun& run, uint64_t t1) {
+    const Chunk* chunk = run.chunk;
+    const uint64_t open_ticks = chunk->open_ticks;
+    const auto room = static_cast<size_t>(run.end - chunk_slots(chunk)) + rows.size();
+    if (rows.begin.capacity() < room) reserve_rows(rows, room);
+    for (const Slot* slot = chunk_slots(chunk); slot < run.end;) {
+      if (!wait_valid(s, slot, open_ticks)) {
+        ++rows_.in_flight;
+        return;
+      }
+      const uintptr_t word = load_relaxed(&slot->site);
+      const Site* site = site_of(word);
+      const RecordTag tag = tag_of(word);
+      const uint32_t units = record_units(slot);
+      if (FASTPROF_LIKELY(tag == RecordTag::slot && site->kind == SiteKind::range && units == 1)) {
+        add_range(rows, slot, site, t1);
+      } else {
+        add_other(rows, slot, site, tag, t1);
+      }
+      slot += units;
+    }
+  }
+
+  static void reserve_rows(TrackRows& rows, size_t room) {
+    if (room < rows.begin.capacity() * 2) room = rows.begin.capacity() * 2;
+    rows.begin.reserve(room);
+    rows.end.reserve(room);
+    rows.site.reserve(room);
+    rows.payload.reserve(room);
+    rows.kind.reserve(room);
+    rows.flags.reserve(room);
+  }
+
+  void add_row(TrackRows& rows, uint64_t begin, uint64_t end, const Site* site, uint32_t payload, uint8_t flags) {
+    rows.begin.push_back(begin);
+    rows.end.push_back(end);
+    rows.site.push_back(rows_.table.index_of(site));
+    rows.payload.push_back(payload);
+    rows.kind.push_back(site->kind);
+    rows.flags.push_back(flags);
+  }
+
+  // Whether a record of this begin and these categories is the session's; flags gets `enclosing` where it applies.
+  bool in_session(uint64_t begin, uint64_t end, const Site* site, uint64_t t1, uint8_t& flags) const noexcept {
+    if ((site->mask & mask_) == 0 || begin >= t1) return false;
+    if (FASTPROF_LIKELY(begin >= t0_)) return true;
+    if (!include_open_ || (end != 0 && end >= begin && end <= t0_)) return false;
+    flags |= event_flag::enclosing;
+    return true;
+  }
+
+  void add_range(TrackRows& rows, const Slot* slot, const Site* site, uint64_t t1) {
+    const uint64_t begin = load_relaxed(&slot->begin);
+    uint64_t end = load_acquire(&slot->end);
+    uint8_t flags = 0;
+    if (!in_session(begin, end, site, t1, flags)) return;
+    if (end < begin) end = 0;
+    add_row(rows, begin, end, site, kNoPayload, flags);
+  }
+
+  uint32_t add_words(const uint64_t* words, size_t count) {
+    const auto at = static_cast<uint32_t>(rows_.payload_words.size());
+    for (size_t i = 0; i < count; ++i) rows_.payload_words.push_back(load_relaxed(&words[i]));
+    return at;
+  }
+
+  void add_other(TrackRows& rows, const Slot* slot, const Site* site, RecordTag tag, uint64_t t1) {
+    const uint64_t begin = load_relaxed(&slot->begin);
+    const uint64_t second = load_acquire(&slot->end);
+    const auto* words = reinterpret_cast<const uint64_t*>(slot + 1);
+    if (tag == RecordTag::late || tag == RecordTag::foreign_end || tag == RecordTag::async_end) {
+      if ((site->mask & mask_) == 0) return;
+      rows_.ends.push_back(EndRecord{tag, rows_.table.index_of(site), static_cast<uint32_t>(load_relaxed(&words[0])),
+                                     static_cast<uint32_t>(load_relaxed(&words[1])), second, load_relaxed(&words[2])});
+      return;
+    }
+    if (site->kind == SiteKind::segment) {
+      if (load_relaxed(&words[0]) == session_id_) rows_.segments.push_back(Segment{rows.info.id, begin, second});
+      return;
+    }
+    uint8_t flags = 0;
+    const bool has_end = site->kind == SiteKind::range;
+    if (!in_session(begin, has_end ? second : begin, site, t1, flags)) return;
+    if (!has_end && site->kind != SiteKind::async_range && (flags & event_flag::enclosing) != 0) return;
+    uint32_t payload = kNoPayload;
+    uint64_t end = 0;
+    switch (site->kind) {
+      case SiteKind::range:
+      case SiteKind::async_range:
+        end = has_end && second >= begin ? second : 0;
+        if (site->arg_count != 0 || tag == RecordTag::detailed) payload = add_args(site, words, site->arg_count);
+        if (tag == RecordTag::detailed) {
+          flags |= event_flag::detail;
+          const uint64_t* detail = words + site->arg_units * 3u;
+          add_words(detail, 1 + static_cast<uint32_t>(load_relaxed(detail)));
+        }
+        break;
+      case SiteKind::mark:
+        end = begin;
+        if (site->arg_count != 0) payload = add_args(site, words, site->arg_count);
+        break;
+      case SiteKind::counter:
+      case SiteKind::flow_begin:
+      case SiteKind::flow_end:
+        end = begin;
+        payload = add_words(&second, 1);
+        break;
+      case SiteKind::memory:
+      case SiteKind::out_of_memory:
+        end = begin;
+        payload = add_words(&second, 1);
+        add_words(words, site->kind == SiteKind::memory ? 3 : 2);
+        break;
+      case SiteKind::segment:
+        break;
+    }
+    add_row(rows, begin, end, site, payload, flags);
+  }
+
+  uint32_t add_args(const Site* site, const uint64_t* words, unsigned count) {
+    const auto at = static_cast<uint32_t>(rows_.payload_words.size());
+    for (unsigned i = 0; i < count; ++i) {
+      uint64_t word = load_relaxed(&words[i]);
+      if (site->arg_types[i] == ArgType::string)
+        word = rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(word)));
+      rows_.payload_words.push_back(word);
+    }
+    return at;
+  }
+
+  DrainedRows rows_;
+  std::unordered_map<uint32_t, size_t> track_index_;
+  uint64_t unload_epoch_ = 0;
+  uint64_t session_id_ = 0;
+  uint64_t t0_ = 0;
+  uint32_t mask_ = 0;
+  bool include_open_;
+};
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting, observing and ending a session inside the recorder. A session owns no buffer: it is a time interval and a
+// mask, read from the tracks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/capture/capture.hpp"
+#include "fastprof/recorder/bounds.hpp"
+#include "fastprof/recorder/calibration.hpp"
+#include "fastprof/recorder/masks.hpp"
+#include "fastprof/recorder/membarrier.hpp"
+#include "fastprof/recorder/prefault.hpp"
+#include "fastprof/recorder/track.hpp"
+#include "fastprof/session/local_sessions.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// A run of records that a drain may read: its session pins the chunk until release_chunks.
+struct PinnedRun {
+  Chunk* chunk;
+  const Slot* end;
+  bool closed;  // its thread has moved on: nothing is appended behind `end`
+};
+
+struct TrackSnapshot {
+  TrackInfo info;
+  std::vector<PinnedRun> runs;  // by sequence
+};
+
+// What a drain needs, taken at one instant under State::lock.
+struct Snapshot {
+  uint64_t t0 = 0, t1 = 0;
+  uint64_t session_id = 0;
+  uint32_t mask = 0;
+  bool local = false;
+  bool exact = true;
+  std::vector<TrackSnapshot> tracks;
+  std::vector<ClockKnot> knots;
+  int64_t unix_offset_ns = 0;
+  std::array<uint64_t, kNumDropCauses> dropped{};
+};
+
+struct SessionRequest {
+  uint32_t mask = category::all;
+  bool local = false;
+  OverflowPolicy policy = OverflowPolicy::drop_newest;
+  uint64_t max_bytes = 0;  // 0: default_max_bytes()
+  bool wants_detail = false;
+  bool include_open = false;
+};
+
+// Starts a session and returns its slot. Any thread. Throws StateError when 64 run already, ValueError for a bound
+// under one chunk.
+inline int start_session(State* s, const SessionRequest& request) {
+  if (s->functions == nullptr) raise<StateError>("this library is not attached to the recorder: include fastprof/fastprof.hpp");
+  const uint64_t max_bytes = request.max_bytes != 0 ? request.max_bytes : default_max_bytes();
+  if (max_bytes < kChunkBytes) raise<ValueError>("max_bytes must be at least 65536, one chunk of the recorder");
+  const uint32_t cpus = count_usable_cpus();
+  process_barrier(s);  // registers membarrier outside the lock
+  int index = -1;
+  {
+    StateLock hold(s);
+    for (unsigned i = 0; i < kMaxSessions && index < 0; ++i)
+      if (s->sessions[i].id == 0) index = static_cast<int>(i);
+    if (index >= 0) {
+      s->usable_cpus = cpus;
+      SessionSlot& slot = s->sessions[index];
+      slot = SessionSlot{};
+      slot.id = ++s->next_session_id;
+      slot.mask = request.mask;
+      slot.pid = static_cast<uint32_t>(s->pid);
+      slot.local = request.local ? 1 : 0;
+      slot.policy = request.policy;
+      slot.wants_detail = request.wants_detail ? 1 : 0;
+      slot.max_chunks = max_bytes / kChunkBytes;
+      slot.t1 = UINT64_MAX;
+      add_knot(s, 32);
+      const uint64_t bit = uint64_t{1} << index;
+      const bool keeps = request.policy != OverflowPolicy::overwrite_oldest;
+      for (Track* track = s->tracks; track != nullptr; track = track->next) {
+        for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next) {
+          chunk->counted &= ~bit;
+          const bool current = chunk->place == ChunkPlace::current;
+          const bool wanted = current || (request.include_open && has_open_slots(chunk));
+          if (!keeps || !wanted) continue;
+          if (chunk->pins == 0 && !current) --track->unpinned;
+          chunk->pins |= bit;
+          ++slot.pinned_chunks;
+        }
+      }
+      slot.t0 = ordered_ticks(s);
+      store_release(&slot.live, uint8_t{1});  // partner: acquire in count_dropped
+      s->session_bits |= bit;
+      if (keeps) s->keep_bits |= bit;
+      if (request.local) s->local_bits |= bit;
+      s->max_chunks += slot.max_chunks;
+      ++s->session_epoch;
+      process_barrier(s);
+      publish_mask(s);
+    }
+  }
+  if (index < 0) raise<StateError>("64 sessions run already; stop one first");
+  return index;
+}
+
+// Reads what session `index` has at this instant and pins it. ended: it ends now. State::lock held.
+inline Snapshot take_snapshot(State* s, int index, bool ended) {
+  SessionSlot& slot = s->sessions[index];
+  const uint64_t bit = uint64_t{1} << index;
+  Snapshot snapshot;
+  snapshot.t0 = slot.t0;
+  snapshot.session_id = slot.id;
+  snapshot.mask = slot.mask;
+  snapshot.local = slot.local != 0;
+  snapshot.t1 = ordered_ticks(s);
+  if (ended) {
+    store_relaxed(&slot.t1, snapshot.t1);
+    s->session_bits &= ~bit;
+    s->keep_bits &= ~bit;
+    s->local_bits &= ~bit;
+    s->max_chunks -= slot.max_chunks;
+    ++s->session_epoch;
+    publish_mask(s);
+  }
+  snapshot.exact = process_barrier(s);
+  add_knot(s, 32);
+  const bool keeps = slot.policy != OverflowPolicy::overwrite_oldest;
+  for (Track* track = s->tracks; track != nullptr; track = track->next) {
+    TrackSnapshot rows;
+    for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next) {
+      const Slot* end = chunk_written_end(track, chunk);
+      if ((chunk->pins & bit) == 0) {
+        if (chunk->close_ticks < slot.t0) continue;
+        if (keeps) {
+          // A chunk for which this session had no room. A full one was counted when it was closed.
+          if (ended && chunk->place == ChunkPlace::current && (chunk->counted & bit) == 0) {
+            chunk->counted |= bit;
+            if (slot.local == 0 || (track->local_sessions >> index & 1) != 0)
+              add_dropped(slot, DropCause::bound, count_records(chunk, end, slot.mask, slot.t0, slot.t1));
+          }
+          continue;
+        }
+        if (chunk->pins == 0 && chunk->place == ChunkPlace::full) --track->unpinned;
+        chunk->pins |= bit;
+        ++slot.pinned_chunks;
+      }
+      rows.runs.push_back(PinnedRun{chunk, end, chunk->place != ChunkPlace::current});
+    }
+    if (rows.runs.empty()) continue;
+    rows.info.id = track->id;
+    rows.info.pid = track->pid;
+    rows.info.tid = track->tid;
+    rows.info.alive = track->alive != 0;
+    rows.info.name.assign(track->name, track->name_length);
+    snapshot.tracks.push_back(std::move(rows));
+  }
+  for (size_t i = 0; i < kNumDropCauses; ++i) snapshot.dropped[i] = load_relaxed(&slot.dropped[i]);
+  snapshot.unix_offset_ns = s->unix_offset_ns;
+  if (s->knots != nullptr) {
+    const KnotList& list = *s->knots;
+    uint32_t first = list.count;
+    while (first > 0 && list.knots[first - 1].ticks > slot.t0) --first;
+    if (first > 1) first -= 2;  // one segment before the session as well
+    else first = 0;
+    snapshot.knots.assign(list.knots + first, list.knots + list.count);
+  }
+  return snapshot;
+}
+
+// The session has read this chunk to its end. State::lock held.
+inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
+  const uint64_t bit = uint64_t{1} << index;
+  if ((chunk->pins & bit) == 0) return;
+  chunk->pins &= ~bit;
+  --s->sessions[index].pinned_chunks;
+  if (chunk->pins == 0 && chunk->place == ChunkPlace::full) ++chunk->owner->unpinned;
+}
+
+// Hands memory back that no session needs: chunks to the pool, dead tracks, and, when nobody records, pages to the
+// kernel. State::lock held.
+inline void sweep(State* s) noexcept {
+  for (Track* track = s->tracks; track != nullptr;) {
+    Track* next = track->next;
+    // A thread in its exit has no block: nothing of it can be in progress outside the lock.
+    if (track->block == nullptr && track->alive != 0 && s->session_bits == 0) close_track(s, track);
+    if (sweep_track(s, track) && track->is_signal == 0) free_track(s, track);
+    track = next;
+  }
+  if (s->session_bits == 0) trim_pool(s);
+}
+
+// Ends the use of a slot whose session was snapshotted with ended = true. State::lock not held.
+inline void release_session(State* s, int index) noexcept {
+  StateLock hold(s);
+  const uint64_t bit = uint64_t{1} << index;
+  for (Track* track = s->tracks; track != nullptr; track = track->next) {
+    for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next) {
+      unpin_chunk(s, index, chunk);
+      chunk->counted &= ~bit;
+    }
+  }
+  store_release(&s->sessions[index].live, uint8_t{0});
+  s->sessions[index].id = 0;
+  sweep(s);
+}
+
+FASTPROF_NAMESPACE_END

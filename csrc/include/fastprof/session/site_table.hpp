@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// SiteTable: from the addresses in records to copies that outlive the library they point into.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/capture/capture.hpp"
+#include "fastprof/recorder/site.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+class SiteTable {
+ public:
+  // Index of a site, copying its strings at first sight. State::drain_lock held: the site's library cannot go away.
+  uint32_t index_of(const Site* site) {
+    if (FASTPROF_LIKELY(site == last_)) return last_index_;
+    const Cached& cached = cache_[(reinterpret_cast<uintptr_t>(site) >> 4) % kCache];
+    last_index_ = cached.site == site ? cached.index : look_up(site);
+    last_ = site;
+    return last_index_;
+  }
+
+  // Index of a string argument's text.
+  uint32_t string_index(const char* text) {
+    if (text == nullptr) text = "";
+    const auto [at, fresh] = by_text_.try_emplace(text, static_cast<uint32_t>(strings.size()));
+    if (fresh) strings.emplace_back(text);
+    return at->second;
+  }
+
+  // A library was unloaded: addresses may now mean something else. What was copied stays.
+  void forget_addresses() {
+    by_address_.clear();
+    by_text_.clear();
+    last_ = nullptr;
+    for (Cached& cached : cache_) cached = Cached{};
+  }
+
+  std::vector<SiteInfo> sites;
+  std::vector<std::string> strings;
+
+ private:
+  struct Cached {
+    const Site* site = nullptr;
+    uint32_t index = 0;
+  };
+  static constexpr size_t kCache = 256;
+
+  uint32_t look_up(const Site* site) {
+    const auto [at, fresh] = by_address_.try_emplace(site, static_cast<uint32_t>(sites.size()));
+    if (fresh) sites.push_back(copy(*site));
+    cache_[(reinterpret_cast<uintptr_t>(site) >> 4) % kCache] = Cached{site, at->second};
+    return at->second;
+  }
+
+  static SiteInfo copy(const Site& site) {
+    SiteInfo info;
+    const auto text = [](const char* t) { return t == nullptr ? std::string() : std::string(t); };
+    info.name = text(site.name);
+    info.category = text(site.category_name);
+    info.file = text(site.file);
+    info.function = text(site.function);
+    info.line = site.line;
+    info.color = site.color;
+    info.mask = site.mask;
+    info.kind = site.kind;
+    info.scope = site.scope;
+    for (unsigned i = 0; i < site.arg_count && site.arg_names != nullptr; ++i) {
+      info.arg_names.push_back(text(site.arg_names[i]));
+      info.arg_types.push_back(site.arg_types[i]);
+    }
+    info.device_type = site.device_type;
+    info.device_index = site.device_index;
+    return info;
+  }
+
+  std::unordered_map<const Site*, uint32_t> by_address_;
+  std::unordered_map<const char*, uint32_t> by_text_;
+  const Site* last_ = nullptr;
+  uint32_t last_index_ = 0;
+  Cached cache_[kCache];
+};
+
+FASTPROF_NAMESPACE_END
