@@ -53,6 +53,8 @@
 #define FASTPROF_TSAN 0
 #endif
 
+__extension__ typedef unsigned __int128 fastprof_uint128;
+
 // Every declaration of ours is hidden: a default-visible inline variable would become STB_GNU_UNIQUE, merge header
 // versions that differ, and block unloading. Both compilers apply a namespace's visibility to everything in it.
 #define FASTPROF_NAMESPACE_BEGIN namespace fastprof { inline namespace v1 __attribute__((visibility("hidden"))) {

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/primitives/range_dispatch.hpp"
-#include "fastprof/primitives/thread_primitives.hpp"
 #include "fastprof/recorder/discovery.hpp"
 #include "fastprof/recorder/fork.hpp"
 #include "fastprof/recorder/reserve.hpp"
@@ -15,29 +13,16 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Leader functions, see RecorderFunctions.
-inline ThreadPrimitives* leader_primitives(State* s, ThreadBlock* block) noexcept {
-  Track* track = leader_track(s, block);
-  if (track == nullptr) return nullptr;
-  if (track->primitives == nullptr) track->primitives = new_thread_primitives();
-  return track->primitives;
-}
-
 // At a thread's exit, after all its C++ thread_local destructors.
 inline void leader_thread_exit(void* argument) noexcept {
   auto* block = static_cast<ThreadBlock*>(argument);
   State* s = state();
-  if (Track* track = block->track) {
-    ThreadPrimitives* primitives = track->primitives;
-    track->primitives = nullptr;
-    if (primitives != nullptr) delete_thread_primitives(primitives);
-  }
   retire_track(s, block);
 }
 
 inline constexpr RecorderFunctions leader_functions = {
     &leader_reserve_slow, &leader_track,    &leader_intern_site, &leader_intern_string, &leader_unload,
-    &leader_primitives,   &leader_dispatch_begin, &leader_dispatch_end, nullptr,             nullptr,
+    nullptr,              nullptr,          nullptr,             nullptr,                nullptr,
 };
 
 // What only the elected State does, once: it stays loaded from here on.

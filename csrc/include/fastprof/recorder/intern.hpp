@@ -40,7 +40,7 @@ constexpr uintptr_t kForgotten = 16;
 inline uint64_t hash_name(const Site* like, const char* text, size_t length) noexcept {
   uint64_t h = 0x9E3779B97F4A7C15u ^ (reinterpret_cast<uintptr_t>(like) * 0xD6E8FEB86659FD93u) ^ length;
   auto mix = [&h](uint64_t word) noexcept {
-    const auto product = static_cast<unsigned __int128>(h ^ word) * 0xA0761D6478BD642Fu;
+    const auto product = static_cast<fastprof_uint128>(h ^ word) * 0xA0761D6478BD642Fu;
     h = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
   };
   uint64_t word = 0;

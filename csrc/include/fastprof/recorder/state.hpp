@@ -64,6 +64,8 @@ struct Track {
   uint64_t local_epoch;     // State::session_epoch when that was last checked (own thread)
   void* counters;           // detail sources: perf counter group of this thread
   void* extension;          // for the Python layer
+  uint32_t name_length;
+  uint32_t reserved1;
   char name[64];        // set by set_thread_name or read from the kernel at registration
   uint64_t reserved[4];
 };

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the macros with arguments, run-time names and counters are made of.
+#pragma once
+
+#include <string_view>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/range.hpp"
+#include "fastprof/recorder/site_macros.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Whether it is worth evaluating what a record of this mask needs. One load and a test.
+FASTPROF_ALWAYS_INLINE bool may_record(uint32_t mask) noexcept {
+  return FASTPROF_UNLIKELY((load_relaxed(&state()->mask) & (mask | mask_bit::special)) != 0);
+}
+
+// A counter's site with the type of its value.
+struct CounterSite {
+  const char* names[1];
+  ArgType types[1];
+  Site site;
+
+  constexpr CounterSite(const char* name, const char* file, const char* function, uint32_t line, ArgType type) noexcept
+      : names{"value"}, types{type}, site(make_site(SiteKind::counter, category::counter, RecordScope::USER_SCOPE, name, file, function, line)) {
+    site.arg_count = 1;  // the value is the slot's second word: no unit follows
+    site.arg_units = 0;
+    site.arg_names = names;
+    site.arg_types = types;
+  }
+};
+
+template <size_t N>
+struct ArgKeys {
+  const char* names[N];
+};
+
+template <class... Values>
+struct ValueTypes {
+  static constexpr uint8_t count = sizeof...(Values);
+  static constexpr ArgType types[sizeof...(Values)] = {arg_type_of<Values>()...};
+};
+
+// Only for decltype: the types of the values in a list key, value, key, value...
+template <class... Done>
+struct ValueTypesOf {
+  template <class K, class V>
+  static ValueTypes<Done..., V> pick(const K&, const V&);
+  template <class K, class V, class... Rest>
+  static auto pick(const K&, const V&, const Rest&... rest) -> decltype(ValueTypesOf<Done..., V>::pick(rest...));
+};
+template <class... All>
+auto value_types(const All&... all) -> decltype(ValueTypesOf<>::pick(all...));
+
+FASTPROF_ALWAYS_INLINE void store_args(uint64_t*) noexcept {}
+template <class K, class V, class... Rest>
+FASTPROF_ALWAYS_INLINE void store_args(uint64_t* words, const K&, const V& value, const Rest&... rest) noexcept {
+  words[0] = arg_word(value);
+  store_args(words + 1, rest...);
+}
+
+// A range whose name is a string made at run time; `name` is called only when something records.
+class DynamicRange {
+ public:
+  template <class Name>
+  FASTPROF_ALWAYS_INLINE DynamicRange(const Site& like, Name name) noexcept {
+    State* s = state();
+    const uint32_t mask = load_relaxed(&s->mask);
+    if (FASTPROF_UNLIKELY((mask & (like.mask | mask_bit::special)) != 0)) {
+      site_ = intern_site(like, name());
+      open_ = begin_open(s, mask, site_, 0, nullptr, 0);
+    }
+  }
+  FASTPROF_ALWAYS_INLINE ~DynamicRange() {
+    if (FASTPROF_UNLIKELY(open_.slot != nullptr)) end_open(open_, site_);
+  }
+  DynamicRange(const DynamicRange&) = delete;
+  DynamicRange& operator=(const DynamicRange&) = delete;
+
+ private:
+  OpenRange open_;
+  const Site* site_ = nullptr;
+};
+
+// A range with N argument words; `fill` writes them and is called only when something records.
+template <size_t N>
+class ArgRange {
+ public:
+  template <class Fill>
+  FASTPROF_ALWAYS_INLINE ArgRange(const Site& site, Fill fill) noexcept : site_(&site) {
+    State* s = state();
+    const uint32_t mask = load_relaxed(&s->mask);
+    if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0)) {
+      uint64_t words[N];
+      fill(words);
+      open_ = begin_open(s, mask, &site, (N + 2) / 3, words, N);
+    }
+  }
+  FASTPROF_ALWAYS_INLINE ~ArgRange() {
+    if (FASTPROF_UNLIKELY(open_.slot != nullptr)) end_open(open_, site_);
+  }
+  ArgRange(const ArgRange&) = delete;
+  ArgRange& operator=(const ArgRange&) = delete;
+
+ private:
+  OpenRange open_;
+  const Site* site_;
+};
+
+FASTPROF_NAMESPACE_END

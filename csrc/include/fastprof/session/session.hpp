@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: a stretch of time whose records you get back. Sessions may nest, overlap and run on several threads at once;
+// each sees all its events.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/capture/capture.hpp"
+#include "fastprof/session/assemble.hpp"
+#include "fastprof/session/drain.hpp"
+#include "fastprof/session/session_control.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+struct SessionOptions {
+  uint32_t categories = category::all;  // category bits to record
+  bool thread_local_only = false;       // only the starting thread and what is propagated from it
+  uint64_t max_bytes = 0;               // of records held at once; 0: min(256 MB, 1/16 of the memory limit)
+  OverflowPolicy overflow = OverflowPolicy::drop_newest;
+  bool include_open = false;            // also list ranges that were open at start (flag `enclosing`)
+};
+
+class Session {
+ public:
+  explicit Session(SessionOptions options = {}) : options_(std::move(options)) {}
+  // Stops a running session; its records are lost.
+  ~Session() { abandon(); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Begins to record; everything begun from here on is the session's. Throws StateError when it runs already. A stopped
+  // session may be started again: the earlier capture is then dropped.
+  void start() {
+    if (running()) raise<StateError>("the session runs already: call stop() first");
+    State* s = state();
+    SessionRequest request;
+    request.mask = options_.categories & category::all;
+    request.local = options_.thread_local_only;
+    request.policy = options_.overflow;
+    request.max_bytes = options_.max_bytes;
+    request.include_open = options_.include_open;
+    capture_ = Capture{};
+    drain_ = std::make_unique<Drain>(options_.include_open);
+    index_ = start_session(s, request);
+    id_ = s->sessions[index_].id;
+    pid_ = s->pid;
+    if (options_.thread_local_only) {
+      ThreadBlock* block = thread_block();
+      Track* track = block->track != nullptr ? block->track : s->functions->track(s, block);
+      if (track != nullptr) {
+        set_local_sessions(s, block, track->local_sessions | uint64_t{1} << index_);
+        segment_ = begin_segment(s, block, id_);
+      }
+    }
+  }
+
+  // Ends recording and reads everything. Any thread. Throws StateError when it does not run; in a forked child, where the
+  // parent's session does not exist, too.
+  const Capture& stop() {
+    if (index_ < 0) raise<StateError>("the session does not run: call start() first");
+    State* s = state();
+    if (pid_ != s->pid) {
+      index_ = -1;
+      raise<StateError>("this session was started in the parent process; a forked child starts its own");
+    }
+    if (segment_) end_range(segment_);
+    segment_ = RangeHandle{};
+    {
+      ScopedLock drains(s->drain_lock);
+      Snapshot snapshot;
+      {
+        StateLock hold(s);
+        snapshot = take_snapshot(s, index_, true);
+      }
+      leave_thread(s);
+      drain_->read(s, snapshot, false);
+      release_session(s, index_);
+      index_ = -1;
+      snapshot_ = std::move(snapshot);
+    }
+    capture_ = assemble(std::move(drain_->rows()), snapshot_);
+    drain_.reset();
+    snapshot_ = Snapshot{};
+    return capture_;
+  }
+
+  // Moves what is finished out of the recorder, so that its memory serves new records; call it now and then in a long
+  // session. Returns the number of events read so far. Any thread, one at a time.
+  size_t drain() {
+    if (!running()) raise<StateError>("the session does not run: call start() first");
+    State* s = state();
+    ScopedLock drains(s->drain_lock);
+    Snapshot snapshot;
+    {
+      StateLock hold(s);
+      snapshot = take_snapshot(s, index_, false);
+    }
+    const std::vector<Chunk*> consumed = drain_->read(s, snapshot, true);
+    StateLock hold(s);
+    for (Chunk* chunk : consumed) unpin_chunk(s, index_, chunk);
+    sweep(s);
+    return drain_->row_count();
+  }
+
+  bool running() const noexcept { return index_ >= 0 && pid_ == state()->pid; }
+
+  // What the last stop() read. Empty before.
+  const Capture& capture() const noexcept { return capture_; }
+  Capture take_capture() noexcept { return std::exchange(capture_, Capture{}); }
+
+ private:
+  // The stopping thread leaves the session at once; others when they next look.
+  void leave_thread(State* s) noexcept {
+    if (!options_.thread_local_only) return;
+    ThreadBlock* block = thread_block();
+    if (block->track != nullptr) set_local_sessions(s, block, block->track->local_sessions & ~(uint64_t{1} << index_));
+  }
+
+  void abandon() noexcept {
+    if (index_ < 0) return;
+    State* s = state();
+    if (pid_ == s->pid) {
+      ScopedLock drains(s->drain_lock);
+      {
+        StateLock hold(s);
+        take_snapshot(s, index_, true);
+      }
+      leave_thread(s);
+      release_session(s, index_);
+    }
+    index_ = -1;
+  }
+
+  SessionOptions options_;
+  int index_ = -1;
+  uint64_t id_ = 0;
+  uint64_t pid_ = 0;
+  RangeHandle segment_;
+  std::unique_ptr<Drain> drain_;
+  Snapshot snapshot_;
+  Capture capture_;
+};
+
+FASTPROF_NAMESPACE_END
