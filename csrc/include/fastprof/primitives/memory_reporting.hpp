@@ -7,7 +7,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/primitives/debug_info.hpp"
 #include "fastprof/primitives/device.hpp"
-#include "fastprof/recorder/record.hpp"
+#include "fastprof/recorder/memory.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

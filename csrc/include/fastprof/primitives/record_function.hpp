@@ -20,7 +20,9 @@
 #include "fastprof/primitives/step_callbacks.hpp"
 #include "fastprof/primitives/thread_primitives.hpp"
 #include "fastprof/primitives/value.hpp"
-#include "fastprof/recorder/record.hpp"
+#include "fastprof/recorder/intern.hpp"
+#include "fastprof/recorder/range.hpp"
+#include "fastprof/recorder/thread.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

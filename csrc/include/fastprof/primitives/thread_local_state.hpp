@@ -65,19 +65,19 @@ class ThreadLocalState {
 class ThreadLocalStateGuard {
  public:
   explicit ThreadLocalStateGuard(const ThreadLocalState& state)
-      : former_membership_(SessionPropagation::enter(state.membership_)) {
+      : stay_(SessionPropagation::enter(state.membership_)) {
     ThreadLocalState::set_thread_local_state(state);
   }
   ~ThreadLocalStateGuard() {
     ThreadLocalState::set_thread_local_state(former_);
-    SessionPropagation::leave(former_membership_);
+    SessionPropagation::leave(stay_);
   }
   ThreadLocalStateGuard(const ThreadLocalStateGuard&) = delete;
   ThreadLocalStateGuard& operator=(const ThreadLocalStateGuard&) = delete;
 
  private:
   const ThreadLocalState former_;
-  const SessionPropagation::Membership former_membership_;
+  const SessionPropagation::Stay stay_;
 };
 
 FASTPROF_NAMESPACE_END

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/primitives/fork.hpp"
+#include "fastprof/primitives/range_dispatch.hpp"
+#include "fastprof/primitives/thread_primitives.hpp"
 #include "fastprof/recorder/discovery.hpp"
 #include "fastprof/recorder/fork.hpp"
 #include "fastprof/recorder/reserve.hpp"
@@ -13,17 +16,46 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Leader functions, see RecorderFunctions.
+inline ThreadPrimitives* leader_primitives(State* s, ThreadBlock* block) noexcept {
+  Track* track = leader_track(s, block);
+  if (track == nullptr) return nullptr;
+  if (track->primitives == nullptr) track->primitives = new_thread_primitives();
+  return track->primitives;
+}
+inline void* leader_dispatch_begin(State*, const Site* site, const uint64_t*) noexcept { return dispatch_begin(*site); }
+inline void leader_dispatch_end(State*, void* token) noexcept { dispatch_end(token); }
+
 // At a thread's exit, after all its C++ thread_local destructors.
 inline void leader_thread_exit(void* argument) noexcept {
   auto* block = static_cast<ThreadBlock*>(argument);
   State* s = state();
+  if (Track* track = block->track) {
+    ThreadPrimitives* primitives = track->primitives;
+    track->primitives = nullptr;
+    if (primitives != nullptr) delete_thread_primitives(primitives);
+  }
   retire_track(s, block);
 }
 
 inline constexpr RecorderFunctions leader_functions = {
     &leader_reserve_slow, &leader_track,    &leader_intern_site, &leader_intern_string, &leader_unload,
-    nullptr,              nullptr,          nullptr,             nullptr,                nullptr,
+    &leader_primitives,   &leader_dispatch_begin, &leader_dispatch_end, nullptr,             nullptr,
 };
+
+// Handlers of pthread_atfork. The primitives' lock comes before the recorder's.
+inline void before_fork() noexcept {
+  lock_primitives_for_fork();
+  fork_prepare();
+}
+inline void after_fork_in_parent() noexcept {
+  fork_parent();
+  unlock_primitives_after_fork();
+}
+inline void after_fork_in_child() noexcept {
+  fork_child();
+  reset_primitives_in_child();
+}
 
 // What only the elected State does, once: it stays loaded from here on.
 inline void lead(State* s, const discovery::Found& found) noexcept {
@@ -33,7 +65,8 @@ inline void lead(State* s, const discovery::Found& found) noexcept {
   if (found.self_path != nullptr && found.self_path[0] != '\0')
     (void)::dlopen(found.self_path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   if (s->exit_key_made == 0 && pthread_key_create(&s->exit_key, &leader_thread_exit) == 0) s->exit_key_made = 1;
-  install_fork_hooks(s);
+  if (s->hooks_installed == 0 && pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child) == 0)
+    s->hooks_installed = 1;
 }
 
 // Whether this library's thread block lies at one offset in every thread.

@@ -56,11 +56,4 @@ inline void fork_child() noexcept {
   publish_mask(s);
 }
 
-// Once per process, by the leader (which is pinned, so the handlers stay valid). State::lock not held.
-inline void install_fork_hooks(State* s) noexcept {
-  if (s->hooks_installed != 0) return;
-  s->hooks_installed = 1;
-  pthread_atfork(&fork_prepare, &fork_parent, &fork_child);
-}
-
 FASTPROF_NAMESPACE_END

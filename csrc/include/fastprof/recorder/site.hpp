@@ -17,8 +17,8 @@ enum class SiteKind : uint8_t {
   counter = 3,        // {time, value, site}; the value's type is arg_types[0]
   flow_begin = 4,     // {time, id, site}
   flow_end = 5,       // {time, id, site}
-  memory = 6,         // {time, ptr, site} + {bytes (signed), total allocated, total reserved}; device in device_*
-  out_of_memory = 7,  // {time, bytes asked, site} + {total allocated, total reserved, 0}
+  memory = 6,         // {time, ptr, site} + {bytes (signed), total allocated, total reserved | device << 48}
+  out_of_memory = 7,  // {time, bytes asked, site} + {total allocated, total reserved, device << 48}
   segment = 8,        // {enter, exit, site} + {session id, 0, 0}: membership of a thread in a thread-local session
 };
 

@@ -142,12 +142,13 @@ class Drain {
     rows.flags.reserve(room);
   }
 
-  void add_row(TrackRows& rows, uint64_t begin, uint64_t end, const Site* site, uint32_t payload, uint8_t flags) {
+  static void add_row(TrackRows& rows, uint64_t begin, uint64_t end, uint32_t site, EventKind kind, uint32_t payload,
+                      uint8_t flags) {
     rows.begin.push_back(begin);
     rows.end.push_back(end);
-    rows.site.push_back(rows_.table.index_of(site));
+    rows.site.push_back(site);
     rows.payload.push_back(payload);
-    rows.kind.push_back(site->kind);
+    rows.kind.push_back(kind);
     rows.flags.push_back(flags);
   }
 
@@ -166,7 +167,7 @@ class Drain {
     uint8_t flags = 0;
     if (!in_session(begin, end, site, t1, flags)) return;
     if (end < begin) end = 0;
-    add_row(rows, begin, end, site, kNoPayload, flags);
+    add_row(rows, begin, end, rows_.table.index_of(site), EventKind::range, kNoPayload, flags);
   }
 
   uint32_t add_words(const uint64_t* words, size_t count) {
@@ -217,15 +218,19 @@ class Drain {
         payload = add_words(&second, 1);
         break;
       case SiteKind::memory:
-      case SiteKind::out_of_memory:
-        end = begin;
+      case SiteKind::out_of_memory: {
         payload = add_words(&second, 1);
-        add_words(words, site->kind == SiteKind::memory ? 3 : 2);
-        break;
+        add_words(words, 2);
+        const uint64_t packed = load_relaxed(&words[2]);
+        if (site->kind == SiteKind::memory) rows_.payload_words.push_back(packed & ((uint64_t{1} << 48) - 1));
+        add_row(rows, begin, begin, rows_.table.device_index_of(site, static_cast<uint16_t>(packed >> 48)), site->kind,
+                payload, flags);
+        return;
+      }
       case SiteKind::segment:
         break;
     }
-    add_row(rows, begin, end, site, payload, flags);
+    add_row(rows, begin, end, rows_.table.index_of(site), site->kind, payload, flags);
   }
 
   uint32_t add_args(const Site* site, const uint64_t* words, unsigned count) {

@@ -10,6 +10,8 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/summary.hpp"
+#include "fastprof/process/attach.hpp"
 #include "fastprof/session/assemble.hpp"
 #include "fastprof/session/drain.hpp"
 #include "fastprof/session/session_control.hpp"
@@ -110,6 +112,13 @@ class Session {
 
   // What the last stop() read. Empty before.
   const Capture& capture() const noexcept { return capture_; }
+  // Rows by name of the last capture, largest self time first.
+  Summary summary() const { return summarise(capture_); }
+  // The columns to iterate over.
+  const Capture& events() const noexcept { return capture_; }
+  // How many events are missing from the last capture, in all; by cause in events().dropped.
+  uint64_t dropped_events() const noexcept { return capture_.dropped_total(); }
+
   Capture take_capture() noexcept { return std::exchange(capture_, Capture{}); }
 
  private:

@@ -11,11 +11,11 @@
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/recorder/bounds.hpp"
 #include "fastprof/recorder/calibration.hpp"
+#include "fastprof/recorder/local_sessions.hpp"
 #include "fastprof/recorder/masks.hpp"
 #include "fastprof/recorder/membarrier.hpp"
 #include "fastprof/recorder/prefault.hpp"
 #include "fastprof/recorder/track.hpp"
-#include "fastprof/session/local_sessions.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

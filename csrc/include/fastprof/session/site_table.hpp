@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +25,17 @@ class SiteTable {
     return last_index_;
   }
 
+  // Index of a memory site on a device (type in the low byte, index in the high one), which the record carries.
+  uint32_t device_index_of(const Site* site, uint16_t device) {
+    const auto [at, fresh] = by_device_.try_emplace(std::make_pair(site, device), static_cast<uint32_t>(sites.size()));
+    if (fresh) {
+      sites.push_back(copy(*site));
+      sites.back().device_type = static_cast<int8_t>(device & 0xFF);
+      sites.back().device_index = static_cast<int8_t>(device >> 8);
+    }
+    return at->second;
+  }
+
   // Index of a string argument's text.
   uint32_t string_index(const char* text) {
     if (text == nullptr) text = "";
@@ -36,6 +48,7 @@ class SiteTable {
   void forget_addresses() {
     by_address_.clear();
     by_text_.clear();
+    by_device_.clear();
     last_ = nullptr;
     for (Cached& cached : cache_) cached = Cached{};
   }
@@ -80,6 +93,7 @@ class SiteTable {
 
   std::unordered_map<const Site*, uint32_t> by_address_;
   std::unordered_map<const char*, uint32_t> by_text_;
+  std::map<std::pair<const Site*, uint16_t>, uint32_t> by_device_;
   const Site* last_ = nullptr;
   uint32_t last_index_ = 0;
   Cached cache_[kCache];

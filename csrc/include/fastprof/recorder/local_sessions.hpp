@@ -3,7 +3,6 @@
 #pragma once
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/recorder/lock.hpp"
 #include "fastprof/recorder/range.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -64,43 +63,40 @@ inline RangeHandle begin_segment(State* s, ThreadBlock* block, uint64_t session_
   return {slot, stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(&segment_site)), &segment_site, block->track->id};
 }
 
-// While it lives, the calling thread also belongs to the given sessions. Destroyed on its own thread, last first.
-class SessionPropagation {
- public:
-  explicit SessionPropagation(const LocalSessions& local) noexcept {
-    if (local.bits == 0) return;
-    State* s = state();
-    ThreadBlock* block = thread_block();
-    Track* track = block->track != nullptr ? block->track : s->functions->track(s, block);
-    if (track == nullptr) return;
-    const uint64_t live = live_local_sessions(s, local);
-    uint64_t added = live & ~track->local_sessions;
-    if (added == 0) return;
-    before_ = {track->local_sessions, load_relaxed(&s->next_session_id)};
-    active_ = true;
-    set_local_sessions(s, block, track->local_sessions | added);
-    for (; added != 0 && count_ < kMaxSegments; added &= added - 1)
-      segments_[count_++] = begin_segment(s, block, s->sessions[__builtin_ctzll(added)].id);
-  }
-  ~SessionPropagation() {
-    if (!active_) return;
-    State* s = state();
-    ThreadBlock* block = thread_block();
-    while (count_ > 0) {
-      const RangeHandle& segment = segments_[--count_];
-      if (segment.slot != nullptr) end_open(OpenRange{segment.slot, segment.begin}, segment.site);
-    }
-    if (block->track != nullptr) set_local_sessions(s, block, live_local_sessions(s, before_));
-  }
-  SessionPropagation(const SessionPropagation&) = delete;
-  SessionPropagation& operator=(const SessionPropagation&) = delete;
-
- private:
+// A stay in other sessions: what enter_sessions returns and leave_sessions takes.
+struct SessionStay {
   static constexpr int kMaxSegments = 8;
-  RangeHandle segments_[kMaxSegments];
-  int count_ = 0;
-  bool active_ = false;
-  LocalSessions before_;
+  LocalSessions before;
+  int count = 0;
+  bool active = false;
+  RangeHandle segments[kMaxSegments];
 };
+
+// From here on the calling thread also belongs to the given sessions. Pair with leave_sessions on the same thread, last
+// first.
+inline SessionStay enter_sessions(const LocalSessions& local) noexcept {
+  SessionStay stay;
+  if (local.bits == 0) return stay;
+  State* s = state();
+  ThreadBlock* block = thread_block();
+  Track* track = block->track != nullptr ? block->track : s->functions->track(s, block);
+  if (track == nullptr) return stay;
+  uint64_t added = live_local_sessions(s, local) & ~track->local_sessions;
+  if (added == 0) return stay;
+  stay.before = {track->local_sessions, load_relaxed(&s->next_session_id)};
+  stay.active = true;
+  set_local_sessions(s, block, track->local_sessions | added);
+  for (; added != 0 && stay.count < SessionStay::kMaxSegments; added &= added - 1)
+    stay.segments[stay.count++] = begin_segment(s, block, s->sessions[__builtin_ctzll(added)].id);
+  return stay;
+}
+
+inline void leave_sessions(const SessionStay& stay) noexcept {
+  if (!stay.active) return;
+  State* s = state();
+  ThreadBlock* block = thread_block();
+  for (int i = stay.count; i-- > 0;) end_range(stay.segments[i]);
+  if (block->track != nullptr) set_local_sessions(s, block, live_local_sessions(s, stay.before));
+}
 
 FASTPROF_NAMESPACE_END

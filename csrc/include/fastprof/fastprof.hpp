@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// fastprof, whole: annotate with the macros, record with a Session, read, summarise, write traces.
+//
+//   #include <fastprof/fastprof.hpp>   // link: -pthread -ldl
+//   fastprof::Session session;
+//   session.start();
+//   { FASTPROF_RANGE("step"); work(); }
+//   session.stop();
+//   std::cout << session.summary();
+#pragma once
+
+#include "fastprof/macros.hpp"
+
+#if !defined(FASTPROF_DISABLE)
+#include "fastprof/primitives/propagate.hpp"
+#include "fastprof/process/attach.hpp"
+#include "fastprof/recorder/memory.hpp"
+#include "fastprof/recorder/thread.hpp"
+#include "fastprof/session/session.hpp"
+#endif
