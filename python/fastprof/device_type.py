@@ -6,6 +6,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from fastprof import errors
+
 __all__ = ["DEVICE_TIME_TYPES", "DeviceType", "as_device_type"]
 
 
@@ -64,7 +66,7 @@ def as_device_type(value: Any) -> DeviceType:
         for member in DeviceType:
             if member.name.lower() == value.lower():
                 return member
-        raise ValueError(
+        raise errors.ValueError(
             f"unknown device type {value!r}; known: {', '.join(m.name for m in DeviceType)}"
         )
     number = getattr(value, "value", value)  # torch.autograd.DeviceType carries .value

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof import errors
+
 __all__ = ["Site", "SiteTable", "Track", "TrackTable"]
 
 USER_SCOPE = 7  # RecordScope::USER_SCOPE
@@ -57,10 +59,10 @@ class SiteTable:
         for field, values in fields.items():
             if field not in Site._fields or field == "name":
                 known = ", ".join(Site._fields[1:])
-                raise ValueError(f"unknown site field {field!r}; known fields: {known}")
+                raise errors.ValueError(f"unknown site field {field!r}; known fields: {known}")
             kept = tuple(values)
             if len(kept) != len(self.names):
-                raise ValueError(
+                raise errors.ValueError(
                     f"site field {field!r} has {len(kept)} entries for {len(self.names)} sites"
                 )
             self._fields[field] = kept

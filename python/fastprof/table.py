@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof import errors
 from fastprof.device_type import DeviceType
 from fastprof.sites import Site, SiteTable, Track, TrackTable
 
 __all__ = [
-    "COLUMNS",
     "CODED_COLUMNS",
+    "COLUMNS",
     "CodedColumn",
     "ColumnSpec",
     "EventFlag",
@@ -127,7 +129,8 @@ CODED_COLUMNS = (
 )
 
 
-class CodedColumn(NamedTuple):
+@dataclass(frozen=True)
+class CodedColumn:
     """A dictionary-encoded column: values[codes[row]], None where the code is -1."""
 
     codes: Array
@@ -160,7 +163,8 @@ class CodedColumn(NamedTuple):
         return cls(_read_only(codes), tuple(kept))
 
 
-class KernelTable(NamedTuple):
+@dataclass(frozen=True)
+class KernelTable:
     """Device activities attached to rows, sorted by row (several per row allowed)."""
 
     row: Array  # int64: the launching row
@@ -232,28 +236,34 @@ class EventTable:
     ) -> None:
         for name in ("start_ns", "end_ns", "site"):
             if name not in columns:
-                raise ValueError(f"an EventTable needs the column {name!r}; give it as an array")
+                raise errors.ValueError(
+                    f"an EventTable needs the column {name!r}; give it as an array"
+                )
         arrays: dict[str, Array] = {}
         size = len(columns["start_ns"])
         for name, value in columns.items():
             spec = COLUMNS.get(name)
             if spec is None:
-                raise ValueError(f"unknown column {name!r}; known columns: {', '.join(COLUMNS)}")
+                raise errors.ValueError(
+                    f"unknown column {name!r}; known columns: {', '.join(COLUMNS)}"
+                )
             array = np.asarray(value)
             if array.dtype != np.dtype(spec.dtype):
                 array = array.astype(spec.dtype)
             if array.ndim != 1 or len(array) != size:
-                raise ValueError(
+                raise errors.ValueError(
                     f"column {name!r} has shape {array.shape}, expected ({size},) like start_ns"
                 )
             arrays[name] = _read_only(array)
         for name, column in (coded or {}).items():
             if name not in CODED_COLUMNS:
-                raise ValueError(
+                raise errors.ValueError(
                     f"unknown coded column {name!r}; known: {', '.join(CODED_COLUMNS)}"
                 )
             if len(column.codes) != size:
-                raise ValueError(f"coded column {name!r} has {len(column.codes)} rows, not {size}")
+                raise errors.ValueError(
+                    f"coded column {name!r} has {len(column.codes)} rows, not {size}"
+                )
         self._columns = arrays
         self._cache: dict[str, Any] = {}
         self.sites = sites if isinstance(sites, SiteTable) else SiteTable.from_sites(sites)

@@ -220,7 +220,7 @@ class EventTree:
         """Mask of the async rows; None when there are none."""
         if not any(self.table.has(name) for name in ("is_async", "kind", "flags")):
             return None
-        mask = self.column("is_async")
+        mask: Array = self.column("is_async")
         return mask if bool(mask.any()) else None
 
     @cached_property

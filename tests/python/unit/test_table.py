@@ -41,7 +41,8 @@ def test_absent_columns_cost_nothing_and_have_defaults() -> None:
     table = small_table()
     before = table.nbytes
     flops = table.column("flops")
-    assert np.isnan(flops).all() and flops.strides == (0,)
+    assert np.isnan(flops).all()
+    assert flops.strides == (0,)
     assert table.column("node_id").tolist() == [-1] * 5
     assert table.nbytes == before
     assert not table.has("flops")

@@ -92,7 +92,7 @@ def test_self_times_sum_to_the_roots(rows: list[tuple[int, int, int]]) -> None:
 def dedupe_in_passes(
     parent: list[int], names: list[int]
 ) -> tuple[list[int], dict[int, int], dict[int, int]]:
-    """PyTorch's removal, pass by pass on links: kept rows, their parents, whose kernels they carry."""
+    """PyTorch's removal, pass by pass on links: kept rows, parents, whose kernels they carry."""
     children = {i: [j for j in range(len(parent)) if parent[j] == i] for i in range(len(parent))}
     up = dict(enumerate(parent))
     kernels = {i: i for i in up}
@@ -133,7 +133,8 @@ def test_dedupe_equals_the_pass_by_pass_rule(rows: list[tuple[int, int, int]], r
     assert [got[p] if p >= 0 else -1 for p in reduced.parent.tolist()] == [parents[i] for i in kept]
     if reduced.kernel_rows is not None:
         assert reduced.kernel_rows.tolist() == [carried[i] for i in kept]
-    assert (tree.parent == before).all() and len(tree) == len(rows)
+    assert (tree.parent == before).all()
+    assert len(tree) == len(rows)
     again = reduced.dedupe()
     assert len(again) == len(reduced)
 
@@ -170,7 +171,8 @@ def test_marks_counters_and_memory_rows_are_no_events() -> None:
         tree = EventTree.of(
             table_of([(0, 9, 0), (1, 1, 0), (2, 4, 0), (3, 3, 0)], [0, 1, 2, 3], **columns)
         )
-        assert tree.rows is not None and tree.rows.tolist() == [0, 2]
+        assert tree.rows is not None
+        assert tree.rows.tolist() == [0, 2]
         assert tree.parent.tolist() == [-1, 0]
         assert tree.table_row(1) == 2
 
@@ -203,7 +205,8 @@ def test_device_time_goes_up_the_tree() -> None:
     own, total = tree.device_self_and_total_ns
     assert total.tolist() == [18, 18, 13, 20]
     assert own.tolist() == [0, 5, 13, 20]
-    assert tree.total_ns.tolist() == [9, 7, 1, 0] and tree.self_ns.tolist() == [2, 6, 1, 0]
+    assert tree.total_ns.tolist() == [9, 7, 1, 0]
+    assert tree.self_ns.tolist() == [2, 6, 1, 0]
 
 
 def test_sums_stay_exact_beyond_float_precision() -> None:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that appear under their name only when they are complete."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, BinaryIO, TextIO, cast
+
+from fastprof import errors
+
+__all__ = ["atomic_binary", "atomic_text"]
+
+
+@contextmanager
+def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file that is renamed to `path` when the block ends without an exception.
+
+    Until then it has a temporary name in the same folder; on an exception it is removed and what
+    stood under `path` stays. A path ending in .gz is compressed. An OSError of opening, writing
+    (a full disk) or renaming becomes errors.IoError that names the path; the caller's data stay
+    in memory. Symbolic links are followed, so the link keeps pointing to the new file; a device or
+    pipe is written in place.
+    """
+    target = Path(os.path.realpath(os.fspath(path)))
+    compressed = os.fspath(path).endswith(".gz")
+    in_place = target.exists() and not target.is_file()
+    temporary = target if in_place else _temporary_name(target)
+    opened = False
+    try:
+        with open(temporary, "wb" if in_place else "xb") as raw:
+            opened = True
+            if compressed:
+                # A fixed time and no name in the header: equal data give equal files.
+                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield raw
+            raw.flush()
+        if not in_place:
+            _keep_mode(target, temporary)
+            os.replace(temporary, target)
+    except OSError as error:
+        if opened and not in_place:
+            _remove(temporary)
+        if isinstance(error, errors.IoError):
+            raise
+        reason = error.strerror or str(error)
+        raise errors.IoError(
+            error.errno,
+            f"could not write {os.fspath(path)}: {reason}; nothing was left under that name, "
+            "and the data are still in memory: free some space or export to another path",
+        ) from error
+    except BaseException:
+        if opened and not in_place:
+            _remove(temporary)
+        raise
+
+
+@contextmanager
+def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """As atomic_binary, for UTF-8 text with "\\n" line ends.
+
+    Lone surrogates, which UTF-8 cannot hold, are written as backslash escapes.
+    """
+    with atomic_binary(path) as binary:
+        text = io.TextIOWrapper(
+            cast(IO[bytes], binary), encoding="utf-8", errors="backslashreplace", newline="\n"
+        )
+        try:
+            yield text
+        finally:
+            # Leave the closing to atomic_binary: a wrapper that is collected must not flush late.
+            try:
+                text.flush()
+            finally:
+                text.detach()
+
+
+def _temporary_name(target: Path) -> Path:
+    # Names are bounded by the file system; a long target still gets a legal one.
+    return target.with_name(f".{target.name[:64]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+
+
+def _keep_mode(target: Path, temporary: Path) -> None:
+    """Give the new file the mode of the one it replaces."""
+    try:
+        mode = target.stat().st_mode & 0o7777
+    except FileNotFoundError:
+        return
+    os.chmod(temporary, mode)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # the first error is the one to report
+        path.unlink()

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""speedscope JSON: one evented profile a thread, for https://www.speedscope.app.
+
+Format: the schema published with speedscope (file-format-schema.json), profiles of type "evented".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fastprof.exporters.atomic_file import atomic_text
+from fastprof.table import EventTable
+from fastprof.tree import EventTree
+
+__all__ = ["export_speedscope", "speedscope_profile"]
+
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+def export_speedscope(
+    table: EventTable | EventTree, path: str | os.PathLike[str], name: str = "fastprof"
+) -> None:
+    """Write the ranges of a table; gzip when the path ends in .gz. Async rows are left out."""
+    with atomic_text(path) as file:
+        json.dump(speedscope_profile(table, name), file, separators=(",", ":"), allow_nan=False)
+
+
+def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") -> dict[str, Any]:
+    """The document as a dictionary. Times in ns from the first row.
+
+    Within a thread the format wants events that open and close like brackets: a range that
+    overlaps an earlier one only partly is cut off where that one ends.
+    """
+    tree = table if isinstance(table, EventTree) else EventTree.of(table)
+    start, end = tree.column("start_ns"), tree.column("end_ns")
+    nests = np.ones(len(tree), np.bool_)
+    if tree.is_async is not None:
+        nests &= ~tree.is_async
+    if tree.on_cpu is not None:
+        nests &= tree.on_cpu
+    origin = int(start[nests].min()) if bool(nests.any()) else 0
+    thread = tree.take(tree.table.thread)
+    names = tree.take(tree.table.name_id)
+    used, frame = np.unique(names, return_inverse=True)
+    profiles = []
+    labels = {t.id: t.name for t in tree.table.tracks}
+    for number in np.unique(thread[nests]).tolist():
+        rows = np.flatnonzero(nests & (thread == number))
+        rows = rows[np.lexsort((-end[rows], start[rows]))]
+        spans = zip(
+            (start[rows] - origin).tolist(),
+            (end[rows] - origin).tolist(),
+            frame[rows].tolist(),
+            strict=True,
+        )
+        events = list(_brackets(spans))
+        profiles.append(
+            {
+                "type": "evented",
+                "name": labels.get(number) or f"thread {number}",
+                "unit": "nanoseconds",
+                "startValue": 0,
+                "endValue": int(end[nests].max()) - origin,
+                "events": events,
+            }
+        )
+    texts = tree.table.names
+    return {
+        "$schema": _SCHEMA,
+        "name": name,
+        "exporter": "fastprof",
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": _text(texts[code])} for code in used.tolist()]},
+        "profiles": profiles,
+    }
+
+
+def _brackets(spans: Any) -> Iterator[dict[str, Any]]:
+    """Open and close events in time order, properly nested."""
+    open_: list[tuple[int, int]] = []  # (end, frame)
+    for start, end, frame in spans:
+        while open_ and open_[-1][0] <= start:
+            at, closed = open_.pop()
+            yield {"type": "C", "frame": closed, "at": at}
+        if open_:
+            end = min(end, open_[-1][0])
+        yield {"type": "O", "frame": frame, "at": start}
+        open_.append((end, frame))
+    while open_:
+        at, closed = open_.pop()
+        yield {"type": "C", "frame": closed, "at": at}
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group the rows of an EventFrame by key and sum them: key_averages without an object per event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.table import CodedColumn
+from fastprof.tree import sum_by
+from fastprof.views.frame import EventFrame
+
+__all__ = ["Grouping", "average", "group_rows"]
+
+Array: TypeAlias = NDArray[Any]
+
+_SUMMED = (
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+)
+
+
+class Grouping(NamedTuple):
+    """`codes`: group of each row; `first`: the first row of each group, in list order."""
+
+    codes: Array
+    first: Array
+
+
+def group_rows(
+    frame: EventFrame,
+    by_shapes: bool = False,
+    by_stack_n: int = 0,
+    by_overload: bool = False,
+) -> Grouping:
+    """Group rows by (name, node, device type, legacy, annotation[, overload][, shapes][, frames]).
+
+    Groups are numbered in the order of their first row in the list. Cost: O(rows).
+    """
+    codes = frame.key.codes
+    size = len(frame.key.values)
+    columns = [frame.node_id, frame.device_type, frame.is_legacy]
+    if not frame.annotation_in_key:
+        columns.append(frame.is_user_annotation)
+    for column in columns:
+        if frame.size and column.strides != (0,):
+            codes, size = _split(codes, size, *_small_codes(column))
+    if by_overload and frame.overload_name is not None:
+        codes, size = _split(codes, size, *_text_codes(frame.overload_name, None))
+    if by_shapes and frame.input_shapes is not None:
+        codes, size = _split(codes, size, *_text_codes(frame.input_shapes, None))
+    if by_stack_n > 0 and frame.stack is not None:
+        codes, size = _split(codes, size, *_text_codes(frame.stack, by_stack_n))
+    first = _first_rows(codes, size, frame)
+    present = np.flatnonzero(first >= 0)
+    ranked = present[np.argsort(_list_position(first[present], frame), kind="stable")]
+    if len(ranked) == size and bool((ranked[1:] > ranked[:-1]).all()):
+        return Grouping(codes, first)
+    rank = np.full(size, -1, np.int32)
+    rank[ranked] = np.arange(len(ranked), dtype=np.int32)
+    return Grouping(rank[codes], first[ranked])
+
+
+def average(
+    frame: EventFrame,
+    grouping: Grouping,
+    by_shapes: bool = False,
+    by_stack_n: int = 0,
+    by_overload: bool = False,
+) -> EventFrame:
+    """The summed frame: one row per group. What was not grouped by is blank, as in PyTorch."""
+    codes, first = grouping
+    groups = len(first)
+    sums: dict[str, Any] = {}
+    for field in _SUMMED:
+        values = getattr(frame, field)
+        sums[field] = None if values is None else _group_sum(codes, values, groups, frame)
+    count = frame.count
+    flops = None
+    if frame.flops is not None:
+        flops = _group_sum(codes, np.nan_to_num(frame.flops), groups, frame)
+    blank = CodedColumn(np.full(groups, 0, np.int32), ("",))
+    no_stack = CodedColumn(np.full(groups, 0, np.int32), ((),))
+    stack = no_stack
+    if by_stack_n > 0 and frame.stack is not None:
+        cut = [list(value)[:by_stack_n] for value in frame.stack.values]
+        stack = CodedColumn(frame.stack.codes[first], cut)
+    return replace(
+        frame,
+        size=groups,
+        key=frame.key.take(first),
+        annotation_in_key=False,
+        count=np.bincount(codes, minlength=groups)
+        if count is None
+        else sum_by(codes, count, groups),
+        flops=flops,
+        node_id=frame.node_id[first],
+        device_type=frame.device_type[first],
+        is_async=frame.is_async[first],
+        is_legacy=frame.is_legacy[first],
+        is_user_annotation=frame.is_user_annotation[first],
+        has_parent=frame.has_parent[first],
+        overload_name=_taken(frame.overload_name, first) if by_overload else blank,
+        input_shapes=_taken(frame.input_shapes, first) if by_shapes else blank,
+        stack=stack,
+        order=None,
+        **sums,
+    )
+
+
+def _taken(column: CodedColumn | None, rows: Array) -> CodedColumn | None:
+    return None if column is None else column.take(rows)
+
+
+def _group_sum(codes: Array, values: Array, groups: int, frame: EventFrame) -> Array:
+    if frame.order is not None and values.dtype.kind == "f":
+        return sum_by(codes[frame.order], values[frame.order], groups)
+    return sum_by(codes, values, groups)
+
+
+def _small_codes(column: Array) -> tuple[Array, int]:
+    values, codes = np.unique(column, return_inverse=True)
+    return codes, len(values)
+
+
+def _text_codes(column: CodedColumn, n_frames: int | None) -> tuple[Array, int]:
+    """Codes by what grouping compares: the text of the value, or the first frames of a stack."""
+    index: dict[Any, int] = {}
+    table = np.empty(len(column.values) + 1, np.int32)
+    for position, value in enumerate(column.values):
+        key = str(value) if n_frames is None else tuple(value)[:n_frames]
+        table[position] = index.setdefault(key, len(index))
+    table[-1] = index.setdefault("None" if n_frames is None else (), len(index))
+    return table[column.codes], len(index)  # code -1 reads the last entry
+
+
+def _split(codes: Array, size: int, other: Array, other_size: int) -> tuple[Array, int]:
+    """Codes of the pairs that occur, compact again."""
+    if other_size <= 1:
+        return codes, size
+    pairs = codes.astype(np.int64) * other_size + other
+    if size * other_size > max(4 * len(pairs), 1 << 16):
+        _, compact = np.unique(pairs, return_inverse=True)
+        return compact, int(compact.max()) + 1 if len(compact) else 0
+    used = np.zeros(size * other_size, np.bool_)
+    used[pairs] = True
+    position = np.cumsum(used) - 1
+    return position[pairs], int(position[-1]) + 1 if len(position) else 0
+
+
+def _first_rows(codes: Array, size: int, frame: EventFrame) -> Array:
+    """The first row of each code in list order, -1 for codes that do not occur."""
+    first = np.full(size, -1, np.int64)
+    if frame.order is None:
+        # Of several writes to one place the last wins, so going backwards leaves the first.
+        first[codes[::-1]] = np.arange(frame.size - 1, -1, -1)
+    else:
+        first[codes[frame.order[::-1]]] = frame.order[::-1]
+    return first
+
+
+def _list_position(rows: Array, frame: EventFrame) -> Array:
+    if frame.order is None:
+        return rows
+    position = np.empty(frame.size, np.int64)
+    position[frame.order] = np.arange(frame.size)
+    return position[rows]

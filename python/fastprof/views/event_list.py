@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EventList: a list of events with averages, tables and exports, lazy over an EventTable."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, SupportsIndex
+
+from fastprof.table import EventTable
+from fastprof.tree import EventTree, NestKernel
+from fastprof.views.averages import average, group_rows
+from fastprof.views.backward_stacks import set_forward_stacks
+from fastprof.views.event_nesting import link_events, without_repeats
+from fastprof.views.frame import EventFrame, display_codes, sequential_sum
+from fastprof.views.function_event_avg import FunctionEventAvg
+from fastprof.views.table_rows import AverageRows, TableRows
+
+__all__ = ["EventList"]
+
+
+class EventList(list[Any]):
+    """FunctionEvents or FunctionEventAvgs, in list order.
+
+    Made of objects (`EventList([FunctionEvent(...), ...])`) it is a plain list of them. Made of a
+    table (`EventList.from_table`, or a profile's results) it holds columns only: an event object
+    exists from the moment it is asked for, averages and tables are computed on the columns, and
+    the first call that changes the list turns it into a plain one.
+
+    use_device: name of the device whose time is shown ("cuda", ...); use_cuda=True is the older
+    spelling. profile_memory, with_flops: show these columns. Looking at a list never changes it;
+    only `_build_tree` links and deduplicates the events of a hand-made one, as it says.
+    """
+
+    def __init__(
+        self,
+        iterable: Iterable[Any] = (),
+        *,
+        use_device: str | None = None,
+        use_cuda: bool = False,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+    ) -> None:
+        super().__init__(iterable)
+        self._use_device = "cuda" if use_cuda and use_device is None else use_device
+        self._profile_memory = profile_memory
+        self._with_flops = with_flops
+        self._tree_built = False
+        self._rows: TableRows | AverageRows | None = None
+        self._made: dict[int, FunctionEventAvg] = {}
+
+    @classmethod
+    def from_table(
+        cls,
+        table: EventTable,
+        *,
+        use_device: str | None = None,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+        dedupe: bool = True,
+        kernel: NestKernel | None = None,
+    ) -> EventList:
+        """The events of a table: its ranges and device activities, in (start, -end) order.
+
+        `dedupe` leaves out the repeated rows of wrappers (EventTree.dedupe); `kernel` replaces the
+        NumPy nesting kernel for tables without parents.
+        """
+        tree = EventTree.of(table, kernel=kernel)
+        if dedupe:
+            tree = tree.dedupe(display_codes(tree)[0])
+        events = cls(use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
+        events._rows = TableRows(tree, use_device)
+        events._tree_built = True
+        return events
+
+    # ---- the columns behind --------------------------------------------------------------------
+
+    @property
+    def event_tree(self) -> EventTree | None:
+        """The tree that the list was made of; None for a list of objects or of averages."""
+        return self._rows.tree if isinstance(self._rows, TableRows) else None
+
+    @property
+    def event_table(self) -> EventTable | None:
+        """The table that the list was made of; None for a list of objects or of averages."""
+        tree = self.event_tree
+        return None if tree is None else tree.table
+
+    def _columnar(self) -> TableRows | AverageRows | None:
+        """The rows to compute from; None when the objects count (hand-made, or assigned to)."""
+        rows = self._rows
+        if isinstance(rows, TableRows) and rows.pinned:
+            return None
+        if isinstance(rows, AverageRows) and self._made:
+            return None  # an average that was handed out may have been assigned to
+        return rows
+
+    def _frame(self) -> EventFrame:
+        rows = self._columnar()
+        return EventFrame.from_events(list(self)) if rows is None else rows.frame
+
+    def _like(self, iterable: Iterable[Any] = ()) -> EventList:
+        return EventList(
+            iterable,
+            use_device=self._use_device,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+        )
+
+    # ---- the tree ------------------------------------------------------------------------------
+
+    def _build_tree(self) -> None:
+        """Link parents and children, remove repeated events, give backward ops their stacks.
+
+        For a list of objects this sets `cpu_parent`, `cpu_children`, `kernels` and `stack` of the
+        events and takes repeats out of the list, by the rules of nest_intervals and
+        EventTree.dedupe. A list made of a table has its tree already; a second call does nothing.
+        """
+        if self._tree_built:
+            return
+        link_events(self)
+        list.__setitem__(self, slice(None), without_repeats(self))
+        set_forward_stacks(self)
+        self._tree_built = True
+
+    def _built(self) -> EventList:
+        """This list when its tree is built, else a copy with copied events that has one."""
+        if self._tree_built:
+            return self
+        copied = self._like(copy.copy(event) for event in self)
+        for event in copied:
+            event.cpu_parent, event.cpu_children = None, []
+        copied._build_tree()
+        return copied
+
+    # ---- sums ----------------------------------------------------------------------------------
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Sum of the self CPU times, us."""
+        rows = self._columnar()
+        if rows is not None:
+            total_ns: int = sequential_sum(rows.frame.self_cpu_time_total)
+            return total_ns / rows.frame.unit_per_us
+        return float(sum(event.self_cpu_time_total for event in self))
+
+    def key_averages(
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        *,
+        group_by_input_shape: bool = False,
+    ) -> EventList:
+        """Averages by (name, node, device type, legacy, annotation) and what else is asked for.
+
+        group_by_input_shapes (or ..._shape): also by input shapes; group_by_stack_n: also by the
+        first n stack entries; group_by_overload_name: also by overload. The result is in the order
+        of each group's first event; what was not grouped by is blank in it. Builds the tree when
+        it was not built, on a copy.
+        """
+        by_shapes = group_by_input_shapes or group_by_input_shape
+        rows = self._columnar()
+        if isinstance(rows, TableRows):
+            options = (by_shapes, group_by_stack_n, group_by_overload_name)
+            grouping = group_rows(rows.frame, *options)
+            averages = self._like()
+            averages._rows = AverageRows(
+                average(rows.frame, grouping, *options), grouping.first, rows
+            )
+            averages._tree_built = True
+            return averages
+        groups: dict[tuple[str, ...], FunctionEventAvg] = {}
+        for event in self if self._is_averages() else self._built():
+            key = [
+                str(event.key),
+                str(event.node_id),
+                str(event.device_type),
+                str(event.is_legacy),
+                str(event.is_user_annotation),
+            ]
+            if group_by_overload_name:
+                key.append(str(event.overload_name))
+            if by_shapes:
+                key.append(str(event.input_shapes))
+            if group_by_stack_n > 0:
+                key += (event.stack or [])[:group_by_stack_n]
+            groups.setdefault(tuple(key), FunctionEventAvg()).add(event)
+        averages = self._like(groups.values())
+        averages._tree_built = True
+        for event in averages:
+            event.stack = list(event.stack or [])[:group_by_stack_n]
+            if not by_shapes:
+                event.input_shapes = ""
+            if not group_by_overload_name:
+                event.overload_name = ""
+        return averages
+
+    def _is_averages(self) -> bool:
+        return len(self) > 0 and isinstance(self[0], FunctionEventAvg)
+
+    def total_average(self) -> FunctionEventAvg:
+        """One average of all events, named "Total"; its other fields are the last event's."""
+        total = FunctionEventAvg()
+        rows = self._columnar()
+        if rows is not None and len(rows):
+            last = self[-1]
+            for name in ("_cpu_parent", "_cpu_children", *_DESCRIBING):
+                setattr(total, name, getattr(last, name.removeprefix("_")))
+            frame = rows.frame
+            for name in _TOTALS:
+                value = sequential_sum(frame.metric(name))
+                setattr(total, name, value / frame.unit_per_us if "time" in name else value)
+            flops = sequential_sum(frame.metric("flops"))
+            total.flops = int(flops) if float(flops).is_integer() else flops
+            total.key = "Total"
+            return total
+        for event in self if self._is_averages() else self._built():
+            total.key = None
+            total.add(event)
+        total.key = "Total"
+        return total
+
+    # ---- text ----------------------------------------------------------------------------------
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int | None = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+        *,
+        max_stack_lines: int | None = None,
+        flops_per_s: bool = False,
+    ) -> str:
+        """The list as a text table; "" when it is empty.
+
+        sort_by: a key of render.SORT_KEYS, descending (default: list order; another key raises
+        errors.ValueError). row_limit: rows to print, -1 for all. max_*_column_width: caps, None
+        for none. header: a line above. top_level_events_only: rows without a parent. time_unit:
+        "s", "ms" or "us" for all times. max_stack_lines: limit of stack lines of a row.
+        flops_per_s: a column of FLOPs by the second.
+        """
+        from fastprof.render import TableOptions, render_table
+
+        options = TableOptions(
+            sort_by,
+            row_limit,
+            max_src_column_width,
+            max_name_column_width,
+            max_shapes_column_width,
+            header,
+            top_level_events_only,
+            time_unit,
+            max_stack_lines,
+            flops_per_s,
+            self._profile_memory,
+            self._with_flops,
+        )
+        return render_table(self._frame(), options)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self))}]"
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks: the first 100 rows."""
+        from fastprof.render import TableOptions, render_html
+
+        options = TableOptions(profile_memory=self._profile_memory, with_flops=self._with_flops)
+        return render_html(self._frame(), options)
+
+    # ---- export --------------------------------------------------------------------------------
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        """The metrics that export_stacks knows."""
+        from fastprof.exporters.stacks import STACK_METRICS
+
+        return list(STACK_METRICS)
+
+    def export_stacks(
+        self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
+    ) -> None:
+        """Write collapsed stacks ("outer;inner 12", us) of the events that have a stack.
+
+        `metric`: one of supported_export_stacks_metrics(), else errors.ValueError. Stacks exist
+        when the profile was made with with_stack=True.
+        """
+        from fastprof.exporters.stacks import export_stacks
+
+        export_stacks(self, path, metric)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the events as a Chrome trace (JSON array; gzip when the path ends in .gz)."""
+        from fastprof.exporters.chrome_python import export_chrome_trace
+
+        export_chrome_trace(self, path)
+
+    def to_columns(self) -> dict[str, Any]:
+        """Columns by name as NumPy arrays or lists: what to_pandas and the others are made of."""
+        from fastprof.exporters.tabular import list_columns
+
+        return list_columns(self)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, one row an event or average. Needs pandas."""
+        from fastprof.exporters.tabular import to_pandas
+
+        return to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame, one row an event or average. Needs polars."""
+        from fastprof.exporters.tabular import to_polars
+
+        return to_polars(self)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table, one row an event or average. Needs pyarrow."""
+        from fastprof.exporters.tabular import to_arrow
+
+        return to_arrow(self)
+
+    # ---- being a list --------------------------------------------------------------------------
+
+    def _at(self, position: int) -> Any:
+        rows = self._rows
+        if isinstance(rows, AverageRows):
+            made = self._made.get(position)
+            if made is None:
+                made = self._made[position] = rows.at(position)
+            return made
+        assert rows is not None
+        return rows.at(position)
+
+    def __len__(self) -> int:
+        return super().__len__() if self._rows is None else len(self._rows)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._rows is None:
+            return super().__iter__()
+        return map(self._at, range(len(self._rows)))
+
+    def __reversed__(self) -> Iterator[Any]:
+        if self._rows is None:
+            return super().__reversed__()
+        return map(self._at, range(len(self._rows) - 1, -1, -1))
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._rows is None:
+            return super().__getitem__(index)
+        if isinstance(index, slice):
+            return [self._at(i) for i in range(*index.indices(len(self)))]
+        position = int(index.__index__())
+        if position < 0:
+            position += len(self)
+        if not 0 <= position < len(self):
+            raise IndexError("list index out of range")
+        return self._at(position)
+
+    def __contains__(self, item: object) -> bool:
+        return any(event is item or event == item for event in self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list):
+            return NotImplemented
+        return self is other or list(self) == list(other)
+
+    def __ne__(self, other: object) -> bool:
+        if not isinstance(other, list):
+            return NotImplemented
+        return not self == other
+
+    __hash__ = None
+
+    def __add__(self, other: Any) -> list[Any]:
+        return list(self) + list(other)
+
+    def index(self, value: Any, start: SupportsIndex = 0, stop: SupportsIndex = 1 << 62) -> int:
+        return list(self).index(value, start, stop)
+
+    def count(self, value: Any) -> int:
+        return list(self).count(value)
+
+    def copy(self) -> list[Any]:
+        return list(self)
+
+    def __copy__(self) -> EventList:
+        copied = self._like(() if self._rows is not None else self)
+        copied._rows, copied._tree_built = self._rows, self._tree_built
+        copied._made = dict(self._made)
+        return copied
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        options = (self._use_device, self._profile_memory, self._with_flops, self._tree_built)
+        return _restored, (list(self), *options)
+
+    def _make_plain(self) -> None:
+        """Become a list of objects, before the first change."""
+        if self._rows is not None:
+            events = list(self)
+            if isinstance(self._rows, TableRows):
+                for event in events:
+                    self._rows.pin(event)
+            self._rows, self._made = None, {}
+            super().extend(events)
+
+
+def _restored(
+    events: list[Any], use_device: str | None, memory: bool, flops: bool, built: bool
+) -> EventList:
+    restored = EventList(events, use_device=use_device, profile_memory=memory, with_flops=flops)
+    restored._tree_built = built
+    return restored
+
+
+def _changing(name: str) -> Callable[..., Any]:
+    plain = getattr(list, name)
+
+    def method(self: EventList, *args: Any, **kwargs: Any) -> Any:
+        self._make_plain()
+        return plain(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = plain.__doc__
+    return method
+
+
+for _name in (
+    "append",
+    "clear",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "reverse",
+    "sort",
+    "__setitem__",
+    "__delitem__",
+    "__iadd__",
+    "__imul__",
+    "__mul__",
+    "__rmul__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+):
+    setattr(EventList, _name, _changing(_name))
+
+_DESCRIBING = (
+    "node_id",
+    "is_async",
+    "is_remote",
+    "overload_name",
+    "input_shapes",
+    "stack",
+    "scope",
+    "device_type",
+    "is_legacy",
+    "use_device",
+    "is_user_annotation",
+)
+_TOTALS = (
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+    "count",
+)

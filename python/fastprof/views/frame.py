@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EventFrame: the columns that averages and tables are computed from.
+
+One row per event or per average, whatever it came from: rows of an EventTable (integer ns, no
+object per event) or FunctionEvent / FunctionEventAvg objects (float us, as given).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.device_type import DeviceType, as_device_type
+from fastprof.table import CodedColumn
+from fastprof.tree import EventTree
+from fastprof.views.names import display_names
+
+__all__ = ["EventFrame", "display_codes", "sequential_sum"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class EventFrame:
+    """Columns of one length. Times are in ns when `unit_per_us` is 1000, in us when it is 1.
+
+    `key` are the names shown (already wildcarded); two codes may stand for one text when the rows
+    also differ in `is_user_annotation` (`annotation_in_key`). A None column is all default: 0 for
+    times and memory, 1 for count, unknown for flops, nothing for coded ones. `order` gives the
+    rows in list order (None: as stored); `in_track_order` says that rows are stored track by
+    track, each in list order. `notes` are lines for the table's footer.
+    """
+
+    size: int
+    unit_per_us: int
+    key: CodedColumn
+    annotation_in_key: bool
+    cpu_time_total: Array
+    self_cpu_time_total: Array
+    device_time_total: Array | None
+    self_device_time_total: Array | None
+    cpu_memory_usage: Array | None
+    self_cpu_memory_usage: Array | None
+    device_memory_usage: Array | None
+    self_device_memory_usage: Array | None
+    count: Array | None
+    flops: Array | None
+    node_id: Array
+    device_type: Array
+    is_async: Array
+    is_legacy: Array
+    is_user_annotation: Array
+    has_parent: Array
+    overload_name: CodedColumn | None
+    input_shapes: CodedColumn | None
+    stack: CodedColumn | None
+    use_device: str | None
+    order: Array | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_tree(
+        cls, tree: EventTree, use_device: str | None = None, order: Array | None = None
+    ) -> EventFrame:
+        """Columns of the events of a tree. No Python object is made per event."""
+        table = tree.table
+        size = len(tree)
+        per_row_annotation = table.has("is_user_annotation")
+        key = CodedColumn(*display_codes(tree, split_annotations=not per_row_annotation))
+        device_self: Array | None = None
+        device_total: Array | None = None
+        if use_device and tree.has_device_time:
+            device_self, device_total = tree.device_self_and_total_ns
+        memory: list[Array | None] = [None] * 4
+        if table.has("cpu_memory_usage"):
+            memory[:2] = tree.column("cpu_memory_usage"), tree.self_of("cpu_memory_usage")
+        if table.has("device_memory_usage"):
+            memory[2:] = tree.column("device_memory_usage"), tree.self_of("device_memory_usage")
+        coded = dict(table.coded)
+        if tree.rows is not None:
+            coded = {name: column.take(tree.rows) for name, column in coded.items()}
+        none = np.broadcast_to(np.False_, (size,))
+        # Site by site unless a column says otherwise; only read when it differs between rows.
+        annotation = tree.column("is_user_annotation") if per_row_annotation else none
+        return cls(
+            size=size,
+            unit_per_us=1000,
+            key=key,
+            annotation_in_key=not per_row_annotation,
+            cpu_time_total=tree.total_ns,
+            self_cpu_time_total=tree.self_ns,
+            device_time_total=device_total,
+            self_device_time_total=device_self,
+            cpu_memory_usage=memory[0],
+            self_cpu_memory_usage=memory[1],
+            device_memory_usage=memory[2],
+            self_device_memory_usage=memory[3],
+            count=None,
+            flops=tree.column("flops") if table.has("flops") else None,
+            node_id=_uniform(tree, "node_id"),
+            device_type=_uniform(tree, "device_type"),
+            is_async=none if tree.is_async is None else tree.is_async,
+            is_legacy=_uniform(tree, "is_legacy"),
+            is_user_annotation=annotation,
+            has_parent=tree.parent >= 0,
+            overload_name=coded.get("overload_name"),
+            input_shapes=coded.get("input_shapes"),
+            stack=coded.get("stack"),
+            use_device=use_device,
+            order=order,
+            notes=_notes(tree),
+        )
+
+    @classmethod
+    def from_events(cls, events: Sequence[Any]) -> EventFrame:
+        """Columns of FunctionEvent or FunctionEventAvg objects, in us as the objects give them."""
+        size = len(events)
+
+        def numbers(field: str) -> Array:
+            return np.array([getattr(e, field) for e in events], np.float64)
+
+        def integers(field: str) -> Array:
+            values = [getattr(e, field) for e in events]
+            try:
+                return np.array(values, np.int64)
+            except (OverflowError, TypeError, ValueError):
+                return np.array(values, object)
+
+        def flags(field: str) -> Array:
+            return np.fromiter((bool(getattr(e, field, False)) for e in events), np.bool_, size)
+
+        flops = [getattr(e, "flops", None) for e in events]
+        open_ranges = sum(not getattr(e, "finished", True) for e in events)
+        return cls(
+            size=size,
+            unit_per_us=1,
+            key=CodedColumn.encode([str(e.key) for e in events]),
+            annotation_in_key=False,
+            cpu_time_total=numbers("cpu_time_total"),
+            self_cpu_time_total=numbers("self_cpu_time_total"),
+            device_time_total=numbers("device_time_total"),
+            self_device_time_total=numbers("self_device_time_total"),
+            cpu_memory_usage=integers("cpu_memory_usage"),
+            self_cpu_memory_usage=integers("self_cpu_memory_usage"),
+            device_memory_usage=integers("device_memory_usage"),
+            self_device_memory_usage=integers("self_device_memory_usage"),
+            count=integers("count"),
+            flops=np.array([np.nan if f is None else f for f in flops], np.float64),
+            node_id=integers("node_id"),
+            device_type=np.fromiter(
+                (as_device_type(e.device_type) for e in events), np.int64, size
+            ),
+            is_async=flags("is_async"),
+            is_legacy=flags("is_legacy"),
+            is_user_annotation=flags("is_user_annotation"),
+            has_parent=np.fromiter((e.cpu_parent is not None for e in events), np.bool_, size),
+            overload_name=CodedColumn.encode([e.overload_name for e in events]),
+            input_shapes=CodedColumn.encode([e.input_shapes for e in events]),
+            stack=CodedColumn.encode([e.stack for e in events]),
+            use_device=next((e.use_device for e in events if e.use_device), None),
+            notes=(_open_note(open_ranges),) if open_ranges else (),
+        )
+
+    def metric(self, field: str) -> Array:
+        """Values of a numeric field by its device_* or cpu_* name; times in the frame's unit."""
+        if field == "cpu_time":
+            return self.cpu_time_total / np.maximum(self.metric("count"), 1)
+        if field == "device_time":
+            return self.metric("device_time_total") / np.maximum(self.metric("count"), 1)
+        if field == "flops_per_s":
+            return self.flops_per_s()
+        value: Array | None = getattr(self, field)
+        if field == "flops":
+            return np.zeros(self.size) if value is None else np.nan_to_num(value)
+        if value is None:
+            return np.broadcast_to(np.int64(1 if field == "count" else 0), (self.size,))
+        return value
+
+    def flops_per_s(self) -> Array:
+        """FLOPs by the second of device time where there is some, else of CPU time; 0 unknown."""
+        time = self.metric("device_time_total").astype(np.float64)
+        time = np.where(time > 0, time, self.cpu_time_total) / (self.unit_per_us * 1e6)
+        known = time > 0
+        return np.where(known, self.metric("flops") / np.where(known, time, 1.0), 0.0)
+
+
+METRIC_FIELDS = (
+    "cpu_time",
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+    "count",
+    "node_id",
+    "flops",
+    "flops_per_s",
+)
+
+
+def sequential_sum(values: Array) -> Any:
+    """The sum, added from first to last as a Python loop adds it; a Python int or float."""
+    if values.dtype.kind == "f":
+        return float(np.cumsum(values)[-1]) if len(values) else 0.0
+    return int(values.sum())
+
+
+def display_codes(tree: EventTree, *, split_annotations: bool = False) -> tuple[Array, list[str]]:
+    """(code per tree row, texts): names as the views show them.
+
+    With `split_annotations`, sites that differ in being a user annotation get codes of their own
+    even when their text is the same.
+    """
+    sites = tree.table.sites
+    texts = display_names(sites.names)
+    marks = (
+        sites.column("is_user_annotation").tolist() if split_annotations else [False] * len(texts)
+    )
+    index: dict[tuple[str, bool], int] = {}
+    codes = [index.setdefault(pair, len(index)) for pair in zip(texts, marks, strict=True)]
+    site = tree.column("site")
+    shown = [text for text, _ in index]
+    if len(index) == len(texts):
+        return site, shown
+    return np.array(codes, np.int32)[site], shown
+
+
+def _uniform(tree: EventTree, name: str) -> Array:
+    if tree.table.has(name):
+        return tree.column(name)
+    return np.broadcast_to(tree.table.column(name)[:1], (len(tree),)) if len(tree) else _EMPTY
+
+
+_EMPTY = np.zeros(0, np.int64)
+
+
+def _open_note(count: int) -> str:
+    return f"Unfinished ranges: {count} (counted up to the end of the session)"
+
+
+def _notes(tree: EventTree) -> tuple[str, ...]:
+    notes = []
+    open_ranges = tree.table.unfinished
+    if open_ranges:
+        notes.append(_open_note(open_ranges))
+    if tree.table.dropped:
+        causes = ", ".join(f"{cause} {n}" for cause, n in sorted(tree.table.dropped.items()))
+        notes.append(f"Dropped events: {sum(tree.table.dropped.values())} ({causes})")
+    return tuple(notes)
+
+
+def device_types(frame: EventFrame) -> set[DeviceType]:
+    """The device types that occur in a frame."""
+    return {as_device_type(int(value)) for value in np.unique(frame.device_type)}

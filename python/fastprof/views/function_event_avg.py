@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FunctionEventAvg: the sums of all events of one key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastprof.device_type import DeviceType
+from fastprof.views.function_event import FunctionEvent
+from fastprof.views.measures import EventViewError, FormattedTimesMixin
+
+__all__ = ["FunctionEventAvg"]
+
+_FROM_FIRST = (
+    "key",
+    "node_id",
+    "is_async",
+    "is_remote",
+    "cpu_parent",
+    "cpu_children",
+    "overload_name",
+    "input_shapes",
+    "stack",
+    "scope",
+    "device_type",
+    "is_legacy",
+    "use_device",
+    "is_user_annotation",
+)
+_SUMMED = (
+    "cpu_time_total",
+    "device_time_total",
+    "self_cpu_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "device_memory_usage",
+    "self_cpu_memory_usage",
+    "self_device_memory_usage",
+    "count",
+)
+
+
+class FunctionEventAvg(FormattedTimesMixin):
+    """Sums over events of one key: times in us, memory in bytes, count, flops.
+
+    The first event that is added gives the key, node, flags, parent, children, shapes, stack,
+    scope and device; the others add to the sums. cpu_time and device_time are averages of a call.
+    """
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        self.count: int = 0
+        self.node_id: int = 0
+        self.is_async: bool = False
+        self.is_remote: bool = False
+        self.use_device: str | None = None
+        self.cpu_time_total: float = 0
+        self.device_time_total: float = 0
+        self.self_cpu_time_total: float = 0
+        self.self_device_time_total: float = 0
+        self.input_shapes: Any = None
+        self.overload_name: str | None = None
+        self.stack: Any = None
+        self.scope: int | None = None
+        self.cpu_memory_usage: int = 0
+        self.device_memory_usage: int = 0
+        self.self_cpu_memory_usage: int = 0
+        self.self_device_memory_usage: int = 0
+        self.device_type: DeviceType = DeviceType.CPU
+        self.is_legacy: bool = False
+        self.flops: float | None = 0
+        self.is_user_annotation: bool | None = False
+        self._cpu_children: Any = None
+        self._cpu_parent: Any = None
+
+    # A parent or children that are looked up when asked for: a callable stands for them.
+    @property
+    def cpu_parent(self) -> FunctionEvent | None:
+        """Parent of the first event."""
+        if isinstance(self._cpu_parent, _Later):
+            self._cpu_parent = self._cpu_parent.make()
+        return self._cpu_parent  # type: ignore[no-any-return]
+
+    @cpu_parent.setter
+    def cpu_parent(self, value: FunctionEvent | None) -> None:
+        self._cpu_parent = value
+
+    @property
+    def cpu_children(self) -> list[FunctionEvent] | None:
+        """Children of the first event."""
+        if isinstance(self._cpu_children, _Later):
+            self._cpu_children = self._cpu_children.make()
+        return self._cpu_children  # type: ignore[no-any-return]
+
+    @cpu_children.setter
+    def cpu_children(self, value: list[FunctionEvent] | None) -> None:
+        self._cpu_children = value
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state.update(_cpu_children=self.cpu_children, _cpu_parent=self.cpu_parent)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def add(self, other: Any) -> FunctionEventAvg:
+        """Add an event or an average of the same key and return self; else EventViewError."""
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            kind = type(other).__name__
+            raise EventViewError(f"only events and averages can be added, not {kind}")
+        if self.key is None:
+            for field in _FROM_FIRST:
+                setattr(self, field, getattr(other, field))
+        if other.key != self.key:
+            raise EventViewError(
+                f"an average of {self.key!r} cannot take {other.key!r}; "
+                "total_average() sums over different keys"
+            )
+        for field in _SUMMED:
+            setattr(self, field, getattr(self, field) + getattr(other, field))
+        if self.flops is None:
+            self.flops = other.flops
+        elif other.flops is not None:
+            self.flops += other.flops
+        return self
+
+    def __iadd__(self, other: Any) -> FunctionEventAvg:
+        return self.add(other)
+
+    def __repr__(self) -> str:
+        device = self.use_device or "cuda"
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} "
+            f"{device}_memory_usage={self.device_memory_usage}>"
+        )
+
+
+class _Later:
+    """A value that is made when it is first asked for."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interval, Kernel and MemRecordsAcc: the small values that events carry."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Interval", "Kernel", "MemRecordsAcc"]
+
+
+class Interval:
+    """A time range in microseconds (floats or ints, as given)."""
+
+    __slots__ = ("end", "start")
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start = start
+        self.end = end
+
+    def elapsed_us(self) -> float:
+        """Length in microseconds."""
+        return self.end - self.start
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interval):
+            return NotImplemented
+        return (self.start, self.end) == (other.start, other.end)
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.end))
+
+    def __repr__(self) -> str:
+        return f"Interval(start={self.start}, end={self.end})"
+
+
+class Kernel(NamedTuple):
+    """A device activity that a CPU event launched; duration in microseconds."""
+
+    name: str
+    device: int
+    duration: float
+
+
+class MemRecordsAcc:
+    """Finds memory records by time. Records are pairs whose first item has start_ns()."""
+
+    def __init__(self, mem_records: Sequence[Any]) -> None:
+        ordered = sorted((record[0].start_ns(), i) for i, record in enumerate(mem_records))
+        self._mem_records = mem_records
+        self._start_nses = [start for start, _ in ordered]
+        self._indices = [index for _, index in ordered]
+
+    def in_interval(self, start_ns: int, end_ns: int) -> Iterator[Any]:
+        """The records that start in [start_ns, end_ns], both ends included, by start."""
+        first = bisect.bisect_left(self._start_nses, start_ns)
+        last = bisect.bisect_right(self._start_nses, end_ns)
+        for index in self._indices[first:last]:
+            yield self._mem_records[index]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names as the views show them: wildcards, demangling, and what is filtered out."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+
+__all__ = [
+    "MEMORY_EVENT_NAME",
+    "OUT_OF_MEMORY_EVENT_NAME",
+    "StringTable",
+    "demangle",
+    "is_filtered_name",
+    "keeps_stack_entry",
+    "wildcard_name",
+]
+
+MEMORY_EVENT_NAME = "[memory]"
+OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
+
+FILTERED_NAMES = frozenset(
+    {
+        MEMORY_EVENT_NAME,
+        OUT_OF_MEMORY_EVENT_NAME,
+        "profiler::_record_function_enter",
+        "profiler::_record_function_enter_new",
+        "profiler::_record_function_exit",
+        "aten::is_leaf",
+        "aten::output_nr",
+        "aten::_version",
+    }
+)
+
+# A stack entry that contains both parts of a pair is the machinery, not the user's code.
+FILTERED_STACK_PAIRS = (
+    ("autograd/__init__", "_make_grads"),
+    ("autograd/__init__", "backward"),
+    ("torch/tensor", "backward"),
+    ("_internal/common_utils", "prof_callable"),
+    ("_internal/common_utils", "prof_func_call"),
+    ("_internal/common_utils", "prof_meth_call"),
+)
+
+
+def is_filtered_name(name: str) -> bool:
+    """True for names of profiler machinery, which are never listed as events."""
+    return name in FILTERED_NAMES
+
+
+def keeps_stack_entry(entry: str) -> bool:
+    """False for stack entries of autograd's and the test suite's own frames."""
+    return not any(a in entry and b in entry for a, b in FILTERED_STACK_PAIRS)
+
+
+def wildcard_name(name: str) -> str:
+    """The name that numbered steps are aggregated under: ProfilerStep#12 -> ProfilerStep*."""
+    return "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+
+
+@lru_cache(maxsize=1)
+def _cxa_demangle() -> ctypes._NamedFuncPointer | None:
+    """__cxa_demangle of a C++ runtime that is found here (Itanium C++ ABI), or None."""
+    for library in (None, ctypes.util.find_library("stdc++"), ctypes.util.find_library("c++abi")):
+        try:
+            function = ctypes.CDLL(library).__cxa_demangle
+        except (OSError, AttributeError):
+            continue
+        function.restype = ctypes.c_void_p
+        function.argtypes = [ctypes.c_char_p] * 2 + [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
+        return function
+    return None
+
+
+def demangle(name: str) -> str:
+    """The readable form of a mangled C++ name; any other name unchanged.
+
+    Only names of the Itanium form (_Z...) are looked at, so that a plain name is never read as an
+    encoded type.
+    """
+    if not name.startswith(("_Z", "__Z")):
+        return name
+    function = _cxa_demangle()
+    if function is None:
+        return name
+    status = ctypes.c_int(-1)
+    try:
+        text = function(name.encode(), None, None, ctypes.byref(status))
+    except UnicodeEncodeError:
+        return name
+    if status.value != 0 or not text:
+        return name
+    try:
+        return ctypes.string_at(text).decode(errors="replace")
+    finally:
+        free = ctypes.CDLL(None).free
+        free.argtypes = [ctypes.c_void_p]
+        free.restype = None
+        free(text)
+
+
+class StringTable(defaultdict[str, str]):
+    """Demangled names by name; a one-letter name is never taken for an encoded type."""
+
+    def __missing__(self, key: str) -> str:
+        value = self[key] = demangle(key) if len(key) > 1 else key
+        return value
+
+
+def display_names(names: Sequence[str]) -> list[str]:
+    """Demangled and wildcarded form of each name."""
+    return [wildcard_name(demangle(name)) for name in names]

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TableRows and AverageRows: make an event object of a row when somebody asks for it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.device_type import as_device_type
+from fastprof.table import CodedColumn, EventFlag
+from fastprof.tree import EventTree
+from fastprof.views.backward_stacks import forward_stacks
+from fastprof.views.frame import EventFrame, display_codes
+from fastprof.views.function_event import FunctionEvent
+from fastprof.views.function_event_avg import FunctionEventAvg, _Later
+from fastprof.views.interval import Interval, Kernel
+from fastprof.views.names import demangle
+
+__all__ = ["AverageRows", "TableRows", "list_order"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def list_order(tree: EventTree) -> Array | None:
+    """Tree indices by (start, -end), the order of an EventList; None when they already are."""
+    table = tree.table
+    start, end = tree.column("start_ns"), tree.column("end_ns")
+    if table.begin_ordered and (not table.has("track") or _one_value(table.column("track"))):
+        return None
+    if bool((start[1:] > start[:-1]).all()):
+        return None
+    order = np.argsort(start, kind="stable")
+    sorted_start, sorted_end = start[order], end[order]
+    tied = sorted_start[1:] == sorted_start[:-1]
+    if bool((tied & (sorted_end[1:] > sorted_end[:-1])).any()):
+        order = np.lexsort((-end, start))
+    return order
+
+
+def _one_value(column: Array) -> bool:
+    return len(column) == 0 or column.strides == (0,) or bool((column == column[0]).all())
+
+
+class TableRows:
+    """FunctionEvents over the rows of a tree; identical objects while somebody holds them.
+
+    `pinned` are the events whose fields were assigned to; they are kept alive, and their list
+    computes from objects from then on.
+    """
+
+    def __init__(self, tree: EventTree, use_device: str | None = None) -> None:
+        self.tree = tree
+        self.use_device = use_device
+        self.order = list_order(tree)
+        self.pinned: dict[int, FunctionEvent] = {}
+        self._alive: weakref.WeakValueDictionary[int, FunctionEvent] = weakref.WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
+    def at(self, position: int) -> FunctionEvent:
+        """The event at a position of the list."""
+        return self.event(position if self.order is None else int(self.order[position]))
+
+    def event(self, index: int) -> FunctionEvent:
+        """The event of an index of the tree."""
+        event = self._alive.get(index)
+        if event is None:
+            event = self._alive[index] = FunctionEvent._of_row(self, index)
+        return event
+
+    def pin(self, event: FunctionEvent) -> None:
+        """Keep an event that was assigned to."""
+        self.pinned[event.__dict__["_index"]] = event
+
+    @cached_property
+    def frame(self) -> EventFrame:
+        """The columns for averages and tables."""
+        frame = EventFrame.from_tree(self.tree, self.use_device, self.order)
+        return replace(frame, stack=self.stacks)
+
+    @cached_property
+    def stacks(self) -> CodedColumn | None:
+        """Stack of each tree row; ops of the backward pass have the forward op's."""
+        return forward_stacks(self.tree, self.order)
+
+    @cached_property
+    def _names(self) -> tuple[Array, list[str]]:
+        return display_codes(self.tree)
+
+    # ---- fields --------------------------------------------------------------------------------
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that `read` knows."""
+        return tuple(_READERS)
+
+    def read(self, index: int, name: str) -> Any:
+        """The value of a field of FunctionEvent."""
+        reader = _READERS.get(name)
+        if reader is None:
+            raise AttributeError(f"'FunctionEvent' object has no attribute {name!r}")
+        return reader(self, index)
+
+    def measure(self, index: int, name: str) -> float:
+        """A derived time in us, or memory in bytes."""
+        values = getattr(self.frame, name)
+        if values is None:
+            return 0
+        value = values[index].item()
+        return value / 1000 if "time" in name else value  # type: ignore[no-any-return]
+
+    def value(self, index: int, column: str) -> Any:
+        """A plain value of a column of the table."""
+        return self.tree.table.column(column)[self.tree.table_row(index)].item()
+
+    def coded(self, index: int, column: str) -> Any:
+        """A value of a coded column of the table, None when there is none."""
+        values = self.tree.table.coded.get(column)
+        return None if values is None else _fresh(values[self.tree.table_row(index)])
+
+    def time_range(self, index: int) -> Interval:
+        table, row = self.tree.table, self.tree.table_row(index)
+        start = int(table.start_ns[row]) - table.t0_ns
+        return Interval(start / 1000, (start + int(table.duration_ns[row])) / 1000)
+
+    def shown_name(self, index: int) -> str:
+        codes, texts = self._names
+        return texts[int(codes[index])]
+
+    def kernels(self, index: int) -> list[Kernel]:
+        kernels = self.tree.table.kernels
+        if kernels is None:
+            return []
+        source = self.tree.kernel_rows
+        row = self.tree.table_row(index) if source is None else int(source[index])
+        first, last = np.searchsorted(kernels.row, [row, row + 1])
+        return [
+            Kernel(
+                kernels.names[int(kernels.name[i])],
+                int(kernels.device[i]),
+                int(kernels.duration_ns[i]) / 1000,
+            )
+            for i in range(first, last)
+        ]
+
+    def parent(self, index: int) -> FunctionEvent | None:
+        parent = int(self.tree.parent[index])
+        return None if parent < 0 else self.event(parent)
+
+    def children(self, index: int) -> list[FunctionEvent]:
+        return [self.event(child) for child in self.tree.children(index).tolist()]
+
+    def stack(self, index: int) -> Any:
+        return None if self.stacks is None else _fresh(self.stacks[index])
+
+    def flops(self, index: int) -> float | None:
+        value = self.value(index, "flops")
+        return None if value != value else value
+
+    def optional_thread(self, index: int) -> int | None:
+        value = self.value(index, "fwd_thread")
+        return None if value < 0 else int(value)
+
+
+def _fresh(value: Any) -> Any:
+    """A list of the view's own, so that changing it does not reach the table."""
+    return list(value) if type(value) in (list, tuple) else value
+
+
+_Reader: TypeAlias = Callable[[TableRows, int], Any]
+
+
+def _column_reader(name: str) -> _Reader:
+    return lambda rows, index: rows.value(index, name)
+
+
+def _coded_reader(name: str) -> _Reader:
+    return lambda rows, index: rows.coded(index, name)
+
+
+_READERS: dict[str, _Reader] = {
+    **{
+        name: _column_reader(name)
+        for name in (
+            "id",
+            "node_id",
+            "scope",
+            "cpu_memory_usage",
+            "device_memory_usage",
+            "is_async",
+            "is_remote",
+            "sequence_nr",
+            "device_index",
+            "device_resource_id",
+            "is_legacy",
+            "is_user_annotation",
+            "is_python_function",
+            "flow_id",
+            "flow_type",
+            "flow_start",
+            "external_id",
+            "linked_correlation_id",
+            "python_id",
+            "python_parent_id",
+            "python_module_id",
+        )
+    },
+    **{
+        name: _coded_reader(name)
+        for name in (
+            "overload_name",
+            "input_shapes",
+            "concrete_inputs",
+            "kwinputs",
+            "structured_input_shapes",
+            "structured_input_strides",
+            "input_dtypes",
+            "event_metadata",
+            "metadata_json",
+        )
+    },
+    "name": TableRows.shown_name,
+    "trace_name": lambda rows, i: demangle(rows.tree.table.name(rows.tree.table_row(i))),
+    "time_range": TableRows.time_range,
+    "thread": lambda rows, i: int(rows.tree.table.thread[rows.tree.table_row(i)]),
+    "fwd_thread": TableRows.optional_thread,
+    "kernels": TableRows.kernels,
+    "count": lambda rows, i: 1,
+    "cpu_children": TableRows.children,
+    "cpu_parent": TableRows.parent,
+    "stack": TableRows.stack,
+    "use_device": lambda rows, i: rows.use_device,
+    "device_type": lambda rows, i: as_device_type(rows.value(i, "device_type")),
+    "flops": TableRows.flops,
+    "activity_type": lambda rows, i: (
+        rows.coded(i, "activity_type")
+        or rows.tree.table.sites.field("category")[
+            int(rows.tree.table.column("site")[rows.tree.table_row(i)])
+        ]
+    ),
+    "finished": lambda rows, i: bool(rows.value(i, "flags") & EventFlag.FINISHED),
+    "self_cpu_percent": lambda rows, i: -1,
+    "total_cpu_percent": lambda rows, i: -1,
+    "total_device_percent": lambda rows, i: -1,
+}
+
+
+class AverageRows:
+    """FunctionEventAvg over the rows of a summed frame. Times become us here."""
+
+    def __init__(self, frame: EventFrame, first: Array, source: TableRows) -> None:
+        self.frame = frame
+        self.first = first
+        self.source = source
+        self.order = None
+
+    def __len__(self) -> int:
+        return self.frame.size
+
+    def at(self, position: int) -> FunctionEventAvg:
+        """A new average of a row; the list that asks for it keeps it."""
+        frame, source, first = self.frame, self.source, int(self.first[position])
+        average = FunctionEventAvg()
+        average.key = frame.key[position]
+        average.count = int(frame.metric("count")[position])
+        for field in (
+            "cpu_time_total",
+            "self_cpu_time_total",
+            "device_time_total",
+            "self_device_time_total",
+        ):
+            setattr(average, field, frame.metric(field)[position].item() / frame.unit_per_us)
+        for field in (
+            "cpu_memory_usage",
+            "self_cpu_memory_usage",
+            "device_memory_usage",
+            "self_device_memory_usage",
+            "node_id",
+        ):
+            setattr(average, field, int(frame.metric(field)[position]))
+        flops = float(frame.metric("flops")[position])
+        average.flops = int(flops) if flops.is_integer() else flops
+        average.use_device = frame.use_device
+        average.is_async = bool(frame.is_async[position])
+        average.is_legacy = bool(frame.is_legacy[position])
+        average.is_remote = bool(source.value(first, "is_remote"))
+        average.is_user_annotation = bool(source.value(first, "is_user_annotation"))
+        average.scope = int(source.value(first, "scope"))
+        average.device_type = as_device_type(int(frame.device_type[position]))
+        for name, column in (
+            ("input_shapes", frame.input_shapes),
+            ("overload_name", frame.overload_name),
+            ("stack", frame.stack),
+        ):
+            setattr(average, name, None if column is None else _fresh(column[position]))
+        average._cpu_parent = _Later(lambda: source.parent(first))
+        average._cpu_children = _Later(lambda: source.children(first))
+        return average
