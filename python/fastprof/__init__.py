@@ -12,12 +12,64 @@ from typing import TYPE_CHECKING, Any
 from fastprof._version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
-    pass
+    from fastprof.device_type import DeviceType
+    from fastprof.sites import Site, SiteTable, Track, TrackTable
+    from fastprof.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable
+    from fastprof.tree import EventTree
+    from fastprof.views import (
+        EventList,
+        EventMetadata,
+        FunctionEvent,
+        FunctionEventAvg,
+        Interval,
+        Kernel,
+        MemRecordsAcc,
+    )
 
 # Exported name -> module that defines it, imported when the name is first used.
-_LAZY: dict[str, str] = {}
+_LAZY: dict[str, str] = {
+    "DeviceType": "fastprof.device_type",
+    "Site": "fastprof.sites",
+    "SiteTable": "fastprof.sites",
+    "Track": "fastprof.sites",
+    "TrackTable": "fastprof.sites",
+    "CodedColumn": "fastprof.table",
+    "EventFlag": "fastprof.table",
+    "EventKind": "fastprof.table",
+    "EventTable": "fastprof.table",
+    "KernelTable": "fastprof.table",
+    "EventTree": "fastprof.tree",
+    "EventList": "fastprof.views",
+    "EventMetadata": "fastprof.views",
+    "FunctionEvent": "fastprof.views",
+    "FunctionEventAvg": "fastprof.views",
+    "Interval": "fastprof.views",
+    "Kernel": "fastprof.views",
+    "MemRecordsAcc": "fastprof.views",
+}
 
-__all__ = ["__version__"]  # and every key of _LAZY; a test compares
+# Every key of _LAZY; a test compares.
+__all__ = [
+    "CodedColumn",
+    "DeviceType",
+    "EventFlag",
+    "EventKind",
+    "EventList",
+    "EventMetadata",
+    "EventTable",
+    "EventTree",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "KernelTable",
+    "MemRecordsAcc",
+    "Site",
+    "SiteTable",
+    "Track",
+    "TrackTable",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

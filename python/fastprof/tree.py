@@ -200,7 +200,7 @@ class EventTree:
 
     def sum_subtree(self, values: Array) -> Array:
         """Sum of `values` over each row and all its descendants."""
-        total = values.copy()
+        total: Array = values.copy()
         for level in reversed(self.levels[1:]):
             np.add.at(total, self.parent[level], total[level])
         return total
@@ -213,7 +213,7 @@ class EventTree:
         if not self.table.has("device_type"):
             return None
         mask: Array = self.column("device_type") == DeviceType.CPU
-        return None if bool(mask.all()) else mask
+        return None if np.all(mask) else mask
 
     @cached_property
     def is_async(self) -> Array | None:
@@ -221,7 +221,7 @@ class EventTree:
         if not any(self.table.has(name) for name in ("is_async", "kind", "flags")):
             return None
         mask: Array = self.column("is_async")
-        return mask if bool(mask.any()) else None
+        return mask if np.any(mask) else None
 
     @cached_property
     def total_ns(self) -> Array:

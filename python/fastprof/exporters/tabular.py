@@ -132,7 +132,10 @@ def to_arrow(events: Any) -> Any:
 def _uniform(columns: dict[str, Any]) -> dict[str, Any]:
     """The columns with Python values as text, except names: typed columns want one type."""
     return {
-        name: [None if v is None else v if isinstance(v, str) else json.dumps(v, default=str) for v in values]
+        name: [
+            None if v is None else v if isinstance(v, str) else json.dumps(v, default=str)
+            for v in values
+        ]
         if isinstance(values, list)
         else np.ascontiguousarray(values)
         for name, values in columns.items()

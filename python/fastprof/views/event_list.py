@@ -15,6 +15,7 @@ from fastprof.views.backward_stacks import set_forward_stacks
 from fastprof.views.event_nesting import link_events, without_repeats
 from fastprof.views.frame import EventFrame, display_codes, sequential_sum
 from fastprof.views.function_event_avg import FunctionEventAvg
+from fastprof.views.outputs import output
 from fastprof.views.table_rows import AverageRows, TableRows
 
 __all__ = ["EventList"]
@@ -246,9 +247,7 @@ class EventList(list[Any]):
         "s", "ms" or "us" for all times. max_stack_lines: limit of stack lines of a row.
         flops_per_s: a column of FLOPs by the second.
         """
-        from fastprof.render import TableOptions, render_table
-
-        options = TableOptions(
+        options = output("options")(
             sort_by,
             row_limit,
             max_src_column_width,
@@ -262,7 +261,7 @@ class EventList(list[Any]):
             self._profile_memory,
             self._with_flops,
         )
-        return render_table(self._frame(), options)
+        return str(output("table")(self._frame(), options))
 
     def __str__(self) -> str:
         return self.table()
@@ -272,18 +271,16 @@ class EventList(list[Any]):
 
     def _repr_html_(self) -> str:
         """The table for notebooks: the first 100 rows."""
-        from fastprof.render import TableOptions, render_html
-
-        options = TableOptions(profile_memory=self._profile_memory, with_flops=self._with_flops)
-        return render_html(self._frame(), options)
+        options = output("options")(
+            profile_memory=self._profile_memory, with_flops=self._with_flops
+        )
+        return str(output("html")(self._frame(), options))
 
     # ---- export --------------------------------------------------------------------------------
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """The metrics that export_stacks knows."""
-        from fastprof.exporters.stacks import STACK_METRICS
-
-        return list(STACK_METRICS)
+        return list(output("stack_metrics"))
 
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
@@ -293,39 +290,36 @@ class EventList(list[Any]):
         `metric`: one of supported_export_stacks_metrics(), else errors.ValueError. Stacks exist
         when the profile was made with with_stack=True.
         """
-        from fastprof.exporters.stacks import export_stacks
-
-        export_stacks(self, path, metric)
+        output("stacks")(self, path, metric)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a Chrome trace (JSON array; gzip when the path ends in .gz)."""
-        from fastprof.exporters.chrome_python import export_chrome_trace
-
-        export_chrome_trace(self, path)
+        output("chrome")(self, path)
 
     def to_columns(self) -> dict[str, Any]:
         """Columns by name as NumPy arrays or lists: what to_pandas and the others are made of."""
-        from fastprof.exporters.tabular import list_columns
-
-        return list_columns(self)
+        columns: dict[str, Any] = output("columns")(self)
+        return columns
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, one row an event or average. Needs pandas."""
-        from fastprof.exporters.tabular import to_pandas
-
-        return to_pandas(self)
+        return output("pandas")(self)
 
     def to_polars(self) -> Any:
         """A polars DataFrame, one row an event or average. Needs polars."""
-        from fastprof.exporters.tabular import to_polars
-
-        return to_polars(self)
+        return output("polars")(self)
 
     def to_arrow(self) -> Any:
         """A pyarrow Table, one row an event or average. Needs pyarrow."""
-        from fastprof.exporters.tabular import to_arrow
+        return output("arrow")(self)
 
-        return to_arrow(self)
+    def export_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write to_columns() as CSV with a header line; gzip when the path ends in .gz."""
+        output("csv")(self, path)
+
+    def export_json(self, path: str | os.PathLike[str]) -> None:
+        """Write to_columns() as a JSON array of objects; gzip when the path ends in .gz."""
+        output("json")(self, path)
 
     # ---- being a list --------------------------------------------------------------------------
 
