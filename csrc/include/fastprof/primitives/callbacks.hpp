@@ -154,12 +154,11 @@ inline bool has_callbacks() noexcept {
 inline void enable_record_function(bool on = true) noexcept {
   ThreadPrimitives* primitives = on ? existing_thread_primitives() : thread_primitives();
   if (primitives == nullptr) return;
-  primitives->blocked = on ? primitives->blocked & ~dispatch_block::disabled
-                           : primitives->blocked | dispatch_block::disabled;
+  primitives->disabled = !on;
 }
 inline bool is_record_function_enabled() noexcept {
   const ThreadPrimitives* primitives = existing_thread_primitives();
-  return primitives == nullptr || (primitives->blocked & dispatch_block::disabled) == 0;
+  return primitives == nullptr || primitives->disabled == 0;
 }
 
 // Sets the switch for a scope, on one thread.

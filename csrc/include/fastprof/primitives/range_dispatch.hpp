@@ -6,41 +6,52 @@
 #include <new>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/primitives/record_function.hpp"
+#include "fastprof/primitives/scoped_record_function.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
 constexpr uint32_t kMaxStoredRanges = 64;
 
-// Begins a RecordFunction with the site's name and scope, callbacks and recorder both as they
-// listen. Returns its token for dispatch_end, or null when nothing listens (or memory is short).
-// noexcept.
-FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site) noexcept {
+namespace dispatch_detail {
+
+inline RecordFunctionStorage* take_storage() noexcept {
   ThreadPrimitives* primitives = existing_thread_primitives();
-  void* memory = primitives != nullptr ? primitives->free_storage : nullptr;
-  if (FASTPROF_LIKELY(memory != nullptr)) {
-    primitives->free_storage = primitives->free_storage->next;
-    --primitives->storage_count;
-  } else {
-    memory = std::malloc(sizeof(RecordFunction));
-    if (memory == nullptr) return nullptr;
+  if (primitives == nullptr || primitives->free_storage == nullptr)
+    return static_cast<RecordFunctionStorage*>(std::malloc(sizeof(RecordFunctionStorage)));
+  RangeStorage* first = primitives->free_storage;
+  primitives->free_storage = first->next;
+  --primitives->storage_count;
+  return reinterpret_cast<RecordFunctionStorage*>(first);
+}
+
+inline void give_storage(void* storage) noexcept {
+  ThreadPrimitives* primitives = existing_thread_primitives();
+  if (primitives == nullptr || primitives->storage_count >= kMaxStoredRanges) {
+    std::free(storage);
+    return;
   }
-  auto* function = new (memory) RecordFunction(site);
-  function->before(site);
+  primitives->free_storage = new (storage) RangeStorage{primitives->free_storage};
+  ++primitives->storage_count;
+}
+
+}  // namespace dispatch_detail
+
+// Begins a RecordFunction with the site's name and scope, for callbacks and recorder as they
+// listen. Returns its token for dispatch_end, or null when nothing listens or memory is short.
+// Never throws.
+FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site) noexcept {
+  RecordFunctionStorage* storage = dispatch_detail::take_storage();
+  if (storage == nullptr) return nullptr;
+  RecordFunction* function = ScopedRecordFunction::open(*storage, site);
+  if (function == nullptr) dispatch_detail::give_storage(storage);
   return function;
 }
 
 // Ends what dispatch_begin began; any thread. Null is nothing.
 FASTPROF_NOINLINE inline void dispatch_end(void* token) noexcept {
   if (token == nullptr) return;
-  static_cast<RecordFunction*>(token)->~RecordFunction();
-  ThreadPrimitives* primitives = existing_thread_primitives();
-  if (primitives == nullptr || primitives->storage_count >= kMaxStoredRanges) {
-    std::free(token);
-    return;
-  }
-  primitives->free_storage = new (token) RangeStorage{primitives->free_storage};
-  ++primitives->storage_count;
+  ScopedRecordFunction::close(static_cast<RecordFunction*>(token));
+  dispatch_detail::give_storage(token);
 }
 
 FASTPROF_NAMESPACE_END

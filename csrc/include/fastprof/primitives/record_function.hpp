@@ -52,22 +52,28 @@ class FunctionName {
 // throw goes no further. The layout is ABI: observers of another library read it.
 class RecordFunction {
  public:
-  explicit RecordFunction(RecordScope scope = RecordScope::FUNCTION) noexcept : flags_(0) {
+  explicit RecordFunction(RecordScope scope = RecordScope::FUNCTION) noexcept {
+    flags_.active = false;
     if (FASTPROF_UNLIKELY(
             (load_relaxed(&state()->mask) & (scope_category(scope) | mask_bit::special)) != 0))
       activate(scope, scope_category(scope));
   }
   // With the scope and category of a site, for before(site).
-  explicit RecordFunction(const Site& site) noexcept : flags_(0) {
+  explicit RecordFunction(const Site& site) noexcept {
+    flags_.active = false;
     if (FASTPROF_UNLIKELY((load_relaxed(&state()->mask) & (site.mask | mask_bit::special)) != 0))
       activate(site.scope, site.mask);
   }
   // With callbacks chosen ahead by step_callbacks.
-  explicit RecordFunction(StepCallbacks&& steps) noexcept : flags_(0) {
+  explicit RecordFunction(StepCallbacks&& steps) noexcept {
+    flags_.active = false;
     activate_with(std::move(steps));
   }
   ~RecordFunction() {
-    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0)) finish();
+    if (FASTPROF_UNLIKELY(flags_.active)) {
+      end();
+      if (FASTPROF_UNLIKELY(flags_.owns)) free_owned();
+    }
   }
   RecordFunction(const RecordFunction&) = delete;
   RecordFunction& operator=(const RecordFunction&) = delete;
@@ -75,36 +81,44 @@ class RecordFunction {
   // Calls the start callbacks and begins the recorder's range. The second call does nothing. Inputs
   // are borrowed for the call. sequence_number links forward and backward operators; -1: none.
   FASTPROF_ALWAYS_INLINE void before(FunctionName name, int64_t sequence_number = -1) noexcept {
-    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0))
-      begin(name, nullptr, {}, {}, sequence_number);
+    before(name, {}, {}, sequence_number);
   }
   FASTPROF_ALWAYS_INLINE void before(FunctionName name, Span<const Value> inputs,
                                      int64_t sequence_number = -1) noexcept {
-    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0))
-      begin(name, nullptr, inputs, {}, sequence_number);
+    before(name, inputs, {}, sequence_number);
   }
   FASTPROF_ALWAYS_INLINE void before(FunctionName name, Span<const Value> inputs,
                                      Span<const NamedValue> kwinputs,
                                      int64_t sequence_number = -1) noexcept {
-    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0))
-      begin(name, nullptr, inputs, kwinputs, sequence_number);
+    if (FASTPROF_LIKELY(!flags_.active) || flags_.begun) return;
+    if (name.borrowed_) {
+      name_ = name.data_;
+      name_bytes_ = name.size_;
+    } else {
+      copy_name(name);
+    }
+    set_inputs(inputs, kwinputs, sequence_number);
+    begin(nullptr);
   }
   // The name is the site's, which is recorded as it is; the site must be static or interned.
   FASTPROF_ALWAYS_INLINE void before(const Site& site, Span<const Value> inputs = {},
                                      Span<const NamedValue> kwinputs = {},
                                      int64_t sequence_number = -1) noexcept {
-    if (FASTPROF_UNLIKELY((flags_ & flag_active) != 0))
-      begin(site.name, &site, inputs, kwinputs, sequence_number);
+    if (FASTPROF_LIKELY(!flags_.active) || flags_.begun) return;
+    name_ = site.name;
+    name_bytes_ = FunctionName::kUnknownSize;
+    set_inputs(inputs, kwinputs, sequence_number);
+    begin(&site);
   }
 
   // Ends the recorder's range and calls the end callbacks of those that were started. The second
   // call does nothing.
   FASTPROF_ALWAYS_INLINE void end() noexcept {
-    if (FASTPROF_UNLIKELY((flags_ & (flag_begun | flag_ended)) == flag_begun)) finish_begun();
+    if (FASTPROF_UNLIKELY(flags_.active) && flags_.begun && !flags_.ended) end_begun();
   }
 
   // Whether anything listens. What follows is meaningful only then (else the documented default).
-  bool is_active() const noexcept { return (flags_ & flag_active) != 0; }
+  bool is_active() const noexcept { return flags_.active; }
   bool needs_inputs() const noexcept {
     return is_active() && (steps_.needs & callback_needs::inputs) != 0;
   }
@@ -115,81 +129,108 @@ class RecordFunction {
 
   // The name given to before; "" earlier. Valid while this lives.
   std::string_view name() const noexcept {
-    if (!is_active()) return {};
+    if (!is_active() || !flags_.begun) return {};
     return {name_, name_bytes_ != FunctionName::kUnknownSize ? name_bytes_ : std::strlen(name_)};
   }
   // The same, NUL-terminated.
-  const char* name_c_str() const noexcept { return is_active() ? name_ : ""; }
+  const char* name_c_str() const noexcept { return is_active() && flags_.begun ? name_ : ""; }
   // The overload of an operator ("Tensor", "out"); "" when none was set. Borrowed.
   std::string_view overload_name() const noexcept {
-    return is_active() ? std::string_view(overload_name_) : std::string_view();
+    return is_active() && flags_.has_overload_name ? std::string_view(overload_name_)
+                                                   : std::string_view();
   }
   void set_overload_name(const char* name) noexcept {
-    if (is_active()) overload_name_ = name != nullptr ? name : "";
+    if (!is_active()) return;
+    overload_name_ = name != nullptr ? name : "";
+    flags_.has_overload_name = true;
   }
   // Whether this is the record of a collective's parameters.
   bool is_nccl_meta() const noexcept { return name() == "record_param_comms"; }
 
   // The inputs, during the start callbacks when some callback needs inputs; empty at other times.
   Span<const Value> inputs() const noexcept {
-    return is_active() && (flags_ & flag_inputs) != 0 ? inputs_ : Span<const Value>();
+    return readable(phase_start) && flags_.has_inputs && needs_inputs() ? inputs_
+                                                                        : Span<const Value>();
   }
   Span<const NamedValue> kwinputs() const noexcept {
-    return is_active() && (flags_ & flag_inputs) != 0 ? kwinputs_ : Span<const NamedValue>();
+    return readable(phase_start) && flags_.has_kwinputs && needs_inputs()
+               ? kwinputs_
+               : Span<const NamedValue>();
   }
   // How many inputs were given; known until the end.
-  size_t num_inputs() const noexcept { return is_active() ? inputs_.size() : 0; }
+  size_t num_inputs() const noexcept {
+    return is_active() && flags_.has_inputs ? inputs_.size() : 0;
+  }
 
   // The outputs, during the end callbacks when some callback needs outputs; empty at other times.
   Span<const Value> outputs() const noexcept {
-    if (!is_active() || (flags_ & flag_outputs) == 0) return {};
+    if (!readable(phase_end) || !flags_.has_outputs) return {};
     return outputs_->as_list();
   }
   size_t num_outputs() const noexcept {
-    return is_active() && outputs_ != nullptr ? outputs_->as_list().size() : 0;
+    return is_active() && flags_.has_outputs ? outputs_->as_list().size() : 0;
   }
   // Gives the outputs; kept only when some callback needs them.
   void set_outputs(std::vector<Value> outputs) {
-    if (!needs_outputs() || (flags_ & flag_ended) != 0) return;
-    free_outputs();
-    void* memory = std::malloc(sizeof(Value));
-    if (memory != nullptr) outputs_ = new (memory) Value(outputs);
+    if (!needs_outputs() || flags_.ended) return;
+    Value list(outputs);
+    if (!flags_.has_outputs) {
+      void* memory = std::malloc(sizeof(Value));
+      if (memory == nullptr) return;
+      outputs_ = new (memory) Value();
+      flags_.has_outputs = flags_.owns = true;
+    }
+    *outputs_ = std::move(list);
   }
 
-  int64_t sequence_number() const noexcept { return is_active() ? sequence_number_ : -1; }
+  int64_t sequence_number() const noexcept {
+    return is_active() && flags_.has_sequence_number ? sequence_number_ : -1;
+  }
   // Logical thread that began it (current_thread_id()); 0 when inactive.
   uint64_t thread_id() const noexcept { return is_active() ? steps_.thread_id : 0; }
   // For backward functions: the thread of the forward call; 0: unknown.
-  uint64_t forward_thread_id() const noexcept { return is_active() ? forward_thread_id_ : 0; }
+  uint64_t forward_thread_id() const noexcept {
+    return is_active() && flags_.has_forward_thread_id ? forward_thread_id_ : 0;
+  }
   void set_forward_thread_id(uint64_t id) noexcept {
-    if (is_active()) forward_thread_id_ = id;
+    if (!is_active()) return;
+    forward_thread_id_ = id;
+    flags_.has_forward_thread_id = true;
   }
   // Unique over the process's life; 0 when no callback needs ids.
-  uint64_t handle() const noexcept { return is_active() ? handle_ : 0; }
+  uint64_t handle() const noexcept { return is_active() && flags_.has_handle ? handle_ : 0; }
   void set_handle(uint64_t handle) noexcept {
-    if (is_active()) handle_ = handle;
+    if (!is_active()) return;
+    handle_ = handle;
+    flags_.has_handle = true;
   }
   // The user's, for debuggers of compiled graphs; -1: none.
-  int64_t debug_handle() const noexcept { return is_active() ? debug_handle_ : -1; }
-  void set_debug_handle(int64_t handle) noexcept {
-    if (is_active()) debug_handle_ = handle;
+  int64_t debug_handle() const noexcept {
+    return is_active() && flags_.has_debug_handle ? debug_handle_ : -1;
   }
-  // The node of a distributed program, as default_node_id() was at the beginning; -1: none.
-  int64_t node_id() const noexcept { return is_active() ? node_id_ : -1; }
+  void set_debug_handle(int64_t handle) noexcept {
+    if (!is_active()) return;
+    debug_handle_ = handle;
+    flags_.has_debug_handle = true;
+  }
+  // The node of a distributed program: what was set here, else default_node_id(); -1: none.
+  int64_t node_id() const noexcept {
+    return !is_active() ? -1 : flags_.has_node_id ? node_id_ : fastprof::default_node_id();
+  }
   void set_node_id(int64_t id) noexcept {
-    if (is_active()) node_id_ = id;
+    if (!is_active()) return;
+    node_id_ = id;
+    flags_.has_node_id = true;
   }
 
   // Asynchronous: may end on another thread or outlive its scope; said by who begins it.
-  bool is_async() const noexcept { return is_active() && (flags_ & flag_async) != 0; }
+  bool is_async() const noexcept { return is_active() && flags_.async; }
   void set_async() noexcept {
-    if (is_active()) flags_ |= flag_async;
+    if (is_active()) flags_.async = true;
   }
-  bool is_static_runtime_out_variant() const noexcept {
-    return is_active() && (flags_ & flag_out_variant) != 0;
-  }
+  bool is_static_runtime_out_variant() const noexcept { return is_active() && flags_.out_variant; }
   void set_static_runtime_out_variant(bool on) noexcept {
-    if (is_active()) flags_ = on ? flags_ | flag_out_variant : flags_ & ~flag_out_variant;
+    if (is_active()) flags_.out_variant = on;
   }
 
   static uint64_t current_thread_id() noexcept { return fastprof::current_thread_id(); }
@@ -197,33 +238,78 @@ class RecordFunction {
   static int64_t default_node_id() noexcept { return fastprof::default_node_id(); }
 
  private:
-  static constexpr uint32_t flag_active = 1;
-  static constexpr uint32_t flag_begun = 2;
-  static constexpr uint32_t flag_ended = 4;
-  static constexpr uint32_t flag_inputs = 8;    // inputs may be read now
-  static constexpr uint32_t flag_outputs = 16;  // outputs may be read now
-  static constexpr uint32_t flag_async = 32;
-  static constexpr uint32_t flag_recorder = 64;  // the recorder listens
-  static constexpr uint32_t flag_range = 128;    // range_ is open
-  static constexpr uint32_t flag_owned_name = 256;
-  static constexpr uint32_t flag_out_variant = 512;
+  static constexpr uint8_t phase_start = 1;  // inside the start callbacks
+  static constexpr uint8_t phase_end = 2;    // inside the end callbacks
 
-  // The cold parts are out of line so that the macros stay small. None of them throws.
+  FASTPROF_ALWAYS_INLINE void set_inputs(Span<const Value> inputs, Span<const NamedValue> kwinputs,
+                                         int64_t sequence_number) noexcept {
+    if (!inputs.empty()) {
+      inputs_ = inputs;
+      flags_.has_inputs = true;
+    }
+    if (!kwinputs.empty()) {
+      kwinputs_ = kwinputs;
+      flags_.has_kwinputs = true;
+    }
+    if (sequence_number != -1) {
+      sequence_number_ = sequence_number;
+      flags_.has_sequence_number = true;
+    }
+  }
+
+  bool readable(uint8_t phase) const noexcept { return is_active() && flags_.phase == phase; }
+
+  // Begins at once: for the macros, which save the second call this way. Returns is_active().
+  friend class ScopedRecordFunction;
+  struct OpenTag {};
+  RecordFunction(const Site& site, OpenTag) noexcept {
+    flags_.active = false;
+    activate_inline(site.scope, site.mask);
+    if (!flags_.active) return;
+    name_ = site.name;
+    name_bytes_ = FunctionName::kUnknownSize;
+    begin_inline(&site);
+  }
+
+  // The bodies are in record_function_run.hpp, out of line so that call sites stay small. None
+  // throws.
   FASTPROF_NOINLINE inline void activate(RecordScope scope, uint32_t category) noexcept;
   FASTPROF_NOINLINE inline void activate_with(StepCallbacks&& steps) noexcept;
-  FASTPROF_NOINLINE inline void begin(FunctionName name, const Site* site, Span<const Value> inputs,
-                                      Span<const NamedValue> kwinputs,
-                                      int64_t sequence_number) noexcept;
-  FASTPROF_NOINLINE inline void finish() noexcept;
-  FASTPROF_NOINLINE inline void finish_begun() noexcept;
-  void initialise() noexcept;
-  void free_outputs() noexcept;
-  void copy_name(FunctionName name) noexcept;
-  void run_start_callbacks() noexcept;
-  void run_end_callbacks() noexcept;
+  FASTPROF_NOINLINE inline void begin(const Site* site) noexcept;
+  FASTPROF_NOINLINE inline void end_begun() noexcept;
+  FASTPROF_NOINLINE inline void copy_name(FunctionName name) noexcept;
+  FASTPROF_NOINLINE inline void free_owned() noexcept;
+  void activate_inline(RecordScope scope, uint32_t category) noexcept;
+  void begin_inline(const Site* site) noexcept;
+  void initialise(bool recorder) noexcept;
+  template <class Call>
+  void run_callbacks(ThreadPrimitives* primitives, uint8_t phase, Call call) noexcept;
 
-  // Only flags_ is set while inactive; the rest is read behind is_active().
-  uint32_t flags_;
+  // Only flags_.active is set while inactive; the rest is read behind it. Flags are bytes that are
+  // only ever stored as constants: no chain of read-modify-writes through memory. What most calls
+  // do not use is not even initialised: a has_ flag says whether it was set.
+  struct Flags {
+    bool active;
+    bool begun;
+    bool ended;
+    uint8_t phase;
+    bool recorder;    // the recorder listens
+    bool range_open;  // range_ is
+    bool owns;        // name_, outputs_ or steps_ need freeing
+    bool owned_name;  // name_ is malloc'ed
+    bool async;
+    bool out_variant;
+    bool has_inputs;
+    bool has_kwinputs;
+    bool has_outputs;
+    bool has_sequence_number;
+    bool has_forward_thread_id;
+    bool has_handle;
+    bool has_debug_handle;
+    bool has_node_id;
+    bool has_overload_name;
+    uint8_t reserved[5];
+  } flags_;
   StepSet steps_;
   const char* name_;
   size_t name_bytes_;

@@ -6,24 +6,17 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-inline void RecordFunction::initialise() noexcept {
-  name_ = "";
-  name_bytes_ = 0;
-  inputs_ = {};
-  kwinputs_ = {};
-  outputs_ = nullptr;
-  sequence_number_ = -1;
-  forward_thread_id_ = 0;
-  handle_ = 0;
-  debug_handle_ = -1;
-  node_id_ = fastprof::default_node_id();
-  overload_name_ = "";
+FASTPROF_ALWAYS_INLINE void RecordFunction::initialise(bool recorder) noexcept {
+  flags_ = Flags{};
+  flags_.active = true;
+  flags_.recorder = recorder;
 }
 
-void RecordFunction::activate(RecordScope scope, uint32_t category) noexcept {
+FASTPROF_ALWAYS_INLINE void RecordFunction::activate_inline(RecordScope scope,
+                                                            uint32_t category) noexcept {
   const uint32_t mask = load_relaxed(&state()->mask);
   const ThreadPrimitives* existing = existing_thread_primitives();
-  if (existing != nullptr && (existing->blocked & dispatch_block::disabled) != 0) return;
+  if (existing != nullptr && existing->disabled != 0) return;
   steps_.count = 0;
   if ((mask & mask_bit::callbacks) != 0) {
     if (ThreadPrimitives* primitives = dispatching_primitives())
@@ -38,14 +31,17 @@ void RecordFunction::activate(RecordScope scope, uint32_t category) noexcept {
     steps_.scope = scope;
     steps_.thread_id = existing != nullptr ? existing->thread_id : 0;
   }
-  initialise();
-  flags_ = flag_active | (recorder ? flag_recorder : 0);
+  initialise(recorder);
+  if (FASTPROF_UNLIKELY(steps_.count > kInlineCallbacks)) flags_.owns = true;
+}
+
+void RecordFunction::activate(RecordScope scope, uint32_t category) noexcept {
+  activate_inline(scope, category);
 }
 
 void RecordFunction::activate_with(StepCallbacks&& steps) noexcept {
   const RecordScope scope = steps.scope();
-  const bool enabled = is_record_function_enabled();
-  const bool recorder = enabled && recording(scope_category(scope));
+  const bool recorder = recording(scope_category(scope)) && is_record_function_enabled();
   if (steps.empty() && !recorder) return;
   steps_.count = steps.set_.count;
   steps_.needs = steps.set_.needs;
@@ -56,11 +52,11 @@ void RecordFunction::activate_with(StepCallbacks&& steps) noexcept {
   else
     for (uint32_t i = 0; i < steps_.count; ++i) steps_.inlined[i] = steps.set_.inlined[i];
   steps.set_.count = 0;
-  initialise();
-  flags_ = flag_active | (recorder ? flag_recorder : 0);
+  initialise(recorder);
+  if (steps_.count > kInlineCallbacks) flags_.owns = true;
 }
 
-inline void RecordFunction::copy_name(FunctionName name) noexcept {
+void RecordFunction::copy_name(FunctionName name) noexcept {
   auto* copy = static_cast<char*>(std::malloc(name.size_ + 1));
   if (copy == nullptr) {
     name_ = "(out of memory for the name)";
@@ -71,95 +67,73 @@ inline void RecordFunction::copy_name(FunctionName name) noexcept {
   copy[name.size_] = '\0';
   name_ = copy;
   name_bytes_ = name.size_;
-  flags_ |= flag_owned_name;
+  flags_.owned_name = flags_.owns = true;
 }
 
-void RecordFunction::begin(FunctionName name, const Site* site, Span<const Value> inputs,
-                           Span<const NamedValue> kwinputs, int64_t sequence_number) noexcept {
-  if ((flags_ & flag_begun) != 0) return;
-  flags_ |= flag_begun;
-  if (FASTPROF_LIKELY(name.borrowed_)) {
-    name_ = name.data_;
-    name_bytes_ = name.size_;
-  } else {
-    copy_name(name);
-  }
-  sequence_number_ = sequence_number;
+// Runs `call` for each callback of the step, with nested dispatch off.
+template <class Call>
+FASTPROF_ALWAYS_INLINE void RecordFunction::run_callbacks(ThreadPrimitives* primitives,
+                                                          uint8_t phase, Call call) noexcept {
+  // Begun or ended inside a callback, or at the thread's very end: leave the mark as it is.
+  const bool outermost = primitives != nullptr && primitives->running == 0;
+  if (FASTPROF_LIKELY(outermost)) primitives->running = 1;
+  flags_.phase = phase;
+  ActiveCallback* const last = steps_.end();
+  for (ActiveCallback* callback = steps_.begin(); callback != last; ++callback) call(callback);
+  flags_.phase = 0;
+  if (FASTPROF_LIKELY(outermost)) primitives->running = 0;
+}
+
+FASTPROF_ALWAYS_INLINE void RecordFunction::begin_inline(const Site* site) noexcept {
+  flags_.begun = true;
   if (steps_.count != 0) {
-    inputs_ = inputs;
-    kwinputs_ = kwinputs;
-    run_start_callbacks();
+    ThreadPrimitives* primitives = existing_thread_primitives();
+    if ((steps_.needs & callback_needs::ids) != 0 && primitives != nullptr)
+      set_handle(next_record_handle(primitives));
+    run_callbacks(primitives, phase_start, [this](ActiveCallback* callback) {
+      callback->context = nullptr;
+      if (callback->start == nullptr) return;
+#if FASTPROF_EXCEPTIONS
+      callback->context = call_start(callback->start, *this);
+#else
+      callback->context = callback->invokers->start(callback->start, *this);
+#endif
+    });
   }
   // Last, so that the callbacks' own time is outside the range.
-  if ((flags_ & flag_recorder) != 0) {
-    if (site == nullptr) site = intern_site(scope_site(steps_.scope), this->name());
+  if (flags_.recorder) {
+    if (site == nullptr) site = intern_site(scope_site(steps_.scope), name());
     range_ = begin_range(*site);
-    flags_ |= flag_range;
+    flags_.range_open = true;
   }
 }
 
-inline void RecordFunction::run_start_callbacks() noexcept {
-  ThreadPrimitives* primitives = existing_thread_primitives();
-  uint32_t former = dispatch_block::running;
-  if (FASTPROF_LIKELY(primitives != nullptr)) {
-    former = primitives->blocked;
-    primitives->blocked = former | dispatch_block::running;
-    if ((steps_.needs & callback_needs::ids) != 0) handle_ = next_record_handle(primitives);
-  }
-  if ((steps_.needs & callback_needs::inputs) != 0) flags_ |= flag_inputs;
-  ActiveCallback* const last = steps_.end();
-  for (ActiveCallback* callback = steps_.begin(); callback != last; ++callback) {
+void RecordFunction::begin(const Site* site) noexcept {
+  begin_inline(site);
+}
+
+void RecordFunction::end_begun() noexcept {
+  flags_.ended = true;
+  if (flags_.range_open) end_range(range_);
+  if (steps_.count == 0) return;
+  run_callbacks(existing_thread_primitives(), phase_end, [this](ActiveCallback* callback) {
+    if (callback->end != nullptr) {
 #if FASTPROF_EXCEPTIONS
-    callback->context = callback->start != nullptr ? call_start(callback->start, *this) : nullptr;
+      call_end(callback->end, *this, callback->context);
 #else
-    callback->context =
-        callback->start != nullptr ? callback->invokers->start(callback->start, *this) : nullptr;
+      callback->invokers->end(callback->end, *this, callback->context);
 #endif
-  }
-  flags_ &= ~flag_inputs;
-  if ((former & dispatch_block::running) == 0) primitives->blocked &= ~dispatch_block::running;
+    }
+    if (FASTPROF_UNLIKELY(callback->context != nullptr)) delete callback->context;
+  });
 }
 
-inline void RecordFunction::run_end_callbacks() noexcept {
-  ThreadPrimitives* primitives = existing_thread_primitives();
-  uint32_t former = dispatch_block::running;
-  if (FASTPROF_LIKELY(primitives != nullptr)) {
-    former = primitives->blocked;
-    primitives->blocked = former | dispatch_block::running;
-  }
-  if (outputs_ != nullptr) flags_ |= flag_outputs;
-  ActiveCallback* const last = steps_.end();
-  for (ActiveCallback* callback = steps_.begin(); callback != last; ++callback) {
-#if FASTPROF_EXCEPTIONS
-    if (callback->end != nullptr) call_end(callback->end, *this, callback->context);
-#else
-    if (callback->end != nullptr) callback->invokers->end(callback->end, *this, callback->context);
-#endif
-    delete callback->context;
-  }
-  flags_ &= ~flag_outputs;
-  if ((former & dispatch_block::running) == 0) primitives->blocked &= ~dispatch_block::running;
-}
-
-void RecordFunction::finish_begun() noexcept {
-  flags_ |= flag_ended;
-  if ((flags_ & flag_range) != 0) end_range(range_);
-  if (steps_.count != 0) run_end_callbacks();
-}
-
-void RecordFunction::finish() noexcept {
-  end();
+void RecordFunction::free_owned() noexcept {
   free_step(&steps_);
-  free_outputs();
-  if ((flags_ & flag_owned_name) != 0) std::free(const_cast<char*>(name_));
-  flags_ = 0;
-}
-
-inline void RecordFunction::free_outputs() noexcept {
-  if (outputs_ == nullptr) return;
+  if (flags_.owned_name) std::free(const_cast<char*>(name_));
+  if (!flags_.has_outputs) return;
   outputs_->~Value();
   std::free(outputs_);
-  outputs_ = nullptr;
 }
 
 FASTPROF_NAMESPACE_END

@@ -52,7 +52,7 @@ inline void append_step(StepSet* set, const ActiveCallback& callback) noexcept {
 FASTPROF_COLD inline void refresh_step_cache(ThreadPrimitives* primitives, RecordScope scope,
                                              uint64_t version) noexcept {
   // Building allocates; a malloc hook that uses RecordFunction must not find the cache half built.
-  primitives->blocked |= dispatch_block::running;
+  primitives->running = 1;
   CallbackList global;
   if (ProcessPrimitives* process = existing_process_primitives()) {
     PrimitivesLock lock(process);
@@ -62,22 +62,22 @@ FASTPROF_COLD inline void refresh_step_cache(ThreadPrimitives* primitives, Recor
   const CallbackList local = CallbackList::share(primitives->callbacks);
   build_step_cache(&primitives->step_caches[static_cast<size_t>(scope)], global, local,
                    static_cast<unsigned>(scope), &primitives->generator, version);
-  primitives->blocked &= ~dispatch_block::running;
+  primitives->running = 0;
 }
 
 FASTPROF_NOINLINE inline void take_sampled_step(ThreadPrimitives* primitives, StepCache* cache,
                                                 StepSet* out) noexcept {
-  primitives->blocked |= dispatch_block::running;  // as above
+  primitives->running = 1;  // as above
   take_sampled_step(cache, &primitives->generator,
                     [out](const ActiveCallback& callback, uint8_t needs) {
                       append_step(out, callback);
                       out->needs = static_cast<uint8_t>(out->needs | needs);
                     });
-  primitives->blocked &= ~dispatch_block::running;
+  primitives->running = 0;
 }
 
 // Fills `out` with the callbacks of the next RecordFunction of this scope on this thread; counts as
-// one trial for sampled callbacks. primitives->blocked must be 0.
+// one trial for sampled callbacks. Neither disabled nor running.
 FASTPROF_ALWAYS_INLINE void select_step(ThreadPrimitives* primitives, RecordScope scope,
                                         StepSet* out) noexcept {
   StepCache* cache = &primitives->step_caches[static_cast<size_t>(scope)];
@@ -115,7 +115,8 @@ FASTPROF_ALWAYS_INLINE ThreadPrimitives* dispatching_primitives() noexcept {
     primitives = thread_primitives();
     if (primitives == nullptr) return nullptr;
   }
-  return FASTPROF_LIKELY(primitives->blocked == 0) ? primitives : nullptr;
+  return FASTPROF_LIKELY(primitives->disabled == 0 && primitives->running == 0) ? primitives
+                                                                                : nullptr;
 }
 
 // The callbacks for one RecordFunction, taken ahead of it: RecordFunction(std::move(steps)).

@@ -18,12 +18,6 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Why RecordFunctions of a thread call no callbacks.
-namespace dispatch_block {
-constexpr uint32_t disabled = 1;  // enable_record_function(false): the recorder gets nothing either
-constexpr uint32_t running = 2;   // inside a callback
-}  // namespace dispatch_block
-
 constexpr uint64_t kHandlesPerBlock = 1024;
 
 // Storage for one dispatched FASTPROF_RANGE, kept for the next one.
@@ -34,12 +28,16 @@ struct RangeStorage {
 // Made by the leader at a thread's first use, deleted at its end. Own thread only. The layout is
 // ABI: append only.
 struct ThreadPrimitives {
-  uint32_t blocked;        // dispatch_block bits; 0 in the normal case
-  uint32_t storage_count;  // RangeStorage in the free list
+  // Two switches, apart so that no compiler reads both in one load: that load would stall on the
+  // store before it. `running` is only ever stored as a constant: a read-modify-write would chain
+  // the time of one RecordFunction to the next.
+  uint64_t disabled;  // enable_record_function(false): the recorder gets nothing either
   RangeStorage* free_storage;
+  uint64_t running;      // inside a callback: others are not called
   uint64_t thread_id;    // logical: 1, 2, ... in order of first use
   uint64_t next_handle;  // next RecordFunction handle, while handles_left
   uint64_t handles_left;
+  uint64_t storage_count;        // in free_storage
   CallbackListBlock* callbacks;  // thread-local ones, owned reference
   DebugInfoNode* debug_info;     // owned reference
   SamplingGenerator generator;

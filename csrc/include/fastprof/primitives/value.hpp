@@ -41,6 +41,10 @@ struct TensorDescription {
   const void* pointer = nullptr;
 };
 
+class Value;
+template <class T>
+Value to_value(const T& value);
+
 // none, an integer, a double, a bool, a string, a list of Values or a tensor description. 16 bytes;
 // strings, lists and tensors are immutable and shared by reference count, so copies are cheap.
 // Different Values may be used by different threads, also when they share their content. The layout
@@ -88,10 +92,10 @@ class Value {
   Value(Span<const Value> values) : type_(ValueType::list) {
     make_list(values.size(), [&](size_t i) { return values[i]; });
   }
-  // A list of anything that a Value is made from.
+  // A list of anything that to_value takes.
   template <class T>
   Value(const std::vector<T>& values) : type_(ValueType::list) {
-    make_list(values.size(), [&](size_t i) { return Value(static_cast<const T&>(values[i])); });
+    make_list(values.size(), [&](size_t i) { return to_value(static_cast<const T&>(values[i])); });
   }
   // No silent conversion of other pointers to bool.
   template <class T, std::enable_if_t<!std::is_same_v<std::remove_cv_t<T>, char>, int> = 0>

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// FASTPROF_RECORD_FUNCTION and its family: RecordFunctions for the rest of a scope.
+#pragma once
+
+// The first argument is the name, a string literal (the _DYNAMIC forms: any const char*,
+// std::string or std::string_view expression). Options follow in any order; their expressions are
+// evaluated only when a callback or the recorder listens, and inputs are turned into Values only
+// when some callback needs them:
+//   FASTPROF_RECORD_FUNCTION("matmul", fastprof::inputs(a, b), fastprof::sequence_number(n));
+//   FASTPROF_RECORD_OUTPUTS(result);  // of the RecordFunction of this scope
+// Options: inputs(...), kwinputs({{"dim", 1}}), sequence_number(n), forward_thread_id(id),
+// overload_name("out"), debug_handle(h), node_id(n), async(). Inputs become Values by to_value.
+// At most one RecordFunction can be made by the macros in one scope. All is
+// compiled out by FASTPROF_DISABLE; then no argument is evaluated.
+
+#if defined(FASTPROF_DISABLE)
+
+#define FASTPROF_RECORD_FUNCTION(...) static_cast<void>(0)
+#define FASTPROF_RECORD_FUNCTION_DYNAMIC(...) static_cast<void>(0)
+#define FASTPROF_RECORD_FUNCTION_WITH_SCOPE(...) static_cast<void>(0)
+#define FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(...) static_cast<void>(0)
+#define FASTPROF_RECORD_USER_SCOPE(...) static_cast<void>(0)
+#define FASTPROF_RECORD_USER_SCOPE_DYNAMIC(...) static_cast<void>(0)
+#define FASTPROF_RECORD_OUTPUTS(...) static_cast<void>(0)
+
+#else
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/primitives/record_function.hpp"
+#include "fastprof/primitives/record_function_options.hpp"
+#include "fastprof/primitives/scope_site.hpp"
+#include "fastprof/primitives/scoped_record_function.hpp"
+
+// RecordScope::FUNCTION.
+#define FASTPROF_RECORD_FUNCTION(...) \
+  FASTPROF_RECORD_FUNCTION_WITH_SCOPE(::fastprof::RecordScope::FUNCTION, __VA_ARGS__)
+#define FASTPROF_RECORD_FUNCTION_DYNAMIC(...) \
+  FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(::fastprof::RecordScope::FUNCTION, __VA_ARGS__)
+
+// RecordScope::USER_SCOPE.
+#define FASTPROF_RECORD_USER_SCOPE(...) \
+  FASTPROF_RECORD_FUNCTION_WITH_SCOPE(::fastprof::RecordScope::USER_SCOPE, __VA_ARGS__)
+#define FASTPROF_RECORD_USER_SCOPE_DYNAMIC(...) \
+  FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(::fastprof::RecordScope::USER_SCOPE, __VA_ARGS__)
+
+// (scope, name, options...); the scope is a constant expression.
+#define FASTPROF_RECORD_FUNCTION_WITH_SCOPE(scope, ...)                                           \
+  struct fastprof_record_function_site {                                                          \
+    static constexpr ::fastprof::Site make() noexcept {                                           \
+      return ::fastprof::make_scope_site(scope, "" FASTPROF_FIRST_(__VA_ARGS__, ), __FILE__,      \
+                                         nullptr, __LINE__);                                      \
+    }                                                                                             \
+  };                                                                                              \
+  ::fastprof::RecordFunctionStorage fastprof_record_function_storage;                             \
+  const ::fastprof::ScopedRecordFunction fastprof_record_function(                                \
+      fastprof_record_function_storage,                                                           \
+      ::fastprof::StaticSite<fastprof_record_function_site>::site, FASTPROF_BEGIN_(__VA_ARGS__)); \
+  FASTPROF_UNLIKELY(fastprof_record_function.get() != nullptr)                                    \
+  ? ::fastprof::begin_with_options(*fastprof_record_function.get(),                               \
+                                   ::fastprof::StaticSite<fastprof_record_function_site>::site,   \
+                                   __VA_ARGS__)                                                   \
+  : static_cast<void>(0)
+
+#define FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(scope, ...)                          \
+  ::fastprof::RecordFunctionStorage fastprof_record_function_storage;                    \
+  const ::fastprof::ScopedRecordFunction fastprof_record_function(                       \
+      fastprof_record_function_storage, scope);                                          \
+  FASTPROF_UNLIKELY(fastprof_record_function.get() != nullptr)                           \
+  ? ::fastprof::begin_with_options_dynamic(*fastprof_record_function.get(), __VA_ARGS__) \
+  : static_cast<void>(0)
+
+// The outputs of the RecordFunction that a macro above made in this scope or an enclosing one of
+// the function.
+#define FASTPROF_RECORD_OUTPUTS(...)                                                          \
+  (FASTPROF_UNLIKELY(fastprof_record_function.get() != nullptr)                               \
+       ? ::fastprof::set_outputs_lazily(*fastprof_record_function.get(),                      \
+                                        [&] { return ::fastprof::make_values(__VA_ARGS__); }) \
+       : static_cast<void>(0))
+
+// Begin::now for a name alone, Begin::with_options when up to 15 options follow.
+#define FASTPROF_BEGIN_(...)                                                              \
+  ::fastprof::Begin::FASTPROF_SEVENTEENTH_(                                               \
+      __VA_ARGS__, with_options, with_options, with_options, with_options, with_options,  \
+      with_options, with_options, with_options, with_options, with_options, with_options, \
+      with_options, with_options, with_options, with_options, now, )
+#define FASTPROF_SEVENTEENTH_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, seventeenth, ...) \
+  seventeenth
+#define FASTPROF_FIRST_(first, ...) first
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// ScopedRecordFunction: what the macros put on the stack, free when nothing listens.
+#pragma once
+
+#include <new>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/primitives/record_function.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Room for a RecordFunction, uninitialised.
+struct RecordFunctionStorage {
+  alignas(RecordFunction) unsigned char bytes[sizeof(RecordFunction)];
+};
+
+// Chooses when the start callbacks run.
+enum class Begin { now, with_options };
+
+// A RecordFunction in a storage beside it, or nothing. Its only word never escapes, so that the
+// compiler keeps it in a register and an off scope is one load and a branch.
+class ScopedRecordFunction {
+ public:
+  FASTPROF_ALWAYS_INLINE ScopedRecordFunction(RecordFunctionStorage& storage, const Site& site,
+                                              Begin begin) noexcept
+      : function_(nullptr) {
+    if (FASTPROF_UNLIKELY((load_relaxed(&state()->mask) & (site.mask | mask_bit::special)) != 0))
+      function_ = begin == Begin::now ? open(storage, site) : activate(storage, site);
+  }
+  FASTPROF_ALWAYS_INLINE ScopedRecordFunction(RecordFunctionStorage& storage,
+                                              RecordScope scope) noexcept
+      : function_(nullptr) {
+    if (FASTPROF_UNLIKELY(
+            (load_relaxed(&state()->mask) & (scope_category(scope) | mask_bit::special)) != 0))
+      function_ = activate(storage, scope_site(scope));
+  }
+  FASTPROF_ALWAYS_INLINE ~ScopedRecordFunction() {
+    if (FASTPROF_UNLIKELY(function_ != nullptr)) close(function_);
+  }
+  ScopedRecordFunction(const ScopedRecordFunction&) = delete;
+  ScopedRecordFunction& operator=(const ScopedRecordFunction&) = delete;
+
+  // The active RecordFunction, or null when nothing listens.
+  RecordFunction* get() const noexcept { return function_; }
+
+  // Activates and begins with the site's name in one step; null when nothing listens.
+  FASTPROF_NOINLINE static RecordFunction* open(RecordFunctionStorage& storage,
+                                                const Site& site) noexcept {
+    auto* function = new (storage.bytes) RecordFunction(site, RecordFunction::OpenTag{});
+    return function->is_active() ? function : nullptr;
+  }
+  FASTPROF_NOINLINE static RecordFunction* activate(RecordFunctionStorage& storage,
+                                                    const Site& site) noexcept {
+    auto* function = new (storage.bytes) RecordFunction(site);
+    return function->is_active() ? function : nullptr;
+  }
+  static void close(RecordFunction* function) noexcept { function->~RecordFunction(); }
+
+ private:
+  RecordFunction* function_;
+};
+
+FASTPROF_NAMESPACE_END
