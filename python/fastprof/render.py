@@ -139,7 +139,7 @@ class _Layout:
         self.frame = frame
         self.options = options
         self.rows = sorted_rows(frame, options.sort_by)
-        self.cpu_sum = sequential_sum(frame.self_cpu_time_total[self.rows])
+        self.cpu_sum = sequential_sum(frame.self_cpu_time_total[self.rows]) / frame.unit_per_us
         self.source: int | None = None
         device_self = frame.self_device_time_total
         self.has_device_time = device_self is not None and bool((device_self > 0).any())
@@ -178,10 +178,10 @@ class _Layout:
         return list(self.frame.stack[row] or ()) if self.frame.stack is not None else []
 
     def footers(self) -> list[str]:
-        lines = [f"Self CPU time total: {self._time(self.cpu_sum)}"]
+        lines = [f"Self CPU time total: {self._text(self.cpu_sum)}"]
         if self.has_device_time:
             device = (self.frame.use_device or "").upper()
-            lines.append(f"Self {device} time total: {self._time(self.device_sum)}")
+            lines.append(f"Self {device} time total: {self._text(self.device_sum)}")
         return [*lines, *self.frame.notes]
 
     # ---- columns -------------------------------------------------------------------------------
@@ -287,25 +287,26 @@ class _Layout:
 
     # ---- cells ---------------------------------------------------------------------------------
 
-    def _time(self, value: float) -> str:
-        unit = self.frame.unit_per_us
-        return format_time(value / unit if unit != 1 else value, self.options.time_unit)
+    def _text(self, time_us: float) -> str:
+        return format_time(time_us, self.options.time_unit)
 
     def _times(self, field: str, average: bool = False) -> Callable[[int], str]:
         values = self.frame.metric(field)
         count = self.frame.metric("count")
+        unit = self.frame.unit_per_us
         if not average:
-            return lambda row: self._time(values[row].item())
+            return lambda row: self._text(values[row].item() / unit)
 
         def cell(row: int) -> str:
             calls = int(count[row])
-            return self._time(values[row].item() / calls if calls else 0.0)
+            return self._text(values[row].item() / unit / calls if calls else 0.0)
 
         return cell
 
-    def _share(self, field: str, whole: float) -> Callable[[int], str]:
+    def _share(self, field: str, whole_us: float) -> Callable[[int], str]:
         values = self.frame.metric(field)
-        return lambda row: format_share(values[row].item(), whole)
+        unit = self.frame.unit_per_us
+        return lambda row: format_share(values[row].item() / unit, whole_us)
 
     def _total_share(self) -> Callable[[int], str]:
         share = self._share("cpu_time_total", self.cpu_sum)
@@ -327,7 +328,8 @@ class _Layout:
         legacy = np.asarray(frame.is_legacy, np.bool_)
         counted |= (frame.device_type == DeviceType.CPU) & legacy
         rows = self.rows
-        return float(sequential_sum(frame.metric("self_device_time_total")[rows][counted[rows]]))
+        device_self = frame.metric("self_device_time_total")[rows][counted[rows]]
+        return float(sequential_sum(device_self)) / frame.unit_per_us
 
 
 def _scaled(values: Array, scale: float) -> Callable[[int], str]:

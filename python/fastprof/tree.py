@@ -198,11 +198,15 @@ class EventTree:
         # Code 0 collects the roots and is dropped; no selection of the children is needed.
         return sum_by(self.parent + 1, values, len(self) + 1)[1:]
 
-    def sum_subtree(self, values: Array) -> Array:
-        """Sum of `values` over each row and all its descendants."""
+    def sum_subtree(self, values: Array, closed: Array | None = None) -> Array:
+        """Sum of `values` over each row and all its descendants.
+
+        Rows in the mask `closed` keep their own value, whatever is below them.
+        """
         total: Array = values.copy()
         for level in reversed(self.levels[1:]):
-            np.add.at(total, self.parent[level], total[level])
+            giving = level if closed is None else level[~closed[self.parent[level]]]
+            np.add.at(total, self.parent[giving], total[giving])
         return total
 
     # ---- measures ------------------------------------------------------------------------------
@@ -274,9 +278,8 @@ class EventTree:
             own = np.where(self.is_async, 0, own)
         total = own
         if kernels:
-            total = self.sum_subtree(own)
-            if self.table.has("is_legacy"):
-                total = np.where(self.column("is_legacy"), own, total)
+            legacy = self.column("is_legacy") if self.table.has("is_legacy") else None
+            total = self.sum_subtree(own, legacy)
         own = total - self.sum_children(total)
         if self.on_cpu is not None:
             duration = self.take(self.table.duration_ns)

@@ -12,6 +12,7 @@ from fastprof.table import EventTable
 from fastprof.tree import EventTree, NestKernel
 from fastprof.views.averages import average, group_rows
 from fastprof.views.backward_stacks import set_forward_stacks
+from fastprof.views.event_columns import table_of_events
 from fastprof.views.event_nesting import link_events, without_repeats
 from fastprof.views.frame import EventFrame, display_codes, sequential_sum
 from fastprof.views.function_event_avg import FunctionEventAvg
@@ -295,6 +296,13 @@ class EventList(list[Any]):
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a Chrome trace (JSON array; gzip when the path ends in .gz)."""
         output("chrome")(self, path)
+
+    def to_table(self) -> EventTable:
+        """The EventTable behind the list, or one made of its events (us rounded to ns)."""
+        rows = self._columnar()
+        if isinstance(rows, TableRows):
+            return rows.tree.table
+        return table_of_events(self)
 
     def to_columns(self) -> dict[str, Any]:
         """Columns by name as NumPy arrays or lists: what to_pandas and the others are made of."""

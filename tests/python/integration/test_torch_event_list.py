@@ -192,6 +192,35 @@ def compare_texts(theirs: Any, ours: Any, seed: int) -> None:
         assert str(ours) == str(theirs)
 
 
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("device", [None, "cuda", "privateuse1"])
+def test_columns_say_the_same(seed: int, device: str | None) -> None:
+    """The same events as an EventTable: no event object is made, the answers are the oracle's."""
+    options = without_flops_and_source(seed)
+    theirs, ours = both_lists(seed, [1, 3, 12, 40][seed % 4], device, **options)
+    for event in (*theirs, *ours):
+        if options["with_flops"]:
+            event.stack = []
+        interval = event.time_range  # whole us: the oracle's floats are exact then
+        interval.start, interval.end = round(interval.start), round(interval.end)
+        event.kernels = [k._replace(duration=round(k.duration + 1)) for k in event.kernels]
+    theirs.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+    table = ours.to_table()
+    assert not table.has("parent")
+    columnar = EventList.from_table(table, use_device=device, **options)
+    theirs._build_tree()
+    assert repr(columnar.total_average()) == repr(theirs.total_average())
+    for grouping in GROUPINGS:
+        t, o = theirs.key_averages(*grouping), columnar.key_averages(*grouping)
+        compare_texts(t, o, seed)
+        assert_same_averages(t, o)
+    compare_texts(theirs, columnar, seed)
+    assert columnar.self_cpu_time_total == theirs.self_cpu_time_total
+    for t in theirs:  # for the text of repr
+        t.time_range.start, t.time_range.end = float(t.time_range.start), float(t.time_range.end)
+    assert_same_events(theirs, columnar)
+
+
 def test_sums_of_averages() -> None:
     theirs, ours = both_lists(5, 40, "cuda")
     t, o = torch_util.FunctionEventAvg(), FunctionEventAvg()
