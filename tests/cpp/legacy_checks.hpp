@@ -3,11 +3,14 @@
 // hand.
 #pragma once
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <string>
 
 #include "check.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/legacy/legacy_event.hpp"
+#include "fastprof/legacy.hpp"
 
 // The message of the E that `run` raises; "(nothing raised)" or "(another error: ...)" otherwise.
 // Without exceptions a raise ends the process, so `run` is not run and `unbuilt` is the answer.
@@ -46,3 +49,33 @@ inline fastprof::LegacyEvent make_event(fastprof::LegacyEventKind kind, const st
   event.thread_id = thread_id;
   return event;
 }
+
+// Collects what is written to stderr while it lives.
+class FASTPROF_HIDDEN CapturedStderr {
+ public:
+  CapturedStderr() : file_(std::tmpfile()), saved_(::dup(2)) {
+    std::fflush(stderr);
+    ::dup2(::fileno(file_), 2);
+  }
+  ~CapturedStderr() {
+    std::fflush(stderr);
+    ::dup2(saved_, 2);
+    ::close(saved_);
+    std::fclose(file_);
+  }
+  CapturedStderr(const CapturedStderr&) = delete;
+  CapturedStderr& operator=(const CapturedStderr&) = delete;
+
+  std::string text() const {
+    std::fflush(stderr);
+    std::string all;
+    char buffer[512];
+    std::rewind(file_);
+    while (const size_t got = std::fread(buffer, 1, sizeof buffer, file_)) all.append(buffer, got);
+    return all;
+  }
+
+ private:
+  std::FILE* file_;
+  int saved_;
+};

@@ -12,6 +12,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/legacy/profiler_config.hpp"
+#include "fastprof/primitives/process_primitives.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -66,29 +67,33 @@ inline const char* device_stubs_kind_name(DeviceStubsKind kind) noexcept {
 
 namespace legacy_detail {
 
-// Written by register_device_stubs (release), read by device_stubs (acquire).
-inline const DeviceStubs* g_device_stubs[kNumDeviceStubsKinds] = {};
-
-inline const DeviceStubs** device_stubs_slot(DeviceStubsKind kind) {
+inline size_t checked_index(DeviceStubsKind kind) {
   const auto index = static_cast<size_t>(kind);
   if (index >= kNumDeviceStubsKinds)
     raise<ValueError>("unknown DeviceStubsKind " + std::to_string(index) +
                       "; use CUDA, NVTX, ITT or PRIVATEUSE1");
-  return &g_device_stubs[index];
+  return index;
 }
 
 }  // namespace legacy_detail
 
 // Makes `stubs` the plug-in of `kind`, replacing what was there; null removes it. Returns what was
 // there before. The object must outlive every profiler that was enabled with it and every event it
-// recorded. Any thread.
+// recorded. Any thread; the registry is the process's, so a plug-in library serves all others.
 inline const DeviceStubs* register_device_stubs(DeviceStubsKind kind, const DeviceStubs* stubs) {
-  return __atomic_exchange_n(legacy_detail::device_stubs_slot(kind), stubs, __ATOMIC_ACQ_REL);
+  const size_t index = legacy_detail::checked_index(kind);
+  // Release: whoever loads the pointer sees the object as it was when it was registered.
+  return static_cast<const DeviceStubs*>(
+      __atomic_exchange_n(&process_primitives()->device_stubs[index],
+                          static_cast<const void*>(stubs), __ATOMIC_ACQ_REL));
 }
 
 // The plug-in of `kind`, or null. Any thread.
 inline const DeviceStubs* device_stubs(DeviceStubsKind kind) {
-  return __atomic_load_n(legacy_detail::device_stubs_slot(kind), __ATOMIC_ACQUIRE);
+  const size_t index = legacy_detail::checked_index(kind);
+  const ProcessPrimitives* process = existing_process_primitives();
+  if (process == nullptr) return nullptr;
+  return static_cast<const DeviceStubs*>(load_acquire(&process->device_stubs[index]));
 }
 
 // The plug-in a profiler in `state` needs, ready for use; null for the states that need none.

@@ -37,6 +37,7 @@ inline const char* legacy_event_kind_name(LegacyEventKind kind) noexcept {
 // The marks by which a consumer finds its zero points.
 constexpr const char* kStartProfileMark = "__start_profile";
 constexpr const char* kStopProfileMark = "__stop_profile";
+constexpr const char* kOutOfMemoryName = "[OutOfMemory]";  // of an OutOfMemory record
 constexpr const char* kDeviceStartupMark =
     "__cuda_startup";  // warm-up of a device's event machinery
 constexpr const char* kDeviceStartMark = "__cuda_start_event";  // zero of a device's times

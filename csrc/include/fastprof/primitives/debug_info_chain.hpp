@@ -12,6 +12,7 @@
 FASTPROF_NAMESPACE_BEGIN
 
 class MemoryReportingInfoBase;
+class ProfilerStateBase;
 
 // What a slot of debug info holds. Derive from it.
 class DebugInfoBase {
@@ -22,6 +23,8 @@ class DebugInfoBase {
   virtual ~DebugInfoBase() = default;
   // This object as a receiver of memory reports, or null (works without RTTI).
   virtual MemoryReportingInfoBase* memory_reporting() noexcept { return nullptr; }
+  // This object as a profiler that RecordFunctions feed (legacy/profiler_state_base.hpp), or null.
+  virtual ProfilerStateBase* profiler_state() noexcept { return nullptr; }
 };
 
 // One link. Never changed once another owner can see it, but for the reference count.

@@ -33,7 +33,8 @@ struct ProcessPrimitives {
   uint32_t enabled_callbacks;     // of `callbacks`; a hint read without the lock (relaxed)
   uint32_t reported_count;        // (lock)
   void (*reported[kMaxReportedFailures])();  // callbacks whose exception was reported (lock)
-  uint64_t reserved[16];
+  const void* device_stubs[4];               // legacy/device_stubs.hpp: by DeviceStubsKind (release, acquire)
+  uint64_t reserved[12];
 };
 
 // Locks for a scope; also what guards State::callbacks_users.

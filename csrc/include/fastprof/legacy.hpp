@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exclusive profiler, whole: enable_profiler and what belongs to it. Not part of fastprof.hpp,
+// which sessions need nothing of this for.
+//
+//   #include <fastprof/legacy.hpp>     // link: -pthread -ldl
+//   fastprof::enable_profiler(fastprof::ProfilerConfig());
+//   { fastprof::RecordFunction function; function.before("step"); work(); }
+//   fastprof::write_events(std::cout, fastprof::disable_profiler());
+#pragma once
+
+#include "fastprof/legacy/device_stubs.hpp"
+#include "fastprof/legacy/event_bytes.hpp"
+#include "fastprof/legacy/event_json.hpp"
+#include "fastprof/legacy/legacy_profiler.hpp"
+#include "fastprof/legacy/record_profile.hpp"
+#include "fastprof/legacy/stack_provider.hpp"
+#include "fastprof/legacy/tls_profiler_guard.hpp"
+#include "fastprof/legacy/write_events.hpp"
+#include "fastprof/process/attach.hpp"

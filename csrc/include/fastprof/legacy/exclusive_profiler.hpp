@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExclusiveProfiler: the state of one run, shared by the thread that enabled it and those it was
+// propagated to. It turns RecordFunctions, marks and memory reports into LegacyEvents, or passes
+// them on to NVTX or ITT.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/legacy/device_stubs.hpp"
+#include "fastprof/legacy/flops.hpp"
+#include "fastprof/legacy/input_shapes.hpp"
+#include "fastprof/legacy/legacy_event.hpp"
+#include "fastprof/legacy/nvtx_text.hpp"
+#include "fastprof/legacy/profiler_state_base.hpp"
+#include "fastprof/legacy/range_event_list.hpp"
+#include "fastprof/legacy/stack_provider.hpp"
+#include "fastprof/primitives/device.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Whether ranges of this name never carry device events: they only look at a tensor, and an event
+// would cost more than they do.
+inline bool excluded_from_device_timing(std::string_view name) noexcept {
+  constexpr std::string_view names[] = {"aten::view",          "aten::t",
+                                        "aten::transpose",     "aten::stride",
+                                        "aten::empty",         "aten::empty_like",
+                                        "aten::empty_strided", "aten::as_strided",
+                                        "aten::expand",        "aten::resize_",
+                                        "aten::squeeze",       "aten::unsqueeze",
+                                        "aten::slice",         "aten::_unsafe_view",
+                                        "aten::size"};
+  for (const std::string_view excluded : names)
+    if (name == excluded) return true;
+  return false;
+}
+
+namespace legacy_detail {
+
+// Set while the calling thread records: what the profiler itself allocates is not reported to it,
+// so an allocator that reports from inside malloc neither recurses nor deadlocks.
+inline thread_local bool t_recording = false;
+
+class RecordingGuard {
+ public:
+  RecordingGuard() noexcept : before_(t_recording) { t_recording = true; }
+  ~RecordingGuard() { t_recording = before_; }
+  RecordingGuard(const RecordingGuard&) = delete;
+  RecordingGuard& operator=(const RecordingGuard&) = delete;
+
+ private:
+  bool before_;
+};
+
+inline uint32_t g_warned_devices = 0;  // relaxed; only its first change matters
+
+// Tells once that memory of such a device is not counted.
+inline void warn_uncounted_device(Device device) noexcept {
+  if (__atomic_exchange_n(&g_warned_devices, 1u, __ATOMIC_RELAXED) != 0) return;
+  std::fprintf(stderr,
+               "fastprof: memory of device type %s is not counted by the exclusive profiler, only "
+               "that of cpu, mkldnn, "
+               "ideep, cuda and hip; use a Session for it (told once)\n",
+               device_type_name(device.type));
+}
+
+}  // namespace legacy_detail
+
+class ExclusiveProfiler final : public ProfilerStateBase {
+ public:
+  // `stubs` is what require_device_stubs(config.state) returned.
+  ExclusiveProfiler(ProfilerConfig config, const DeviceStubs* stubs)
+      : config_(std::move(config)), stubs_(stubs) {}
+
+  const ProfilerConfig& config() const noexcept override { return config_; }
+
+  void push_range(const RecordFunction& function) override {
+    if (config_.disabled()) return;
+    const legacy_detail::RecordingGuard guard;
+    if (config_.passes_on()) {
+      pass_on_push(function);
+      return;
+    }
+    LegacyEvent event;
+    event.kind = LegacyEventKind::PushRange;
+    event.name = function.name();
+    event.thread_id = function.thread_id();
+    event.handle = function.handle();
+    event.node_id = function.node_id();
+    event.is_async = function.is_async();
+    event.sequence_nr = function.sequence_number();
+    event.forward_thread_id = function.forward_thread_id();
+    event.scope = function.scope();
+    if (config_.report_input_shapes) event.shapes = input_shapes(function.inputs());
+    if (config_.with_flops) event.flops = estimate_flops(function.name(), function.inputs());
+    // A backward function's source is its forward function's, which has a stack of its own.
+    if (config_.with_stack && function.scope() != RecordScope::BACKWARD_FUNCTION) {
+      if (const StackProvider provider = stack_provider()) provider(&event.stack);
+    }
+    // Stamped last, so that gathering the above is not part of the range.
+    event.record(range_stubs(function));
+    list_of(function.thread_id()).record(std::move(event));
+  }
+
+  void pop_range(const RecordFunction& function) override {
+    if (config_.disabled()) return;
+    const legacy_detail::RecordingGuard guard;
+    if (config_.passes_on()) {
+      stubs_->range_pop();
+      if (tracks_producers()) producers_.produced(function.handle(), function.outputs());
+      return;
+    }
+    LegacyEvent event;
+    event.record(range_stubs(function));
+    event.kind = LegacyEventKind::PopRange;
+    event.thread_id = current_thread_id();
+    event.handle = function.handle();
+    event.node_id = function.node_id();
+    // With the begin, whichever thread ends the range.
+    list_of(function.thread_id()).record(std::move(event));
+  }
+
+  void mark(const char* name, bool include_device) override {
+    if (config_.disabled()) return;
+    const legacy_detail::RecordingGuard guard;
+    if (config_.passes_on()) {
+      stubs_->mark(name);
+      return;
+    }
+    LegacyEvent event;
+    event.record(include_device && config_.times_device() ? stubs_ : nullptr);
+    event.kind = LegacyEventKind::Mark;
+    event.name = name;
+    event.thread_id = current_thread_id();
+    event.node_id = default_node_id();
+    list_of(event.thread_id).record(std::move(event));
+  }
+
+  // Gives each device a zero point: events cost more the first times, so some are recorded and
+  // waited for first.
+  void mark_device_start() {
+    if (!config_.times_device()) return;
+    constexpr int warm_ups = 5;
+    for (int i = 0; i < warm_ups; ++i) {
+      stubs_->on_each_device([this](int32_t) {
+        mark(kDeviceStartupMark, true);
+        stubs_->synchronize();
+      });
+    }
+    stubs_->on_each_device([this](int32_t) { mark(kDeviceStartMark, true); });
+  }
+
+  void add_remote_events(LegacyEventLists lists) override {
+    const legacy_detail::RecordingGuard guard;
+    const std::lock_guard<std::mutex> lock(lock_);
+    for (LegacyEventList& list : lists) {
+      for (LegacyEvent& event : list) event.is_remote = true;
+      remote_.push_back(std::move(list));
+    }
+  }
+
+  LegacyEventLists consolidate() override {
+    const legacy_detail::RecordingGuard guard;
+    LegacyEventLists result;
+    const std::lock_guard<std::mutex> lock(lock_);
+    for (auto& entry : lists_) {
+      LegacyEventList events = entry.second.consolidate();
+      if (!events.empty()) result.push_back(std::move(events));
+    }
+    for (LegacyEventList& list : remote_) result.push_back(std::move(list));
+    remote_.clear();
+    return result;
+  }
+
+  bool memory_profiling_enabled() const noexcept override { return config_.profile_memory; }
+
+  void report_memory_usage(void* ptr, int64_t alloc_size_bytes, uint64_t total_allocated_bytes,
+                           uint64_t total_reserved_bytes, Device device) noexcept override {
+    (void)total_allocated_bytes, (void)total_reserved_bytes;
+    record_memory_event(LegacyEventKind::MemoryAlloc, ptr, alloc_size_bytes, device);
+  }
+
+  void report_out_of_memory(int64_t alloc_size_bytes, uint64_t total_allocated_bytes,
+                            uint64_t total_reserved_bytes, Device device) noexcept override {
+    (void)total_allocated_bytes, (void)total_reserved_bytes;
+    record_memory_event(LegacyEventKind::OutOfMemory, nullptr, alloc_size_bytes, device);
+  }
+
+  void set_callback_handle(CallbackHandle handle) noexcept override {
+    __atomic_store_n(&callback_handle_, handle, __ATOMIC_RELAXED);
+  }
+  CallbackHandle callback_handle() const noexcept override {
+    return __atomic_load_n(&callback_handle_, __ATOMIC_RELAXED);
+  }
+
+ private:
+  bool tracks_producers() const noexcept {
+    return config_.state == ProfilerState::NVTX && config_.report_input_shapes;
+  }
+
+  // The stubs that stamp this range's ends, or null.
+  const DeviceStubs* range_stubs(const RecordFunction& function) const noexcept {
+    return config_.times_device() && !excluded_from_device_timing(function.name()) ? stubs_
+                                                                                   : nullptr;
+  }
+
+  void pass_on_push(const RecordFunction& function) {
+    if (config_.state == ProfilerState::ITT) {
+      stubs_->range_push(function.name_c_str());
+      return;
+    }
+    std::vector<std::vector<int64_t>> shapes;
+    std::vector<ProducerOp> producers;
+    if (config_.report_input_shapes) {
+      shapes = input_shapes(function.inputs(), true);
+      producers = producers_.of_inputs(function.inputs());
+    }
+    stubs_->range_push(nvtx_range_text(function.name(), function.sequence_number(),
+                                       function.handle(), shapes, producers)
+                           .c_str());
+  }
+
+  void record_memory_event(LegacyEventKind kind, void* ptr, int64_t alloc_size_bytes,
+                           Device device) noexcept {
+    if (config_.disabled() || !config_.profile_memory || legacy_detail::t_recording) return;
+    const legacy_detail::RecordingGuard guard;
+#if FASTPROF_EXCEPTIONS
+    try {
+#endif
+      if (config_.passes_on()) {
+        if (alloc_size_bytes < 0 && tracks_producers()) producers_.freed(ptr);
+        return;
+      }
+      LegacyEvent event;
+      switch (device.type) {
+        case DeviceType::CPU:
+        case DeviceType::MKLDNN:
+        case DeviceType::IDEEP:
+          event.cpu_memory_bytes = alloc_size_bytes;
+          break;
+        case DeviceType::CUDA:
+        case DeviceType::HIP:
+          event.device_memory_bytes = alloc_size_bytes;
+          break;
+        default:
+          if (kind == LegacyEventKind::MemoryAlloc) {
+            legacy_detail::warn_uncounted_device(device);
+            return;
+          }
+          event.device_memory_bytes = alloc_size_bytes;
+      }
+      // No device event: the allocator may hold locks that the device's library wants.
+      event.record(nullptr);
+      event.kind = kind;
+      if (kind == LegacyEventKind::OutOfMemory) event.name = kOutOfMemoryName;
+      event.thread_id = current_thread_id();
+      event.node_id = default_node_id();
+      list_of(event.thread_id).record(std::move(event));
+#if FASTPROF_EXCEPTIONS
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "fastprof: a memory report was lost: %s\n", error.what());
+    } catch (...) {
+      std::fprintf(stderr, "fastprof: a memory report was lost\n");
+    }
+#endif
+  }
+
+  // Stays where it is: lists are never removed.
+  RangeEventList& list_of(uint64_t thread_id) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    return lists_[thread_id];
+  }
+
+  const ProfilerConfig config_;
+  const DeviceStubs* const stubs_;
+  CallbackHandle callback_handle_ = kInvalidCallbackHandle;  // relaxed
+  TensorProducers producers_;
+  std::mutex lock_;                           // of the two below; taken before a list's own
+  std::map<uint64_t, RangeEventList> lists_;  // by logical thread id
+  LegacyEventLists remote_;
+};
+
+FASTPROF_NAMESPACE_END
