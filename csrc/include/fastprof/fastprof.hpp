@@ -15,6 +15,7 @@
 #include "fastprof/primitives/propagate.hpp"
 #include "fastprof/process/attach.hpp"
 #include "fastprof/recorder/memory.hpp"
+#include "fastprof/recorder/signal_scope.hpp"
 #include "fastprof/recorder/thread.hpp"
 #include "fastprof/session/session.hpp"
 #endif

@@ -9,6 +9,7 @@
 #include "fastprof/primitives/fork.hpp"
 #include "fastprof/primitives/range_dispatch.hpp"
 #include "fastprof/primitives/thread_primitives.hpp"
+#include "fastprof/process/thread_detail.hpp"
 #include "fastprof/recorder/discovery.hpp"
 #include "fastprof/recorder/fork.hpp"
 #include "fastprof/recorder/reserve.hpp"
@@ -33,6 +34,7 @@ inline void leader_thread_exit(void* argument) noexcept {
   if (Track* track = block->track) {
     ThreadPrimitives* primitives = track->primitives;
     track->primitives = nullptr;
+    close_track_detail(track);
     if (primitives != nullptr) delete_thread_primitives(primitives);
   }
   retire_track(s, block);
@@ -40,7 +42,7 @@ inline void leader_thread_exit(void* argument) noexcept {
 
 inline constexpr RecorderFunctions leader_functions = {
     &leader_reserve_slow, &leader_track,    &leader_intern_site, &leader_intern_string, &leader_unload,
-    &leader_primitives,   &leader_dispatch_begin, &leader_dispatch_end, nullptr,             nullptr,
+    &leader_primitives,   &leader_dispatch_begin, &leader_dispatch_end, &leader_detail_begin, &leader_detail_end,
 };
 
 // Handlers of pthread_atfork. The primitives' lock comes before the recorder's.
@@ -53,6 +55,7 @@ inline void after_fork_in_parent() noexcept {
   unlock_primitives_after_fork();
 }
 inline void after_fork_in_child() noexcept {
+  if (Track* track = thread_block()->track) close_track_detail(track);  // the parent's counters count the parent
   fork_child();
   reset_primitives_in_child();
 }

@@ -56,7 +56,7 @@ inline bool wanted(State* s, ThreadBlock* block, uint32_t mask) noexcept {
   return (real & mask_bit::local) != 0 && (block->mask & mask) != 0;
 }
 
-constexpr uint32_t kMaxDetailWords = 240;
+constexpr uint32_t kDetailCapacity = 192;  // words of counters and stacks behind one slot
 
 // Begins a range without dispatching callbacks: every case but the fastest. Null slot: not recorded.
 FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint64_t* args) noexcept {
@@ -65,11 +65,11 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
   const uint32_t shown = load_relaxed(&s->mask);
   const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
   const bool slow = s->slow_clock != 0;
-  uint64_t detail[kMaxDetailWords];
+  uint64_t detail[kDetailCapacity];
   size_t words = 0;
   if ((real & mask_bit::detail) != 0 && site->kind == SiteKind::range && s->functions->detail_begin != nullptr)
-    words = s->functions->detail_begin(s, block, detail, kMaxDetailWords);
-  const uint32_t detail_units = words == 0 ? 0 : static_cast<uint32_t>((words + 1 + 2) / 3);
+    words = s->functions->detail_begin(s, block, detail, kDetailCapacity);
+  const auto detail_units = static_cast<uint32_t>(words / 3);
   Slot* slot = reserve(s, block, 1u + site->arg_units + detail_units, site->mask);
   if (slot == nullptr) return {};
   write_args(slot, args, args == nullptr ? 0 : site->arg_count);
@@ -77,8 +77,7 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
   if (words != 0) {
     tag = RecordTag::detailed;
     auto* at = reinterpret_cast<uint64_t*>(slot + 1 + site->arg_units);
-    store_relaxed(at, static_cast<uint64_t>(detail_units * 3 - 1));
-    for (size_t i = 0; i + 1 < detail_units * 3; ++i) store_relaxed(&at[i + 1], i < words ? detail[i] : 0);
+    for (size_t i = 0; i < words; ++i) store_relaxed(&at[i], detail[i]);
   }
   uint64_t begin;
   if (slow) {
@@ -143,7 +142,7 @@ FASTPROF_COLD inline void end_cold(Slot* slot, uint64_t begin, const Site* site)
     if (load_relaxed(&slot->begin) == begin) {
       const uintptr_t word = load_relaxed(&slot->site);
       if (tag_of(word) == RecordTag::detailed)
-        s->functions->detail_end(s, thread_block(), reinterpret_cast<uint64_t*>(slot + 1 + site_of(word)->arg_units) + 1);
+        s->functions->detail_end(s, thread_block(), reinterpret_cast<uint64_t*>(slot + 1 + site_of(word)->arg_units));
       store_release(&slot->end, end);
       return;
     }

@@ -58,6 +58,7 @@ struct Track {
   Track* next;          // list of all tracks: prepended by CAS, removed under State::lock
   uint32_t is_signal;   // the track of a thread's signal handlers
   Track* signal;        // that track, once a signal_scope ran (own thread)
+  uintptr_t suspended_limit;   // of a signal track between signals (own thread)
   uintptr_t suspended_cursor;  // of this track while its thread runs a signal scope, else 0 (release; partner: chunk_written_end)
   uint32_t unpinned;    // chunks of its list that no session pins and that are not current (State::lock)
   uint64_t local_sessions;  // session slots this thread belongs to (own thread)
@@ -120,7 +121,8 @@ struct RecorderFunctions {
   // A range of `site` while callbacks are registered: runs their starts and records it; the token goes to dispatch_end.
   void* (*dispatch_begin)(State*, const Site* site, const uint64_t* args);
   void (*dispatch_end)(State*, void* token);
-  // Encodes perf counters and stacks behind a slot: words used, at most `capacity`; and their end values.
+  // Encodes perf counters and stacks behind a slot, DetailHeader first: words used, a multiple of 3, at most `capacity`;
+  // and their end values, on the thread that began.
   size_t (*detail_begin)(State*, ThreadBlock*, uint64_t* words, size_t capacity);
   void (*detail_end)(State*, ThreadBlock*, uint64_t* words);
 };
@@ -187,6 +189,7 @@ struct State {
   uint64_t late_records = 0;       // relaxed
   uint64_t last_slow_ticks = 0;    // acq_rel RMW in slow_ticks
   uint64_t pid = 0;
+  uint64_t detail_users = 0;   // sessions that want details (lock)
   uint64_t detail_options[16]{}; // detail_sources: plain options, valid while mask_bit::detail is set
   uint64_t reserved[32]{};
 };

@@ -102,24 +102,43 @@ inline void free_track(State* s, Track* track) noexcept {
   s->free_tracks = track;
 }
 
-// Registers the calling thread. State::lock held. Null when the arena is exhausted. A thread that was retired already
-// (a key destructor that records after ours) gets a track without a block: its records go through the slow path one by
-// one, so nothing refers to its thread-local storage when that vanishes.
-inline Track* register_track(State* s, ThreadBlock* block) noexcept {
+// A track in the list, not tied to a thread's block yet. State::lock held. Null when the arena is exhausted.
+inline Track* new_track(State* s) noexcept {
   Track* track = s->free_tracks;
   if (track != nullptr) s->free_tracks = track->next;
   else track = static_cast<Track*>(arena_allocate(s, sizeof(Track)));
   if (track == nullptr) return nullptr;
+  void* counters = track->counters;  // closed, and arena memory: the next thread takes it over
   std::memset(static_cast<void*>(track), 0, sizeof(Track));
+  track->counters = counters;
   track->id = ++s->next_track_id;
   track->pid = static_cast<uint32_t>(s->pid);
   track->tid = kernel_thread_id();
   track->alive = 1;
-  track->block = (block->flags & thread_flag::retired) != 0 ? nullptr : block;
-  ::prctl(PR_GET_NAME, reinterpret_cast<unsigned long>(track->name), 0, 0, 0);
-  track->name_length = static_cast<uint32_t>(strnlen(track->name, sizeof track->name));
   track->next = s->tracks;
   s->tracks = track;
+  return track;
+}
+
+inline void set_track_text(Track* track, const char* name, size_t length, const char* suffix) noexcept {
+  constexpr size_t kMost = sizeof track->name - 1;
+  if (length > kMost) length = kMost;
+  std::memcpy(track->name, name, length);
+  for (; *suffix != 0 && length < kMost; ++suffix) track->name[length++] = *suffix;
+  track->name[length] = 0;
+  track->name_length = static_cast<uint32_t>(length);
+}
+
+// Registers the calling thread. State::lock held. Null when the arena is exhausted. A thread that was retired already
+// (a key destructor that records after ours) gets a track without a block: its records go through the slow path one by
+// one, so nothing refers to its thread-local storage when that vanishes.
+inline Track* register_track(State* s, ThreadBlock* block) noexcept {
+  Track* track = new_track(s);
+  if (track == nullptr) return nullptr;
+  track->block = (block->flags & thread_flag::retired) != 0 ? nullptr : block;
+  char name[17] = {};
+  ::prctl(PR_GET_NAME, reinterpret_cast<unsigned long>(name), 0, 0, 0);
+  set_track_text(track, name, strnlen(name, 16), "");
   s->recorded_once = 1;
   block->track = track;
   if (s->exit_key_made != 0) pthread_setspecific(s->exit_key, block);
@@ -158,9 +177,11 @@ inline void retire_track(State* s, ThreadBlock* block) noexcept {
     Track* track = block->track;
     if (track != nullptr) {
       close_track(s, track);
-      if (track->signal != nullptr) {
-        close_track(s, track->signal);
-        if (sweep_track(s, track->signal)) free_track(s, track->signal);
+      for (Track* signal = track->signal; signal != nullptr;) {
+        Track* next = signal->signal;
+        close_track(s, signal);
+        if (sweep_track(s, signal)) free_track(s, signal);
+        signal = next;
       }
       block->cursor = 0;
       busy.set_limit(0);
@@ -175,10 +196,7 @@ inline void retire_track(State* s, ThreadBlock* block) noexcept {
 // Names the calling thread's track from now on (at most 63 bytes are kept), whatever the kernel calls it.
 inline void set_track_name(State* s, Track* track, const char* name, size_t length) noexcept {
   StateLock hold(s);
-  if (length > sizeof track->name - 1) length = sizeof track->name - 1;
-  std::memcpy(track->name, name, length);
-  track->name[length] = 0;
-  track->name_length = static_cast<uint32_t>(length);
+  set_track_text(track, name, length, "");
 }
 
 FASTPROF_NAMESPACE_END

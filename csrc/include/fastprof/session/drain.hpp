@@ -88,6 +88,14 @@ class Drain {
     return count;
   }
 
+  // Reads one run that a spill file hands back, by the rules of `snapshot`. No lock needed: its sites are copies.
+  void read_spilled(State* s, const Snapshot& snapshot, const TrackInfo& track, const PinnedRun& run) {
+    session_id_ = snapshot.session_id;
+    t0_ = snapshot.t0;
+    mask_ = snapshot.mask;
+    read_run(s, rows_of(track), run, snapshot.t1);
+  }
+
  private:
   TrackRows& rows_of(const TrackInfo& info) {
     const auto [at, fresh] = track_index_.try_emplace(info.id, rows_.tracks.size());

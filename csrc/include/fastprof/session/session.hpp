@@ -11,10 +11,13 @@
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/capture/summary.hpp"
+#include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/process/attach.hpp"
 #include "fastprof/session/assemble.hpp"
+#include "fastprof/range_detail/counter_probe.hpp"
 #include "fastprof/session/drain.hpp"
 #include "fastprof/session/session_control.hpp"
+#include "fastprof/session/spill.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -24,6 +27,10 @@ struct SessionOptions {
   uint64_t max_bytes = 0;               // of records held at once; 0: min(256 MB, 1/16 of the memory limit)
   OverflowPolicy overflow = OverflowPolicy::drop_newest;
   bool include_open = false;            // also list ranges that were open at start (flag `enclosing`)
+  std::string spill_folder;             // for spill_to_file; empty: the folder for temporary files
+  std::vector<std::string> counters;    // perf counters read around each range, up to 4 (see counter_names.hpp)
+  bool cpp_stacks = false;              // native return addresses at the begin of each range
+  uint32_t max_frames = 32;
 };
 
 class Session {
@@ -45,11 +52,21 @@ class Session {
     request.policy = options_.overflow;
     request.max_bytes = options_.max_bytes;
     request.include_open = options_.include_open;
+    DetailOptions detail{};
+    if (!options_.counters.empty()) {
+      const CounterProbe probe = probe_counters(options_.counters, &detail);
+      if (!probe.available) raise<UnavailableError>("perf counters are not available: " + probe.reason);
+    }
+    detail.cpp_stack = options_.cpp_stacks;
+    detail.max_frames = options_.max_frames;
+    if (options_.cpp_stacks || !options_.counters.empty()) request.detail = &detail;
+    if (options_.overflow == OverflowPolicy::spill_to_file) spill_file_ = std::make_unique<SpillFile>(options_.spill_folder);
     capture_ = Capture{};
     drain_ = std::make_unique<Drain>(options_.include_open);
     index_ = start_session(s, request);
     id_ = s->sessions[index_].id;
     pid_ = s->pid;
+    if (spill_file_ != nullptr) spill_thread_ = std::make_unique<SpillThread>(s, index_, spill_file_.get());
     if (options_.thread_local_only) {
       ThreadBlock* block = thread_block();
       Track* track = block->track != nullptr ? block->track : s->functions->track(s, block);
@@ -66,11 +83,12 @@ class Session {
     if (index_ < 0) raise<StateError>("the session does not run: call start() first");
     State* s = state();
     if (pid_ != s->pid) {
-      index_ = -1;
+      forget_parent();
       raise<StateError>("this session was started in the parent process; a forked child starts its own");
     }
     if (segment_) end_range(segment_);
     segment_ = RangeHandle{};
+    spill_thread_.reset();
     {
       ScopedLock drains(s->drain_lock);
       Snapshot snapshot;
@@ -79,12 +97,14 @@ class Session {
         snapshot = take_snapshot(s, index_, true);
       }
       leave_thread(s);
+      read_spilled(s, snapshot);
       drain_->read(s, snapshot, false);
       release_session(s, index_);
       index_ = -1;
       snapshot_ = std::move(snapshot);
     }
     capture_ = assemble(std::move(drain_->rows()), snapshot_);
+    capture_.counter_names = options_.counters;
     drain_.reset();
     snapshot_ = Snapshot{};
     return capture_;
@@ -114,6 +134,8 @@ class Session {
   const Capture& capture() const noexcept { return capture_; }
   // Rows by name of the last capture, largest self time first.
   Summary summary() const { return summarise(capture_); }
+  // Writes the last capture as a trace for chrome://tracing, Perfetto, TensorBoard and HTA. Throws IoError.
+  void write_chrome_trace(const std::string& path) const { fastprof::write_chrome_trace(capture_, path); }
   // The columns to iterate over.
   const Capture& events() const noexcept { return capture_; }
   // How many events are missing from the last capture, in all; by cause in events().dropped.
@@ -129,8 +151,28 @@ class Session {
     if (block->track != nullptr) set_local_sessions(s, block, block->track->local_sessions & ~(uint64_t{1} << index_));
   }
 
+  // What was spilled comes before what is still in memory, track by track.
+  void read_spilled(State* s, Snapshot& snapshot) {
+    if (spill_file_ == nullptr) return;
+    uint64_t lost = 0;
+    spill_file_->read_back([&](const TrackInfo& track, const PinnedRun& run) { drain_->read_spilled(s, snapshot, track, run); },
+                           lost);
+    snapshot.dropped[static_cast<size_t>(DropCause::spill_failed)] += lost;
+    spill_file_.reset();
+  }
+
+  // In a forked child: the session and its thread belong to the parent.
+  void forget_parent() noexcept {
+    index_ = -1;
+    if (spill_thread_ != nullptr) spill_thread_->stop(false);
+    spill_thread_.reset();
+    spill_file_.reset();
+  }
+
   void abandon() noexcept {
     if (index_ < 0) return;
+    if (pid_ != state()->pid) return forget_parent();
+    spill_thread_.reset();
     State* s = state();
     if (pid_ == s->pid) {
       ScopedLock drains(s->drain_lock);
@@ -150,6 +192,8 @@ class Session {
   uint64_t pid_ = 0;
   RangeHandle segment_;
   std::unique_ptr<Drain> drain_;
+  std::unique_ptr<SpillFile> spill_file_;
+  std::unique_ptr<SpillThread> spill_thread_;  // before spill_file_ in destruction
   Snapshot snapshot_;
   Capture capture_;
 };

@@ -3,12 +3,14 @@
 // mask, read from the tracks.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/process/thread_detail.hpp"
 #include "fastprof/recorder/bounds.hpp"
 #include "fastprof/recorder/calibration.hpp"
 #include "fastprof/recorder/local_sessions.hpp"
@@ -44,14 +46,41 @@ struct Snapshot {
   std::array<uint64_t, kNumDropCauses> dropped{};
 };
 
+inline TrackInfo track_info(const Track* track) {
+  TrackInfo info;
+  info.id = track->id;
+  info.pid = track->pid;
+  info.tid = track->tid;
+  info.alive = track->alive != 0;
+  info.name.assign(track->name, track->name_length);
+  return info;
+}
+
 struct SessionRequest {
   uint32_t mask = category::all;
   bool local = false;
   OverflowPolicy policy = OverflowPolicy::drop_newest;
   uint64_t max_bytes = 0;  // 0: default_max_bytes()
-  bool wants_detail = false;
+  const DetailOptions* detail = nullptr;  // counters and stacks of ranges; null for none
   bool include_open = false;
 };
+
+// Makes the first chunk's memory present, so that the first range does not pay for 2 MB of it (0.2 ms).
+inline void warm_up(State* s) noexcept {
+  {
+    StateLock hold(s);
+    const bool carvable = s->carving != nullptr && s->carving->carved < kChunksPerSlab;
+    if (s->free_chunks != nullptr || carvable || s->ready != nullptr) return;
+  }
+  Slab* slab = map_slab();
+  if (slab == nullptr) return;
+  populate_slab(slab);
+  StateLock hold(s);
+  init_slab(s, slab);
+  slab->next = s->ready;
+  s->ready = slab;
+  ++s->ready_count;
+}
 
 // Starts a session and returns its slot. Any thread. Throws StateError when 64 run already, ValueError for a bound
 // under one chunk.
@@ -61,11 +90,17 @@ inline int start_session(State* s, const SessionRequest& request) {
   if (max_bytes < kChunkBytes) raise<ValueError>("max_bytes must be at least 65536, one chunk of the recorder");
   const uint32_t cpus = count_usable_cpus();
   process_barrier(s);  // registers membarrier outside the lock
+  warm_up(s);
   int index = -1;
   {
     StateLock hold(s);
     for (unsigned i = 0; i < kMaxSessions && index < 0; ++i)
       if (s->sessions[i].id == 0) index = static_cast<int>(i);
+    if (request.detail != nullptr && index >= 0) {
+      if (s->detail_users != 0 && std::memcmp(s->detail_options, request.detail, sizeof(DetailOptions)) != 0) index = -2;
+      else std::memcpy(s->detail_options, request.detail, sizeof(DetailOptions));
+      if (index >= 0) ++s->detail_users;
+    }
     if (index >= 0) {
       s->usable_cpus = cpus;
       SessionSlot& slot = s->sessions[index];
@@ -75,7 +110,7 @@ inline int start_session(State* s, const SessionRequest& request) {
       slot.pid = static_cast<uint32_t>(s->pid);
       slot.local = request.local ? 1 : 0;
       slot.policy = request.policy;
-      slot.wants_detail = request.wants_detail ? 1 : 0;
+      slot.wants_detail = request.detail != nullptr ? 1 : 0;
       slot.max_chunks = max_bytes / kChunkBytes;
       slot.t1 = UINT64_MAX;
       add_knot(s, 32);
@@ -103,6 +138,8 @@ inline int start_session(State* s, const SessionRequest& request) {
       publish_mask(s);
     }
   }
+  if (index == -2)
+    raise<StateError>("another session records other counters or stacks with its ranges; all that run at once must agree");
   if (index < 0) raise<StateError>("64 sessions run already; stop one first");
   return index;
 }
@@ -123,6 +160,7 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
     s->keep_bits &= ~bit;
     s->local_bits &= ~bit;
     s->max_chunks -= slot.max_chunks;
+    if (slot.wants_detail != 0) --s->detail_users;
     ++s->session_epoch;
     publish_mask(s);
   }
@@ -151,11 +189,7 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
       rows.runs.push_back(PinnedRun{chunk, end, chunk->place != ChunkPlace::current});
     }
     if (rows.runs.empty()) continue;
-    rows.info.id = track->id;
-    rows.info.pid = track->pid;
-    rows.info.tid = track->tid;
-    rows.info.alive = track->alive != 0;
-    rows.info.name.assign(track->name, track->name_length);
+    rows.info = track_info(track);
     snapshot.tracks.push_back(std::move(rows));
   }
   for (size_t i = 0; i < kNumDropCauses; ++i) snapshot.dropped[i] = load_relaxed(&slot.dropped[i]);
@@ -167,6 +201,22 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
     if (first > 1) first -= 2;  // one segment before the session as well
     else first = 0;
     snapshot.knots.assign(list.knots + first, list.knots + list.count);
+  }
+  return snapshot;
+}
+
+// The chunks of session `index` that their threads have moved on from, without a barrier. State::lock held.
+inline Snapshot take_closed(State* s, int index) {
+  const uint64_t bit = uint64_t{1} << index;
+  Snapshot snapshot;
+  for (Track* track = s->tracks; track != nullptr; track = track->next) {
+    TrackSnapshot rows;
+    for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next)
+      if ((chunk->pins & bit) != 0 && chunk->place == ChunkPlace::full)
+        rows.runs.push_back(PinnedRun{chunk, chunk_written_end(track, chunk), true});
+    if (rows.runs.empty()) continue;
+    rows.info = track_info(track);
+    snapshot.tracks.push_back(std::move(rows));
   }
   return snapshot;
 }
@@ -187,7 +237,7 @@ inline void sweep(State* s) noexcept {
     Track* next = track->next;
     // A thread in its exit has no block: nothing of it can be in progress outside the lock.
     if (track->block == nullptr && track->alive != 0 && s->session_bits == 0) close_track(s, track);
-    if (sweep_track(s, track) && track->is_signal == 0) free_track(s, track);
+    if (sweep_track(s, track)) free_track(s, track);
     track = next;
   }
   if (s->session_bits == 0) trim_pool(s);

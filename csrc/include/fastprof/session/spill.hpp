@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spill: moves full chunks of a session to a file while it records, so that a long session needs little memory.
+#pragma once
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/session/drain.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Copies of sites that the spilled records refer to in place of the originals, whose library may be gone by the time
+// the file is read back. Addresses are stable.
+class SiteCopies {
+ public:
+  const Site* copy_of(const Site* site) {
+    if (site == last_) return last_copy_;
+    const auto [at, fresh] = by_address_.try_emplace(site, nullptr);
+    if (fresh) {
+      copies_.push_back(std::make_unique<Copy>(*site));
+      at->second = &copies_.back()->site;
+    }
+    last_ = site;
+    last_copy_ = at->second;
+    return last_copy_;
+  }
+  // A library was unloaded: its addresses may mean something else from now on.
+  void forget_addresses() {
+    by_address_.clear();
+    last_ = nullptr;
+  }
+
+ private:
+  struct Copy {
+    explicit Copy(const Site& from) : site(from) {
+      const auto keep = [this](const char* text) {
+        texts.push_back(std::make_unique<std::string>(text == nullptr ? "" : text));
+        return texts.back()->c_str();
+      };
+      site.name = keep(from.name);
+      site.category_name = keep(from.category_name);
+      site.file = keep(from.file);
+      site.function = keep(from.function);
+      for (unsigned i = 0; i < from.arg_count; ++i) {
+        names.push_back(keep(from.arg_names[i]));
+        types.push_back(from.arg_types[i]);
+      }
+      site.arg_names = names.data();
+      site.arg_types = types.data();
+    }
+    Site site;
+    std::vector<std::unique_ptr<std::string>> texts;
+    std::vector<const char*> names;
+    std::vector<ArgType> types;
+  };
+  std::vector<std::unique_ptr<Copy>> copies_;
+  std::unordered_map<const Site*, const Site*> by_address_;
+  const Site* last_ = nullptr;
+  const Site* last_copy_ = nullptr;
+};
+
+// A file of chunks. One writer at a time; not thread-safe.
+class SpillFile {
+ public:
+  // Opens an anonymous file in `folder` (or $TMPDIR, or the system's folder for temporary files). Throws IoError.
+  explicit SpillFile(const std::string& folder) {
+    std::string base = folder;
+    if (base.empty()) {
+      const char* given = std::getenv("TMPDIR");
+      base = given != nullptr && *given != 0 ? given : P_tmpdir;
+    }
+    std::string name = base + "/fastprof-spill-XXXXXX";
+    fd_ = ::mkostemp(name.data(), O_CLOEXEC);
+    if (fd_ < 0)
+      raise<IoError>("cannot make a spill file in " + base + ": " + std::strerror(errno) + "; set SessionOptions::spill_folder");
+    ::unlink(name.c_str());
+  }
+  ~SpillFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+
+  // Appends the chunk's records; false when the disk refuses, and the chunk then stays where it is. State::drain_lock held.
+  bool append(const TrackInfo& track, const PinnedRun& run, uint64_t unload_epoch) {
+    if (epoch_ != unload_epoch) {
+      sites_.forget_addresses();
+      epoch_ = unload_epoch;
+    }
+    const auto units = static_cast<size_t>(run.end - chunk_slots(run.chunk));
+    buffer_.resize(units);
+    const auto* words = reinterpret_cast<const uint64_t*>(chunk_slots(run.chunk));
+    auto* out = reinterpret_cast<uint64_t*>(buffer_.data());
+    for (size_t i = 0; i < units * 3; ++i) out[i] = load_relaxed(&words[i]);
+    const uint64_t open_ticks = run.chunk->open_ticks;
+    for (size_t i = 0; i < units && buffer_[i].begin >= open_ticks;) {
+      const uint32_t size = record_units(&buffer_[i]);
+      buffer_[i].site = site_word(sites_.copy_of(site_of(buffer_[i].site)), tag_of(buffer_[i].site));
+      i += size;
+    }
+    const char* bytes = reinterpret_cast<const char*>(buffer_.data());
+    const size_t size = units * sizeof(Slot);
+    for (size_t done = 0; done < size;) {
+      const ssize_t n = ::pwrite(fd_, bytes + done, size - done, static_cast<off_t>(bytes_ + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) {
+        error_ = n < 0 ? errno : ENOSPC;
+        return false;
+      }
+      done += static_cast<size_t>(n);
+    }
+    entries_.push_back(Entry{track, bytes_, units, open_ticks});
+    bytes_ += size;
+    return true;
+  }
+
+  // Feeds everything back in the order written. False when the file cannot be read; `lost` gets the units affected.
+  template <class Feed>
+  bool read_back(Feed&& feed, uint64_t& lost) {
+    struct Free {
+      void operator()(void* p) const noexcept { std::free(p); }
+    };
+    const std::unique_ptr<void, Free> memory(std::aligned_alloc(kChunkBytes, kChunkBytes));
+    if (memory == nullptr) return false;
+    auto* chunk = new (memory.get()) Chunk{};
+    bool whole = true;
+    for (const Entry& entry : entries_) {
+      chunk->open_ticks = entry.open_ticks;
+      char* bytes = reinterpret_cast<char*>(chunk_slots(chunk));
+      const size_t size = entry.units * sizeof(Slot);
+      size_t done = 0;
+      while (done < size) {
+        const ssize_t n = ::pread(fd_, bytes + done, size - done, static_cast<off_t>(entry.offset + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        done += static_cast<size_t>(n);
+      }
+      if (done < size) {
+        lost += entry.units - done / sizeof(Slot);
+        whole = false;
+        continue;
+      }
+      feed(entry.track, PinnedRun{chunk, chunk_slots(chunk) + entry.units, true});
+    }
+    return whole;
+  }
+
+  uint64_t bytes() const noexcept { return bytes_; }
+  int error() const noexcept { return error_; }  // errno of the first refusal, 0 for none
+
+ private:
+  struct Entry {
+    TrackInfo track;
+    uint64_t offset;
+    size_t units;
+    uint64_t open_ticks;
+  };
+  int fd_ = -1;
+  int error_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t epoch_ = 0;
+  std::vector<Slot> buffer_;
+  std::vector<Entry> entries_;
+  SiteCopies sites_;
+};
+
+// Moves what is closed and has no open range from the recorder to the file. Any thread; takes the recorder's locks.
+// Returns the chunks moved.
+inline size_t spill_now(State* s, int index, SpillFile& file) {
+  ScopedLock drains(s->drain_lock);
+  Snapshot snapshot;
+  {
+    StateLock hold(s);
+    if ((s->session_bits >> index & 1) == 0) return 0;
+    snapshot = take_closed(s, index);
+  }
+  std::vector<Chunk*> moved;
+  for (const TrackSnapshot& track : snapshot.tracks) {
+    for (const PinnedRun& run : track.runs) {
+      if (has_open_slots(run.chunk) || !file.append(track.info, run, s->unload_epoch)) break;
+      moved.push_back(run.chunk);
+    }
+  }
+  StateLock hold(s);
+  for (Chunk* chunk : moved) unpin_chunk(s, index, chunk);
+  if (!moved.empty()) sweep(s);
+  return moved.size();
+}
+
+// The thread that spills while a session records: wakes every 2 ms, works when a quarter of the bound is used.
+class SpillThread {
+ public:
+  SpillThread(State* s, int index, SpillFile* file) : s_(s), index_(index), file_(file) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    running_ = pthread_create(&thread_, nullptr, &SpillThread::main, this) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!running_) raise<UnavailableError>("cannot start the thread that spills: too many threads; use another overflow policy");
+  }
+  // In a forked child the thread does not exist: pass joinable = false.
+  void stop(bool joinable) noexcept {
+    if (!running_) return;
+    store_release(&ended_, 1u);  // partner: acquire in main
+    if (joinable) pthread_join(thread_, nullptr);
+    running_ = false;
+  }
+  ~SpillThread() { stop(true); }
+  SpillThread(const SpillThread&) = delete;
+  SpillThread& operator=(const SpillThread&) = delete;
+
+ private:
+  static void* main(void* argument) noexcept {
+    auto* self = static_cast<SpillThread*>(argument);
+    pthread_setname_np(pthread_self(), "fastprof-spill");
+    const timespec pause{0, 2000000};
+    while (load_acquire(&self->ended_) == 0) {
+      const SessionSlot& slot = self->s_->sessions[self->index_];
+      if (load_relaxed(&slot.pinned_chunks) * 4 > slot.max_chunks && spill_now(self->s_, self->index_, *self->file_) != 0) continue;
+      ::nanosleep(&pause, nullptr);
+    }
+    return nullptr;
+  }
+
+  State* s_;
+  int index_;
+  SpillFile* file_;
+  pthread_t thread_{};
+  uint32_t ended_ = 0;
+  bool running_ = false;
+};
+
+FASTPROF_NAMESPACE_END
