@@ -13,7 +13,7 @@ PUBLIC = {
     "recorder": {"base"},
     "capture": {"base", "recorder"},
     "primitives": {"base", "recorder"},
-    "process": {"base", "recorder", "primitives"},
+    "process": {"base", "recorder", "primitives", "range_detail"},
     "range_detail": {"base", "recorder", "capture"},
     "export": {"base", "recorder", "capture"},
     "session": {"base", "recorder", "process", "capture", "primitives", "range_detail", "export"},
