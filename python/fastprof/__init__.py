@@ -13,6 +13,8 @@ from fastprof._version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
     from fastprof.device_type import DeviceType
+    from fastprof.flops import FlopEstimate, estimate_flops
+    from fastprof.records import LegacyRecord, parse_records
     from fastprof.sites import Site, SiteTable, Track, TrackTable
     from fastprof.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable
     from fastprof.tree import EventTree
@@ -29,6 +31,10 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
 # Exported name -> module that defines it, imported when the name is first used.
 _LAZY: dict[str, str] = {
     "DeviceType": "fastprof.device_type",
+    "FlopEstimate": "fastprof.flops",
+    "estimate_flops": "fastprof.flops",
+    "LegacyRecord": "fastprof.records",
+    "parse_records": "fastprof.records",
     "Site": "fastprof.sites",
     "SiteTable": "fastprof.sites",
     "Track": "fastprof.sites",
@@ -58,17 +64,21 @@ __all__ = [
     "EventMetadata",
     "EventTable",
     "EventTree",
+    "FlopEstimate",
     "FunctionEvent",
     "FunctionEventAvg",
     "Interval",
     "Kernel",
     "KernelTable",
+    "LegacyRecord",
     "MemRecordsAcc",
     "Site",
     "SiteTable",
     "Track",
     "TrackTable",
     "__version__",
+    "estimate_flops",
+    "parse_records",
 ]
 
 

@@ -37,9 +37,9 @@ def export_chrome_trace(events: Iterable[Any], path: str | os.PathLike[str]) -> 
 def chrome_events(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Trace events of a list: metadata as processes turn up, slices, kernels with their flows.
 
-    A CPU event is a slice on its thread; each of its kernels a slice on the device's track, laid
-    out one after the other from the event's start (a kernel of a hand-made event has no start of
-    its own), joined to the CPU slice by a flow of the same id. Remote events stand on a process
+    A CPU event is a slice on its thread; each of its kernels a slice on the device's track, joined
+    to the CPU slice by a flow of the same id. Kernels whose begin is not known are laid out one
+    after the other from the event's start. Remote events stand on a process
     "node N". Events without a trace_name are left out.
     """
     named: set[int] = set()
@@ -88,7 +88,9 @@ def chrome_events(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
             device_pid = _DEVICE_PID + int(kernel.device)
             yield from process(device_pid, f"{device_name} {kernel.device}", device_pid)
             track = (device_name, int(kernel.device))
-            begin = max(_finite(start), device_free.get(track, -math.inf))
+            begin = kernel.start_us
+            if begin is None:
+                begin = max(_finite(start), device_free.get(track, -math.inf))
             device_free[track] = begin + max(_finite(kernel.duration), 0)
             flow = {"name": slice_["name"], "cat": f"cpu_to_{device_name}", "id": next_flow}
             next_flow += 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof.device_type import DEVICE_TIME_TYPES, DeviceType, as_device_type
 from fastprof.views.event_metadata import EventMetadata, parse_metadata
-from fastprof.views.interval import Interval, Kernel
+from fastprof.views.interval import Interval, Kernel, TimedKernel
 from fastprof.views.measures import EventViewError, FormattedTimesMixin
 
 if TYPE_CHECKING:
@@ -232,12 +232,14 @@ class FunctionEvent(FormattedTimesMixin):
         that had it, it makes the event count as one with a CUDA device.
         """
         self._expect_cpu("append_kernel needs a CPU event")
-        if end is not None:
-            duration = end - duration
+        kernels = self.kernels
+        if end is None:
+            kernels.append(Kernel(name, device, duration))
+        else:
+            start = duration
+            kernels.append(TimedKernel(name, device, end - start, start))
             if self.use_device is None:
                 self.use_device = "cuda"
-        kernels = self.kernels
-        kernels.append(Kernel(name, device, duration))
         self.kernels = kernels  # assigning pins an event that came from a row
 
     def append_cpu_child(self, child: FunctionEvent) -> None:

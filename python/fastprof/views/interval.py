@@ -7,7 +7,7 @@ import bisect
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Interval", "Kernel", "MemRecordsAcc"]
+__all__ = ["Interval", "Kernel", "MemRecordsAcc", "TimedKernel"]
 
 
 class Interval:
@@ -41,6 +41,30 @@ class Kernel(NamedTuple):
     name: str
     device: int
     duration: float
+
+    @property
+    def start_us(self) -> float | None:
+        """When it began on the device, us; None when that is not known."""
+        return None
+
+
+class TimedKernel(Kernel):
+    """A Kernel whose begin is known. Equal to a Kernel of the same fields."""
+
+    def __new__(cls, name: str, device: int, duration: float, start_us: float) -> TimedKernel:
+        kernel = super().__new__(cls, name, device, duration)
+        kernel._start_us = start_us
+        return kernel
+
+    _start_us: float
+
+    @property
+    def start_us(self) -> float | None:
+        """When it began on the device, us."""
+        return self._start_us
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TimedKernel, (*self, self._start_us)
 
 
 class MemRecordsAcc:
