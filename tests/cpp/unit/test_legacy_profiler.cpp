@@ -84,7 +84,7 @@ TEST(a_second_profiler_on_the_thread_is_refused) {
 }
 
 TEST(states_that_cannot_run_are_refused_and_leave_nothing_behind) {
-  for (const ProfilerState state :
+  for ([[maybe_unused]] const ProfilerState state :
        {ProfilerState::KINETO, ProfilerState::KINETO_GPU_FALLBACK, ProfilerState::KINETO_ONDEMAND})
     CHECK_MESSAGE(ValueError, "the exclusive profiler does not run state KINETO",
                   enable_profiler(ProfilerConfig(state)));

@@ -9,6 +9,7 @@
 #include <exception>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@
 #include "fastprof/legacy/range_event_list.hpp"
 #include "fastprof/legacy/stack_provider.hpp"
 #include "fastprof/primitives/device.hpp"
+#include "fastprof/recorder/own_state.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -79,12 +81,20 @@ class ExclusiveProfiler final : public ProfilerStateBase {
  public:
   // `stubs` is what require_device_stubs(config.state) returned.
   ExclusiveProfiler(ProfilerConfig config, const DeviceStubs* stubs)
-      : config_(std::move(config)), stubs_(stubs) {}
+      : config_(std::move(config)), stubs_(stubs), buffers_(std::make_unique<Buffers>()) {}
+
+  ~ExclusiveProfiler() override {
+    // A thread of the parent may have been in the middle of changing them.
+    if (inherited()) (void)buffers_.release();
+  }
+  ExclusiveProfiler(const ExclusiveProfiler&) = delete;
+  ExclusiveProfiler& operator=(const ExclusiveProfiler&) = delete;
 
   const ProfilerConfig& config() const noexcept override { return config_; }
+  bool inherited() const noexcept override { return load_relaxed(&state()->pid) != pid_; }
 
   void push_range(const RecordFunction& function) override {
-    if (config_.disabled()) return;
+    if (off()) return;
     const legacy_detail::RecordingGuard guard;
     if (config_.passes_on()) {
       pass_on_push(function);
@@ -112,11 +122,11 @@ class ExclusiveProfiler final : public ProfilerStateBase {
   }
 
   void pop_range(const RecordFunction& function) override {
-    if (config_.disabled()) return;
+    if (off()) return;
     const legacy_detail::RecordingGuard guard;
     if (config_.passes_on()) {
       stubs_->range_pop();
-      if (tracks_producers()) producers_.produced(function.handle(), function.outputs());
+      if (tracks_producers()) buffers_->producers.produced(function.handle(), function.outputs());
       return;
     }
     LegacyEvent event;
@@ -130,7 +140,7 @@ class ExclusiveProfiler final : public ProfilerStateBase {
   }
 
   void mark(const char* name, bool include_device) override {
-    if (config_.disabled()) return;
+    if (off()) return;
     const legacy_detail::RecordingGuard guard;
     if (config_.passes_on()) {
       stubs_->mark(name);
@@ -160,28 +170,32 @@ class ExclusiveProfiler final : public ProfilerStateBase {
   }
 
   void add_remote_events(LegacyEventLists lists) override {
+    if (off()) return;
     const legacy_detail::RecordingGuard guard;
-    const std::lock_guard<std::mutex> lock(lock_);
+    const std::lock_guard<std::mutex> lock(buffers_->lock);
     for (LegacyEventList& list : lists) {
       for (LegacyEvent& event : list) event.is_remote = true;
-      remote_.push_back(std::move(list));
+      buffers_->remote.push_back(std::move(list));
     }
   }
 
   LegacyEventLists consolidate() override {
     const legacy_detail::RecordingGuard guard;
     LegacyEventLists result;
-    const std::lock_guard<std::mutex> lock(lock_);
-    for (auto& entry : lists_) {
+    if (off()) return result;
+    const std::lock_guard<std::mutex> lock(buffers_->lock);
+    for (auto& entry : buffers_->lists) {
       LegacyEventList events = entry.second.consolidate();
       if (!events.empty()) result.push_back(std::move(events));
     }
-    for (LegacyEventList& list : remote_) result.push_back(std::move(list));
-    remote_.clear();
+    for (LegacyEventList& list : buffers_->remote) result.push_back(std::move(list));
+    buffers_->remote.clear();
     return result;
   }
 
-  bool memory_profiling_enabled() const noexcept override { return config_.profile_memory; }
+  bool memory_profiling_enabled() const noexcept override {
+    return config_.profile_memory && !off();
+  }
 
   void report_memory_usage(void* ptr, int64_t alloc_size_bytes, uint64_t total_allocated_bytes,
                            uint64_t total_reserved_bytes, Device device) noexcept override {
@@ -203,6 +217,8 @@ class ExclusiveProfiler final : public ProfilerStateBase {
   }
 
  private:
+  bool off() const noexcept { return config_.disabled() || inherited(); }
+
   bool tracks_producers() const noexcept {
     return config_.state == ProfilerState::NVTX && config_.report_input_shapes;
   }
@@ -222,7 +238,7 @@ class ExclusiveProfiler final : public ProfilerStateBase {
     std::vector<ProducerOp> producers;
     if (config_.report_input_shapes) {
       shapes = input_shapes(function.inputs(), true);
-      producers = producers_.of_inputs(function.inputs());
+      producers = buffers_->producers.of_inputs(function.inputs());
     }
     stubs_->range_push(nvtx_range_text(function.name(), function.sequence_number(),
                                        function.handle(), shapes, producers)
@@ -231,13 +247,13 @@ class ExclusiveProfiler final : public ProfilerStateBase {
 
   void record_memory_event(LegacyEventKind kind, void* ptr, int64_t alloc_size_bytes,
                            Device device) noexcept {
-    if (config_.disabled() || !config_.profile_memory || legacy_detail::t_recording) return;
+    if (off() || !config_.profile_memory || legacy_detail::t_recording) return;
     const legacy_detail::RecordingGuard guard;
 #if FASTPROF_EXCEPTIONS
     try {
 #endif
       if (config_.passes_on()) {
-        if (alloc_size_bytes < 0 && tracks_producers()) producers_.freed(ptr);
+        if (alloc_size_bytes < 0 && tracks_producers()) buffers_->producers.freed(ptr);
         return;
       }
       LegacyEvent event;
@@ -276,17 +292,22 @@ class ExclusiveProfiler final : public ProfilerStateBase {
 
   // Stays where it is: lists are never removed.
   RangeEventList& list_of(uint64_t thread_id) {
-    const std::lock_guard<std::mutex> lock(lock_);
-    return lists_[thread_id];
+    const std::lock_guard<std::mutex> lock(buffers_->lock);
+    return buffers_->lists[thread_id];
   }
+
+  struct Buffers {
+    TensorProducers producers;
+    std::mutex lock;                           // of the two below; taken before a list's own
+    std::map<uint64_t, RangeEventList> lists;  // by logical thread id
+    LegacyEventLists remote;
+  };
 
   const ProfilerConfig config_;
   const DeviceStubs* const stubs_;
+  const uint64_t pid_ = load_relaxed(&state()->pid);
   CallbackHandle callback_handle_ = kInvalidCallbackHandle;  // relaxed
-  TensorProducers producers_;
-  std::mutex lock_;                           // of the two below; taken before a list's own
-  std::map<uint64_t, RangeEventList> lists_;  // by logical thread id
-  LegacyEventLists remote_;
+  std::unique_ptr<Buffers> buffers_;
 };
 
 FASTPROF_NAMESPACE_END

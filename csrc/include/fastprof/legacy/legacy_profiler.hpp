@@ -54,7 +54,7 @@ inline void enable_profiler(const ProfilerConfig& config) {
     raise<ValueError>(std::string("the exclusive profiler does not run state ") +
                       profiler_state_name(config.state) +
                       "; use a Session, or state CPU, CUDA, NVTX, ITT or PRIVATEUSE1");
-  if (current_profiler_state() != nullptr)
+  if (running_profiler_state() != nullptr)
     raise<StateError>("Profiler is already enabled on this thread; call disable_profiler first");
   auto profiler = std::make_shared<ExclusiveProfiler>(config, stubs);
   profiler->mark_device_start();
@@ -83,10 +83,11 @@ inline void enable_profiler(const ProfilerConfig& config) {
 }
 
 // Ends what enable_profiler began, on the thread it was called on, and returns the events: one list
-// per thread by ascending thread id, then the remote ones. Empty without consolidate and in the
-// states that pass events on. Without cleanup_tls_state the profiler stays as it is and goes on
-// recording into empty lists: how a thread that a profiler was propagated to collects what there
-// is. StateError when no profiler is running here, or when debug info was pushed on top of it.
+// per thread by ascending thread id, then the remote ones. Empty without consolidate, in the states
+// that pass events on, and in a child forked meanwhile. Without cleanup_tls_state the profiler stays
+// as it is and goes on recording into empty lists: how a thread that a profiler was propagated to
+// collects what there is. StateError when no profiler is running here, or when debug info was pushed
+// on top of it.
 inline LegacyEventLists disable_profiler(ProfilerDisableOptions options = {}) {
   if (current_profiler_state() == nullptr)
     raise<StateError>(
@@ -96,6 +97,7 @@ inline LegacyEventLists disable_profiler(ProfilerDisableOptions options = {}) {
       options.cleanup_tls_state ? ThreadLocalDebugInfo::pop(DebugInfoKind::PROFILER_STATE)
                                 : ThreadLocalDebugInfo::peek(DebugInfoKind::PROFILER_STATE);
   ProfilerStateBase* profiler = info->profiler_state();
+  if (profiler->inherited()) return {};  // fork dropped the callback already
   if (options.cleanup_tls_state && profiler->callback_handle() != kInvalidCallbackHandle)
     remove_callback(profiler->callback_handle());
   if (!options.consolidate || profiler->config().passes_on()) return {};
@@ -106,14 +108,14 @@ inline LegacyEventLists disable_profiler(ProfilerDisableOptions options = {}) {
 // Records an instant of the calling thread, in the device states with a device event unless told
 // otherwise. Without a profiler on this thread nothing happens.
 inline void mark(const std::string& name, bool include_device = true) {
-  if (ProfilerStateBase* profiler = current_profiler_state())
+  if (ProfilerStateBase* profiler = running_profiler_state())
     profiler->mark(name.c_str(), include_device);
 }
 
 // Adds one list of events of another process; each call stays a list of its own. StateError without
 // a profiler here. Any thread that has the profiler, at the same time.
 inline void add_remote_events(LegacyEventList events) {
-  ProfilerStateBase* profiler = current_profiler_state();
+  ProfilerStateBase* profiler = running_profiler_state();
   if (profiler == nullptr)
     raise<StateError>("Profiler must be enabled. Call enable_profiler on this thread first");
   LegacyEventLists lists;
@@ -124,7 +126,7 @@ inline void add_remote_events(LegacyEventList events) {
 // The same with the bytes of encode_event_lists: each list of them stays one. FormatError naming
 // the byte when they do not follow the format; nothing is added then.
 inline void add_remote_events(std::string_view bytes) {
-  ProfilerStateBase* profiler = current_profiler_state();
+  ProfilerStateBase* profiler = running_profiler_state();
   if (profiler == nullptr)
     raise<StateError>("Profiler must be enabled. Call enable_profiler on this thread first");
   profiler->add_remote_events(decode_event_lists(bytes));
@@ -132,20 +134,20 @@ inline void add_remote_events(std::string_view bytes) {
 
 // Whether the calling thread has an exclusive profiler in a state other than Disabled.
 inline bool profiler_enabled() noexcept {
-  const ProfilerStateBase* profiler = current_profiler_state();
+  const ProfilerStateBase* profiler = running_profiler_state();
   return profiler != nullptr && !profiler->config().disabled();
 }
 
 // What kind of exclusive profiler the calling thread has. Sessions are not asked.
 inline ActiveProfilerType profiler_type() noexcept {
-  const ProfilerStateBase* profiler = current_profiler_state();
+  const ProfilerStateBase* profiler = running_profiler_state();
   return profiler != nullptr ? active_profiler_type(profiler->config().state)
                              : ActiveProfilerType::NONE;
 }
 
 // The configuration of the calling thread's exclusive profiler. StateError when there is none.
 inline ProfilerConfig profiler_config() {
-  const ProfilerStateBase* profiler = current_profiler_state();
+  const ProfilerStateBase* profiler = running_profiler_state();
   if (profiler == nullptr)
     raise<StateError>("Profiler must be enabled. Call enable_profiler on this thread first");
   return profiler->config();

@@ -21,6 +21,10 @@ class ProfilerStateBase : public MemoryReportingInfoBase {
   ProfilerStateBase* profiler_state() noexcept override { return this; }
 
   virtual const ProfilerConfig& config() const noexcept = 0;
+  // Whether this process is a child that was forked while the profiler ran in its parent: it then
+  // records nothing here and has nothing to give, for a thread of the parent may have held its
+  // locks.
+  virtual bool inherited() const noexcept = 0;
 
   // The begin and the end of a RecordFunction, on the threads on which they happen. May throw what
   // allocation throws.
@@ -44,6 +48,12 @@ class ProfilerStateBase : public MemoryReportingInfoBase {
 inline ProfilerStateBase* current_profiler_state() noexcept {
   DebugInfoBase* info = ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE);
   return info != nullptr ? info->profiler_state() : nullptr;
+}
+
+// The same, but not one that a fork brought along.
+inline ProfilerStateBase* running_profiler_state() noexcept {
+  ProfilerStateBase* profiler = current_profiler_state();
+  return profiler != nullptr && !profiler->inherited() ? profiler : nullptr;
 }
 
 FASTPROF_NAMESPACE_END
