@@ -93,7 +93,8 @@ def average(
     stack = no_stack
     if by_stack_n > 0 and frame.stack is not None:
         cut = [list(value)[:by_stack_n] for value in frame.stack.values]
-        stack = CodedColumn(frame.stack.codes[first], cut)
+        # A row without a stack (code -1) has an empty one in averages.
+        stack = CodedColumn(frame.stack.codes[first] % (len(cut) + 1), [*cut, []])
     return replace(
         frame,
         size=groups,
