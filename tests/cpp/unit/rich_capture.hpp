@@ -74,10 +74,10 @@ inline fastprof::Capture rich_capture() {
   b.row(copy, 6000, 90000);
   const size_t foreign = b.row(moved, 7000, 120000);
   b.row(tiny, 40000, 40000);
-  b.row(tiny, 100000, 100000);
   b.instant(loss, 50000, {word_of(0.5)});
   b.instant(loss, 51000, {word_of(0.25)});
   b.instant(items, 52000, {static_cast<uint64_t>(-3)});
+  b.row(tiny, 100000, 100000);
   b.row(step, 100000, 200000);
   b.row(open, 150000, -1);  // outlives the step it was begun in
   b.row(after, 160000, 170000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture: what one session saw, as columns. Produced by the drain, or filled by hand; everything after the recorder
-// (summary, trees, trace writers, the Python layer) reads nothing else.
+// Capture: what one session saw, as columns. Produced by the drain, or filled by hand; everything
+// after the recorder (summary, trees, trace writers, the Python layer) reads nothing else.
 #pragma once
 
 #include <array>
@@ -20,12 +20,13 @@ using EventKind = SiteKind;
 
 // Bits of the flags column.
 namespace event_flag {
-constexpr uint8_t finished = 1;             // the end was seen inside the session; else end_ns is the stop time
+constexpr uint8_t finished =
+    1;  // the end was seen inside the session; else end_ns is the stop time
 constexpr uint8_t foreign_end = 2;          // ended on another thread: end_track holds it
 constexpr uint8_t clock_discontinuity = 4;  // the clock jumped between begin and end
 constexpr uint8_t clamped = 8;              // end < begin was clamped to 0 ns
-constexpr uint8_t enclosing = 16;           // begun before the session; listed because of include_open
-constexpr uint8_t detail = 32;              // payload has a DetailHeader after the argument words
+constexpr uint8_t enclosing = 16;  // begun before the session; listed because of include_open
+constexpr uint8_t detail = 32;     // payload has a DetailHeader after the argument words
 }  // namespace event_flag
 
 constexpr uint32_t kNoPayload = 0xFFFFFFFFu;
@@ -50,24 +51,26 @@ struct SiteInfo {
 
 // One track: one thread of the process.
 struct TrackInfo {
-  uint32_t id = 0;    // unique over the process's life
+  uint32_t id = 0;  // unique over the process's life
   int64_t pid = 0;
-  int64_t tid = 0;    // the kernel's thread id
+  int64_t tid = 0;  // the kernel's thread id
   std::string name;
   bool alive = true;  // at stop
 };
 
-// Payload words by kind: range/async_range: the site's arg_count typed words, then (flag detail) a DetailHeader and its
-// words; counter: one word, typed by arg_types[0]; flow_*: the id; memory: ptr, bytes, total allocated, total reserved;
-// out_of_memory: bytes, total allocated, total reserved; mark: as range. String arguments are indices into `strings`.
+// Payload words by kind: range/async_range: the site's arg_count typed words, then (flag detail) a
+// DetailHeader and its words; counter: one word, typed by arg_types[0]; flow_*: the id; memory:
+// ptr, bytes, total allocated, total reserved; out_of_memory: bytes, total allocated, total
+// reserved; mark: as range. String arguments are indices into `strings`.
 struct Capture {
-  // Columns of one length. Rows are grouped by track (ascending), within a track in begin order: a parent comes before
-  // its children. 34 bytes a row, plus 8 for each payload word.
-  std::vector<int64_t> start_ns;  // Unix time, nanoseconds (monotonic clock plus one constant offset)
-  std::vector<int64_t> end_ns;    // == start_ns for instants
-  std::vector<uint32_t> site;     // index into sites
-  std::vector<uint32_t> track;    // index into tracks: where it began
-  std::vector<int32_t> parent;    // row of the enclosing range of the same track, or kNoParent
+  // Columns of one length. Rows are grouped by track (ascending), within a track in begin order: a
+  // parent comes before its children. 34 bytes a row, plus 8 for each payload word.
+  std::vector<int64_t>
+      start_ns;                 // Unix time, nanoseconds (monotonic clock plus one constant offset)
+  std::vector<int64_t> end_ns;  // == start_ns for instants
+  std::vector<uint32_t> site;   // index into sites
+  std::vector<uint32_t> track;  // index into tracks: where it began
+  std::vector<int32_t> parent;  // row of the enclosing range of the same track, or kNoParent
   std::vector<uint32_t> payload;  // index of its first word in payload_words, or kNoPayload
   std::vector<EventKind> kind;
   std::vector<uint8_t> flags;
@@ -84,11 +87,11 @@ struct Capture {
   // Names of the values in counters_begin/counters_end blocks, in order.
   std::vector<std::string> counter_names;
 
-  int64_t t0_ns = 0;            // session start, Unix nanoseconds
-  int64_t t1_ns = 0;            // session stop
-  int64_t clock_error_ns = 0;   // half the calibration bracket
-  bool exact_stop = true;       // false: membarrier was not available, stop slept instead
-  uint64_t clamped = 0;         // rows with flag clamped
+  int64_t t0_ns = 0;           // session start, Unix nanoseconds
+  int64_t t1_ns = 0;           // session stop
+  int64_t clock_error_ns = 0;  // half the calibration bracket
+  bool exact_stop = true;      // false: membarrier was not available, stop slept instead
+  uint64_t clamped = 0;        // rows with flag clamped
   int64_t pid = 0;
   std::string process_name;
   std::array<uint64_t, kNumDropCauses> dropped{};  // by DropCause

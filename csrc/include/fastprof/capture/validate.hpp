@@ -70,6 +70,10 @@ inline void validate_capture(const Capture& capture) {
     if (capture.site[row] >= capture.sites.size()) fail(row, "no such site");
     if (capture.track[row] >= capture.tracks.size()) fail(row, "no such track");
     if (capture.track[row] < track) fail(row, "rows must be grouped by ascending track");
+    if (row > 0 && capture.track[row] == track &&
+        capture.start_ns[row] < capture.start_ns[row - 1]) {
+      fail(row, "the rows of a track must be in the order of their starts");
+    }
     track = capture.track[row];
     const int32_t parent = capture.parent[row];
     if (parent < kNoParent || parent >= static_cast<int32_t>(row))

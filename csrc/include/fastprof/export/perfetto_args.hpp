@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Debug annotations of Perfetto track events: the same arguments as in Chrome traces, with their
+// types.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fastprof/base/json_check.hpp"
+#include "fastprof/export/details.hpp"
+#include "fastprof/export/perfetto_fields.hpp"
+#include "fastprof/export/protobuf.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+class PerfettoArgs {
+ public:
+  explicit PerfettoArgs(const Capture& capture) : capture_(capture) {
+    for (const SiteInfo& site : capture.sites) {
+      for (const std::string& name : site.arg_names) intern(name);
+    }
+    for (const std::string& name : capture.counter_names) intern(name);
+    for (const char* name : {"finished", "is_async", "End thread", "clock_discontinuity", "clamped",
+                             "enclosing", "Sequence number", "Fwd thread id", "Record function id",
+                             "Node id", "C++ stack", "metadata", "Addr", "Bytes", "Total Allocated",
+                             "Total Reserved", "Device Type", "Device Id"}) {
+      intern(name);
+    }
+  }
+
+  // Interning entries of all names: each sequence carries them once.
+  void write_names(ProtoMessage& interned_data) const {
+    for (size_t i = 0; i < names_.size(); ++i) {
+      interned_data.message(perfetto::interned_data::debug_annotation_names,
+                            ProtoMessage()
+                                .number(perfetto::interned::iid, i + 1)
+                                .text(perfetto::interned::name, names_[i]));
+    }
+  }
+
+  // Appends the annotations of a range or mark to its track event.
+  void write_row(size_t row, ProtoMessage& event) {
+    const SiteInfo& info = capture_.sites[capture_.site[row]];
+    if (capture_.payload[row] != kNoPayload) {
+      const uint64_t* const words = capture_.payload_words.data() + capture_.payload[row];
+      for (size_t i = 0; i < info.arg_types.size(); ++i) {
+        add(event, info.arg_names[i], payload_value(capture_, info.arg_types[i], words[i]));
+      }
+      const uint64_t* begins = nullptr;
+      size_t begin_count = 0;
+      for_each_detail(capture_, row, [&](DetailType type, const uint64_t* block, size_t count) {
+        if (type == DetailType::counters_begin) {
+          begins = block;
+          begin_count = count;
+        } else if (type == DetailType::counters_end) {
+          add_counters(row, event, begins, block, std::min(count, begin_count));
+        } else {
+          add_detail(event, type, block, count);
+        }
+      });
+    }
+    const uint8_t flags = capture_.flags[row];
+    const bool range = is_any_range(info.kind);
+    if (range && (flags & event_flag::finished) == 0) add_bool(event, "finished", false);
+    if (info.kind == EventKind::async_range || (flags & event_flag::foreign_end) != 0)
+      add_bool(event, "is_async", true);
+    if ((flags & event_flag::foreign_end) != 0) {
+      const auto at =
+          std::lower_bound(capture_.foreign_row.begin(), capture_.foreign_row.end(), row);
+      if (at != capture_.foreign_row.end() && *at == row) {
+        const auto index = static_cast<size_t>(at - capture_.foreign_row.begin());
+        add_int(event, "End thread", capture_.tracks[capture_.foreign_end_track[index]].tid);
+      }
+    }
+    if ((flags & event_flag::clock_discontinuity) != 0)
+      add_bool(event, "clock_discontinuity", true);
+    if ((flags & event_flag::clamped) != 0) add_bool(event, "clamped", true);
+    if ((flags & event_flag::enclosing) != 0) add_bool(event, "enclosing", true);
+  }
+
+  // Appends the annotations of an allocation, a free or an out of memory.
+  void write_memory(size_t row, ProtoMessage& event) {
+    const SiteInfo& info = capture_.sites[capture_.site[row]];
+    if (capture_.payload[row] != kNoPayload) {
+      const uint64_t* words = capture_.payload_words.data() + capture_.payload[row];
+      if (info.kind == EventKind::memory) add(event, "Addr", {ArgType::pointer, *words++, {}});
+      for (const char* name : {"Bytes", "Total Allocated", "Total Reserved"})
+        add_int(event, name, static_cast<int64_t>(*words++));
+    }
+    add_int(event, "Device Type", info.device_type < 0 ? 0 : info.device_type);
+    add_int(event, "Device Id", info.device_index);
+  }
+
+ private:
+  void intern(const std::string& name) {
+    if (iids_.emplace(name, names_.size() + 1).second) names_.push_back(name);
+  }
+  ProtoMessage& named(std::string_view name) {
+    lookup_.assign(name);
+    annotation_.clear();
+    return annotation_.number(perfetto::debug_annotation::name_iid, iids_.find(lookup_)->second);
+  }
+  void finish(ProtoMessage& event) const {
+    event.message(perfetto::track_event::debug_annotations, annotation_);
+  }
+
+  void add_bool(ProtoMessage& event, std::string_view name, bool value) {
+    named(name).number(perfetto::debug_annotation::bool_value, value ? 1 : 0);
+    finish(event);
+  }
+  void add_int(ProtoMessage& event, std::string_view name, int64_t value) {
+    named(name).number(perfetto::debug_annotation::int_value, static_cast<uint64_t>(value));
+    finish(event);
+  }
+  void add(ProtoMessage& event, std::string_view name, const PayloadValue& value) {
+    ProtoMessage& to = named(name);
+    switch (value.type) {
+      case ArgType::int64:
+        to.number(perfetto::debug_annotation::int_value, value.word);
+        break;
+      case ArgType::uint64:
+        to.number(perfetto::debug_annotation::uint_value, value.word);
+        break;
+      case ArgType::float64:
+        to.real(perfetto::debug_annotation::double_value, value.as_double());
+        break;
+      case ArgType::boolean:
+        to.number(perfetto::debug_annotation::bool_value, value.word != 0 ? 1 : 0);
+        break;
+      case ArgType::string:
+        to.text(perfetto::debug_annotation::string_value, value.text);
+        break;
+      case ArgType::pointer:
+        to.number(perfetto::debug_annotation::pointer_value, value.word);
+        break;
+    }
+    finish(event);
+  }
+
+  void add_counters(size_t row, ProtoMessage& event, const uint64_t* begins, const uint64_t* ends,
+                    size_t count) {
+    if ((capture_.flags[row] & event_flag::finished) == 0) return;
+    for (size_t i = 0; i < count && i < capture_.counter_names.size(); ++i) {
+      add_int(event, capture_.counter_names[i], static_cast<int64_t>(ends[i] - begins[i]));
+    }
+  }
+
+  void add_detail(ProtoMessage& event, DetailType type, const uint64_t* words, size_t count) {
+    switch (type) {
+      case DetailType::op: {
+        constexpr std::string_view names[] = {"Sequence number", "Fwd thread id",
+                                              "Record function id", "Node id"};
+        for (size_t i = 0; i < count && i < 4; ++i) {
+          const auto value = static_cast<int64_t>(words[i]);
+          if (i == 0 || i == 3 ? value >= 0 : value > 0) add_int(event, names[i], value);
+        }
+        return;
+      }
+      case DetailType::cpp_stack: {
+        ProtoMessage& to = named("C++ stack");
+        for (size_t i = 0; i < count; ++i) {
+          to.message(perfetto::debug_annotation::array_values,
+                     ProtoMessage().number(perfetto::debug_annotation::pointer_value, words[i]));
+        }
+        finish(event);
+        return;
+      }
+      case DetailType::json: {
+        if (count == 0) return;
+        const std::string_view text = capture_string(capture_, words[0]);
+        named("metadata")
+            .text(is_json_value(text) ? perfetto::debug_annotation::legacy_json_value
+                                      : perfetto::debug_annotation::string_value,
+                  text);
+        finish(event);
+        return;
+      }
+      case DetailType::counters_begin:
+      case DetailType::counters_end:
+      case DetailType::python_stack:  // ids that only the Python layer can resolve
+      case DetailType::shapes:
+        return;
+    }
+  }
+
+  const Capture& capture_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, size_t> iids_;
+  ProtoMessage annotation_;
+  std::string lookup_;
+};
+
+FASTPROF_NAMESPACE_END
