@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "capture_builder.hpp"
+#include "fastprof/range_detail/detail_block.hpp"
 
 namespace fastprof_test {
 namespace {
 
-inline uint64_t block_word(fastprof::DetailType type, size_t count) {
-  return static_cast<uint64_t>(type) | static_cast<uint64_t>(count) << 16;
+inline uint64_t block_word(fastprof::DetailType type, size_t count, uint64_t flags = 0) {
+  return static_cast<uint64_t>(type) | static_cast<uint64_t>(count) << 16 | flags << 32;
 }
 
 // 14 slices, 2 marks, 3 counter values, 1 arrow, 2 memory rows, 1 out of memory;
@@ -56,10 +57,31 @@ inline fastprof::Capture rich_capture() {
   b.track(4242, "main");
   b.row(step, 1000, 100000);
   b.row(op, 2000, 40000,
-        {18, block_word(DetailType::op, 4), 77, 0, 5, static_cast<uint64_t>(-1),
-         block_word(DetailType::counters_begin, 2), 100, 1000,
-         block_word(DetailType::counters_end, 2), 350, 1200, block_word(DetailType::cpp_stack, 2),
-         0xdeadbeef, 0x1000, block_word(DetailType::json, 1), json, 0, 0},
+        {24,
+         block_word(DetailType::op, 4),
+         77,
+         0,
+         5,
+         static_cast<uint64_t>(-1),
+         block_word(DetailType::counters_begin, 4, detail_flag::written),
+         100,
+         1000,
+         50,
+         50,
+         block_word(DetailType::counters_end, 4, detail_flag::written),
+         350,
+         1200,
+         90,
+         70,
+         block_word(DetailType::cpp_stack, 2),
+         0xdeadbeef,
+         0x1000,
+         block_word(DetailType::json, 1),
+         json,
+         0,
+         0,
+         0,
+         0},
         event_flag::detail);
   b.instant(out, 2500, {uint64_t{1} << 60});
   b.row(args, 3000, 30000,

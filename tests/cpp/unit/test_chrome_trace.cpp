@@ -78,10 +78,10 @@ TEST(lines) {
           "\"ts\":1.000,\"dur\":99.000,\"args\":{\"Ev Idx\":0}},\n"));
   CHECK(has(text,
             "\"dur\":38.000,\"args\":{\"Ev Idx\":1,\"Sequence number\":77,\"Record function "
-            "id\":5,\"cycles\":250,"
-            "\"instructions\":200,\"C++ stack\":[\"0xdeadbeef\",\"0x1000\"],\"Input Dims\": [[2, "
+            "id\":5,\"C++ stack\":[\"0xdeadbeef\",\"0x1000\"],\"Input Dims\": [[2, "
             "3], []], "
-            "\"Concrete Inputs\": [\"\", \"1\"]}}"));
+            "\"Concrete Inputs\": [\"\", \"1\"],\"cycles\":500,\"instructions\":400,"
+            "\"counted_fraction\":0.5}}"));
   CHECK(has(text,
             "\"args\":{\"Ev "
             "Idx\":3,\"i\":-5,\"u\":18446744073709551615,\"f\":0.25,\"nan\":\"NaN\",\"inf\":\"-"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -49,8 +50,9 @@ class ChromeArgs {
         write_value(payload_value(capture_, info.arg_types[i], words[i]));
       }
       for_each_detail(capture_, row, [&](DetailType type, const uint64_t* block, size_t count) {
-        write_detail(row, type, block, count);
+        write_detail(type, block, count);
       });
+      if ((capture_.flags[row] & event_flag::detail) != 0) write_counters(row);
     }
     const uint8_t flags = capture_.flags[row];
     if (is_any_range(info.kind) && (flags & event_flag::finished) == 0)
@@ -128,20 +130,30 @@ class ChromeArgs {
     write_int(capture_.tracks[capture_.foreign_end_track[index]].tid);
   }
 
-  void write_detail(size_t row, DetailType type, const uint64_t* words, size_t count) {
+  // Values of the range's performance counters, and what is not exact about them.
+  void write_counters(size_t row) {
+    const CounterDeltas counters = decode_counters(capture_, row);
+    const bool scaled = counters.status == CounterStatus::scaled;
+    if (counters.status == CounterStatus::counted || scaled) {
+      for (size_t i = 0; i < counters.count && i < counter_keys_.size(); ++i) {
+        out_.append(counter_keys_[i]);
+        write_int(std::llround(counters.delta[i]));
+      }
+    }
+    if (scaled) {
+      out_.append(",\"counted_fraction\":");
+      scratch_.clear();
+      append_json_double(scratch_, counters.counted_fraction);
+      out_.append(scratch_);
+    }
+    const std::string_view problem = counter_problem(counters);
+    if (problem.empty()) return;
+    out_.append(",\"counters\":");
+    write_string(problem);
+  }
+
+  void write_detail(DetailType type, const uint64_t* words, size_t count) {
     switch (type) {
-      case DetailType::counters_begin:
-        counters_ = words;
-        counter_count_ = count;
-        return;
-      case DetailType::counters_end:
-        if ((capture_.flags[row] & event_flag::finished) == 0) return;
-        for (size_t i = 0; i < count && i < counter_count_ && i < counter_keys_.size(); ++i) {
-          out_.append(counter_keys_[i]);
-          write_int(static_cast<int64_t>(words[i] - counters_[i]));
-        }
-        counter_count_ = 0;
-        return;
       case DetailType::op: {
         constexpr std::string_view keys[] = {",\"Sequence number\":", ",\"Fwd thread id\":",
                                              ",\"Record function id\":", ",\"Node id\":"};
@@ -165,8 +177,9 @@ class ChromeArgs {
       case DetailType::json:
         if (count > 0) write_json(words[0]);
         return;
-      case DetailType::python_stack:  // ids that only the Python layer can resolve: its exporter
-                                      // writes them
+      case DetailType::counters_begin:
+      case DetailType::counters_end:  // see write_counters
+      case DetailType::python_stack:  // ids that only the Python layer can resolve
       case DetailType::shapes:
         return;
     }
@@ -192,8 +205,6 @@ class ChromeArgs {
   std::vector<std::string> counter_keys_;
   std::unordered_map<uint64_t, std::optional<std::string_view>> json_members_;
   std::string scratch_;
-  const uint64_t* counters_ = nullptr;
-  size_t counter_count_ = 0;
 };
 
 FASTPROF_NAMESPACE_END

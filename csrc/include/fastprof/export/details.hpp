@@ -10,6 +10,7 @@
 
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/capture/validate.hpp"
+#include "fastprof/range_detail/decode_detail.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -56,6 +57,22 @@ inline void for_each_detail(const Capture& capture, size_t row, Visit&& visit) {
     visit(type, words + at, count);
     at += count;
   }
+}
+
+// Why a range that asked for counters has no values; empty when it has them or never asked.
+inline std::string_view counter_problem(const CounterDeltas& counters) noexcept {
+  switch (counters.status) {
+    case CounterStatus::not_counted:
+      return "not counted: the CPU's counters were in use by others";
+    case CounterStatus::unavailable:
+      return "unavailable on this thread";
+    case CounterStatus::none:
+    case CounterStatus::counted:
+    case CounterStatus::scaled:
+    case CounterStatus::open:  // "finished": false or "End thread" says it already
+      return {};
+  }
+  return {};
 }
 
 FASTPROF_NAMESPACE_END

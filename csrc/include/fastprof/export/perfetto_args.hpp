@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,10 +24,26 @@ class PerfettoArgs {
       for (const std::string& name : site.arg_names) intern(name);
     }
     for (const std::string& name : capture.counter_names) intern(name);
-    for (const char* name : {"finished", "is_async", "End thread", "clock_discontinuity", "clamped",
-                             "enclosing", "Sequence number", "Fwd thread id", "Record function id",
-                             "Node id", "C++ stack", "metadata", "Addr", "Bytes", "Total Allocated",
-                             "Total Reserved", "Device Type", "Device Id"}) {
+    for (const char* name : {"finished",
+                             "is_async",
+                             "End thread",
+                             "clock_discontinuity",
+                             "clamped",
+                             "enclosing",
+                             "Sequence number",
+                             "Fwd thread id",
+                             "Record function id",
+                             "Node id",
+                             "C++ stack",
+                             "metadata",
+                             "counted_fraction",
+                             "counters",
+                             "Addr",
+                             "Bytes",
+                             "Total Allocated",
+                             "Total Reserved",
+                             "Device Type",
+                             "Device Id"}) {
       intern(name);
     }
   }
@@ -49,18 +66,10 @@ class PerfettoArgs {
       for (size_t i = 0; i < info.arg_types.size(); ++i) {
         add(event, info.arg_names[i], payload_value(capture_, info.arg_types[i], words[i]));
       }
-      const uint64_t* begins = nullptr;
-      size_t begin_count = 0;
       for_each_detail(capture_, row, [&](DetailType type, const uint64_t* block, size_t count) {
-        if (type == DetailType::counters_begin) {
-          begins = block;
-          begin_count = count;
-        } else if (type == DetailType::counters_end) {
-          add_counters(row, event, begins, block, std::min(count, begin_count));
-        } else {
-          add_detail(event, type, block, count);
-        }
+        add_detail(event, type, block, count);
       });
+      if ((capture_.flags[row] & event_flag::detail) != 0) add_counters(row, event);
     }
     const uint8_t flags = capture_.flags[row];
     const bool range = is_any_range(info.kind);
@@ -140,12 +149,24 @@ class PerfettoArgs {
     finish(event);
   }
 
-  void add_counters(size_t row, ProtoMessage& event, const uint64_t* begins, const uint64_t* ends,
-                    size_t count) {
-    if ((capture_.flags[row] & event_flag::finished) == 0) return;
-    for (size_t i = 0; i < count && i < capture_.counter_names.size(); ++i) {
-      add_int(event, capture_.counter_names[i], static_cast<int64_t>(ends[i] - begins[i]));
+  // Values of the range's performance counters, and what is not exact about them.
+  void add_counters(size_t row, ProtoMessage& event) {
+    const CounterDeltas counters = decode_counters(capture_, row);
+    const bool scaled = counters.status == CounterStatus::scaled;
+    if (counters.status == CounterStatus::counted || scaled) {
+      for (size_t i = 0; i < counters.count && i < capture_.counter_names.size(); ++i) {
+        add_int(event, capture_.counter_names[i], std::llround(counters.delta[i]));
+      }
     }
+    if (scaled) {
+      named("counted_fraction")
+          .real(perfetto::debug_annotation::double_value, counters.counted_fraction);
+      finish(event);
+    }
+    const std::string_view problem = counter_problem(counters);
+    if (problem.empty()) return;
+    named("counters").text(perfetto::debug_annotation::string_value, problem);
+    finish(event);
   }
 
   void add_detail(ProtoMessage& event, DetailType type, const uint64_t* words, size_t count) {
@@ -179,7 +200,7 @@ class PerfettoArgs {
         return;
       }
       case DetailType::counters_begin:
-      case DetailType::counters_end:
+      case DetailType::counters_end:  // see add_counters
       case DetailType::python_stack:  // ids that only the Python layer can resolve
       case DetailType::shapes:
         return;

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Perfetto writer, read back by a small decoder of our own: every packet, nanosecond and name.
+// What Perfetto itself makes of it is tested in tests/python/integration/test_trace_readers.py.
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <tuple>
+
+#include "check.hpp"
+#include "fastprof/export/perfetto_trace.hpp"
+#include "rich_capture.hpp"
+
+using namespace fastprof;
+using namespace fastprof_test;
+
+namespace {
+
+// One decoded field: a number (varint, fixed) or bytes.
+struct Field {
+  uint32_t id = 0;
+  uint64_t number = 0;
+  std::string_view bytes;
+};
+
+bool read_varint(std::string_view& in, uint64_t& value) {
+  value = 0;
+  for (int shift = 0; shift < 70 && !in.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(in.front());
+    in.remove_prefix(1);
+    value |= static_cast<uint64_t>(byte & 127) << (shift < 64 ? shift : 63);
+    if (byte < 128) return true;
+  }
+  return false;
+}
+
+std::vector<Field> fields_of(std::string_view in) {
+  std::vector<Field> out;
+  while (!in.empty()) {
+    uint64_t tag = 0, size = 0;
+    Field field;
+    CHECK(read_varint(in, tag));
+    field.id = static_cast<uint32_t>(tag >> 3);
+    switch (tag & 7) {
+      case 0:
+        CHECK(read_varint(in, field.number));
+        break;
+      case 1:
+        CHECK(in.size() >= 8);
+        for (size_t i = 0; i < 8; ++i)
+          field.number |= static_cast<uint64_t>(static_cast<unsigned char>(in[i])) << (8 * i);
+        in.remove_prefix(8);
+        break;
+      case 2:
+        CHECK(read_varint(in, size) && size <= in.size());
+        field.bytes = in.substr(0, size);
+        in.remove_prefix(size);
+        break;
+      default:
+        CHECK(false);
+        return out;
+    }
+    out.push_back(field);
+  }
+  return out;
+}
+const Field* find(const std::vector<Field>& fields, uint32_t id) {
+  for (const Field& field : fields)
+    if (field.id == id) return &field;
+  return nullptr;
+}
+uint64_t number(std::string_view message, uint32_t id, uint64_t otherwise = 0) {
+  const std::vector<Field> fields = fields_of(message);
+  const Field* field = find(fields, id);
+  return field == nullptr ? otherwise : field->number;
+}
+
+struct Event {
+  int64_t ns;
+  uint64_t type, track;
+  std::string name;
+  bool operator<(const Event& o) const {
+    return std::tie(ns, type, track, name) < std::tie(o.ns, o.type, o.track, o.name);
+  }
+};
+
+// All track events with absolute times and resolved names and tracks; the session's own note left
+// out.
+std::vector<Event> read_trace(const std::string& trace) {
+  using namespace perfetto;
+  struct Sequence {
+    int64_t clock = 0;
+    uint64_t track = 0;
+    std::map<uint64_t, std::string> names;
+  };
+  std::map<uint64_t, Sequence> sequences;
+  std::vector<Event> events;
+  for (const Field& packet : fields_of(trace)) {
+    CHECK_EQ(packet.id, 1u);
+    const std::vector<Field> fields = fields_of(packet.bytes);
+    const Field* id = find(fields, trace_packet::trusted_packet_sequence_id);
+    CHECK(id != nullptr && id->number != 0);
+    Sequence& sequence = sequences[id->number];
+    if (const Field* defaults = find(fields, trace_packet::trace_packet_defaults)) {
+      const std::vector<Field> inner = fields_of(defaults->bytes);
+      CHECK_EQ(find(inner, trace_packet_defaults::timestamp_clock_id)->number, 64u);
+      sequence.track = number(find(inner, trace_packet_defaults::track_event_defaults)->bytes,
+                              track_event_defaults::track_uuid);
+    }
+    if (const Field* snapshot = find(fields, trace_packet::clock_snapshot)) {
+      for (const Field& clock : fields_of(snapshot->bytes)) {
+        if (clock.id != clock_snapshot::clocks) continue;
+        if (number(clock.bytes, clock::clock_id) == clock_snapshot::realtime)
+          sequence.clock = static_cast<int64_t>(number(clock.bytes, clock::timestamp));
+      }
+    }
+    if (const Field* names = find(fields, trace_packet::interned_data)) {
+      for (const Field& entry : fields_of(names->bytes)) {
+        if (entry.id != interned_data::event_names) continue;
+        const std::vector<Field> inner = fields_of(entry.bytes);
+        sequence.names[find(inner, interned::iid)->number] =
+            std::string(find(inner, interned::name)->bytes);
+      }
+    }
+    const Field* event = find(fields, trace_packet::track_event);
+    if (event == nullptr || id->number == 1) continue;
+    CHECK_EQ(find(fields, trace_packet::sequence_flags)->number,
+             trace_packet::needs_incremental_state);
+    const Field* time = find(fields, trace_packet::timestamp);
+    CHECK(time != nullptr && time->number < uint64_t{1} << 62);
+    sequence.clock += static_cast<int64_t>(time->number);
+    Event out{sequence.clock,
+              number(event->bytes, track_event::type),
+              number(event->bytes, track_event::track_uuid, sequence.track),
+              {}};
+    if (const uint64_t name = number(event->bytes, track_event::name_iid)) {
+      CHECK(sequence.names.count(name) == 1);
+      out.name = sequence.names[name];
+    }
+    events.push_back(out);
+  }
+  return events;
+}
+
+std::string perfetto_bytes(const Capture& capture) {
+  std::ostringstream out;
+  const uint64_t size = write_perfetto_trace(capture, out);
+  CHECK_EQ(size, out.str().size());
+  return out.str();
+}
+
+}  // namespace
+
+TEST(varints) {
+  for (const uint64_t value : {uint64_t{0}, uint64_t{1}, uint64_t{127}, uint64_t{128},
+                               uint64_t{300}, uint64_t{1} << 35, UINT64_MAX}) {
+    char buffer[kMaxVarintBytes];
+    const auto size = static_cast<size_t>(put_varint(buffer, value) - buffer);
+    std::string_view in(buffer, size);
+    uint64_t back = 1;
+    CHECK(read_varint(in, back) && in.empty());
+    CHECK_EQ(back, value);
+  }
+}
+
+TEST(every_row_is_there_to_the_nanosecond) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Capture capture = seed == 0 ? rich_capture() : random_capture(seed, 120);
+    const std::vector<Event> events = read_trace(perfetto_bytes(capture));
+    std::vector<Event> begins, expected;
+    std::vector<int64_t> ends, expected_ends;
+    size_t unfinished = 0;
+    for (const Event& event : events) {
+      if (event.type == 2) {
+        ends.push_back(event.ns);
+      } else {
+        begins.push_back({event.ns, event.type, 0, event.name});
+      }
+    }
+    for (size_t row = 0; row < capture.size(); ++row) {
+      const EventKind kind = capture.kind[row];
+      if (kind == EventKind::segment) continue;
+      const bool bare = capture.payload[row] == kNoPayload;
+      if (bare && (kind == EventKind::counter || kind == EventKind::flow_begin ||
+                   kind == EventKind::flow_end))
+        continue;
+      std::string name;
+      if (kind == EventKind::memory) name = "[memory]";
+      if (kind == EventKind::out_of_memory) name = "[OutOfMemory]";
+      if (name.empty() && kind != EventKind::counter)
+        append_utf8(name, capture.sites[capture.site[row]].name);
+      expected.push_back({capture.start_ns[row],
+                          is_any_range(kind)           ? 1u
+                          : kind == EventKind::counter ? 4u
+                                                       : 3u,
+                          0, name});
+      if (is_any_range(kind)) {
+        expected_ends.push_back(capture.end_ns[row]);
+        unfinished += (capture.flags[row] & event_flag::finished) == 0;
+      }
+    }
+    std::sort(begins.begin(), begins.end());
+    std::sort(expected.begin(), expected.end());
+    CHECK_EQ(begins.size(), expected.size());
+    CHECK(!(begins < expected) && !(expected < begins));
+    // Every finished range has its end; of the unfinished ones only those that something else had
+    // to close.
+    CHECK(ends.size() <= expected_ends.size() && ends.size() + unfinished >= expected_ends.size());
+    std::sort(ends.begin(), ends.end());
+    std::sort(expected_ends.begin(), expected_ends.end());
+    CHECK(std::includes(expected_ends.begin(), expected_ends.end(), ends.begin(), ends.end()));
+  }
+}
+
+// Replays begins and ends as a reader does: each end closes the innermost slice of its track, at
+// that slice's time.
+TEST(ends_close_the_right_slices) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Capture capture = random_capture(seed, 120);
+    std::multimap<std::pair<int64_t, std::string>, int64_t>
+        left;  // (start, name) -> end of each range
+    for (size_t row = 0; row < capture.size(); ++row) {
+      if (!is_any_range(capture.kind[row])) continue;
+      std::string name;
+      append_utf8(name, capture.sites[capture.site[row]].name);
+      left.emplace(std::make_pair(capture.start_ns[row], name), capture.end_ns[row]);
+    }
+    std::map<uint64_t, std::vector<Event>> open;
+    const auto close = [&](const Event& begin, int64_t end_ns) {
+      auto [at, last] = left.equal_range({begin.ns, begin.name});
+      while (at != last && at->second != end_ns) ++at;
+      CHECK(at != last);
+      if (at != last) left.erase(at);
+    };
+    for (const Event& event : read_trace(perfetto_bytes(capture))) {
+      std::vector<Event>& stack = open[event.track];
+      if (event.type == 1) stack.push_back(event);
+      if (event.type != 2) continue;
+      CHECK(!stack.empty());
+      if (stack.empty()) break;
+      close(stack.back(), event.ns);
+      stack.pop_back();
+    }
+    for (const auto& [track, stack] : open)
+      for (const Event& begin : stack) close(begin, capture.t1_ns);  // unfinished: cut at the stop
+    CHECK(left.empty());
+  }
+}
+
+TEST(a_range_costs_at_most_36_bytes) {
+  CaptureBuilder b;
+  const uint32_t outer = b.site("outer"), inner = b.site("inner");
+  b.track(1, "");
+  for (int i = 0; i < 50000; ++i) {
+    b.row(outer, i * 1000, i * 1000 + 900);
+    b.row(inner, i * 1000 + 100, i * 1000 + 500);
+  }
+  CHECK(perfetto_bytes(b.finish()).size() < 100000 * 36);
+}
+
+TEST(failures_are_reported) {
+  CHECK_THROWS(IoError, write_perfetto_trace(rich_capture(), "/no/such/folder/trace.pftrace"));
+  CHECK_THROWS(IoError, write_perfetto_trace(rich_capture(), "/dev/full"));
+  Capture bad = rich_capture();
+  bad.parent[0] = 5;
+  CHECK_THROWS(ValueError, write_perfetto_trace(bad, "/dev/null"));
+}
