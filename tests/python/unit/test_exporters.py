@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exports of lists and tables: whole files or none, strict JSON, the formats' rules."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastprof import errors
+from fastprof.exporters.atomic_file import atomic_binary, atomic_text
+from fastprof.exporters.chrome_python import chrome_events
+from fastprof.exporters.speedscope import export_speedscope, speedscope_profile
+from fastprof.exporters.stacks import STACK_METRICS
+from fastprof.table import EventTable, Site, Track
+from fastprof.views import EventList, FunctionEvent
+
+
+def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
+    return FunctionEvent(more.pop("id", 0), name, thread, start, end, **more)
+
+
+def strict(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# ---- atomic_file -------------------------------------------------------------------------------
+
+
+def test_nothing_appears_before_the_end_and_nothing_stays_after_an_exception(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    def fail_halfway() -> None:
+        with atomic_text(path) as file:
+            file.write("half")
+            file.flush()
+            assert path.read_text() == "old"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_halfway()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.txt"]
+    os.chmod(path, 0o640)
+    with atomic_text(path) as file:
+        file.write("new")
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_link_keeps_pointing_to_the_file(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    with atomic_binary(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_gzip_by_suffix_gives_equal_files_for_equal_data(tmp_path: Path) -> None:
+    for name in ("a.gz", "b.gz"):
+        with atomic_text(tmp_path / name) as file:
+            file.write("text é \udc80")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()).decode() == "text é \\udc80"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_an_io_error_that_names_the_path() -> None:
+    with pytest.raises(errors.IoError, match=r"/dev/full.*still in memory"):
+        with atomic_text("/dev/full") as file:
+            file.write("x" * 100_000)
+
+
+def test_a_missing_folder_is_an_io_error(tmp_path: Path) -> None:
+    with pytest.raises(errors.IoError, match="nowhere"):
+        EventList([event("a", 0, 1)]).export_chrome_trace(tmp_path / "nowhere" / "t.json")
+    assert os.listdir(tmp_path) == []
+
+
+# ---- stacks ------------------------------------------------------------------------------------
+
+
+def test_collapsed_stacks(tmp_path: Path) -> None:
+    events = EventList(
+        [
+            event("a", 0, 10.9, stack=["in ner;x\ty\nz", "outer"]),
+            event("b", 20, 20.5, stack=["f"]),
+            event("c", 30, 40),
+            event("d", 50, 60, stack=[]),
+        ]
+    )
+    path = tmp_path / "stacks.txt"
+    events.export_stacks(path)
+    assert path.read_text() == "outer;in_ner_x_y_z 10\n"
+    assert events.supported_export_stacks_metrics() == list(STACK_METRICS)
+    with pytest.raises(errors.ValueError, match="self_cuda_time_total"):
+        events.export_stacks(path, "cpu_time")
+    assert path.read_text() == "outer;in_ner_x_y_z 10\n"
+
+
+# ---- chrome ------------------------------------------------------------------------------------
+
+
+def test_chrome_trace_of_a_hand_made_list(tmp_path: Path) -> None:
+    op = event("op", 10, 20, use_device="cuda")
+    op.append_kernel("first", 2, 3.0)
+    op.append_kernel("second", 2, 4.0)
+    remote = event("far", 0, 5, thread=7, is_remote=True, node_id=3)
+    silent = event("[memory]", 0, 0, trace_name=None)
+    path = tmp_path / "trace.json.gz"
+    EventList([op, remote, silent]).export_chrome_trace(path)
+    written = strict(gzip.decompress(path.read_bytes()).decode())
+    slices = {e["name"]: e for e in written if e["ph"] == "X"}
+    assert set(slices) == {"op", "first", "second", "far"}
+    assert (slices["op"]["ts"], slices["op"]["dur"], slices["op"]["tid"]) == (10, 10, 1)
+    assert slices["second"]["ts"] == slices["first"]["ts"] + 3.0  # one after the other
+    assert slices["first"]["pid"] != slices["op"]["pid"]
+    names = {e["pid"]: e["args"]["name"] for e in written if e["name"] == "process_name"}
+    assert names[slices["far"]["pid"]] == "node 3"
+    assert names[slices["first"]["pid"]] == "cuda 2"
+    starts = [e for e in written if e["ph"] == "s"]
+    ends = {e["id"]: e for e in written if e["ph"] == "f"}
+    assert [s["id"] for s in starts] == [0, 1]
+    assert all(ends[s["id"]]["pid"] == slices["first"]["pid"] for s in starts)
+    assert all(type(e["pid"]) is int and type(e["tid"]) is int for e in written)
+
+
+def test_chrome_trace_of_nothing(tmp_path: Path) -> None:
+    EventList().export_chrome_trace(tmp_path / "t.json")
+    assert strict((tmp_path / "t.json").read_text()) == []
+
+
+def test_a_known_begin_of_a_kernel_is_used() -> None:
+    op = event("op", 10, 20)
+    op.append_kernel("k", 0, 100.0, 130.0)
+    kernel = next(e for e in chrome_events([op]) if e["name"] == "k")
+    assert (kernel["ts"], kernel["dur"]) == (100.0, 30.0)
+
+
+nasty_text = st.text(
+    st.characters() | st.sampled_from('"\\\n\r\t\0\u2028\udc80\ud83d😀')
+) | st.just("n" * 100_000)
+nasty_number = st.floats() | st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1e300])
+
+
+@settings(max_examples=150, deadline=None)
+@given(nasty_text, nasty_number, nasty_number, st.lists(nasty_text, max_size=3), nasty_number)
+def test_every_json_parses_strictly(
+    name: str, start: float, end: float, stack: list[str], shape: float
+) -> None:
+    op = event(name, start, end, stack=stack, input_shapes=[[shape], {name: shape}])
+    op.append_kernel(name, 0, 1.0)
+    for written in chrome_events([op]):
+        strict(json.dumps(written, allow_nan=False).encode().decode())
+    table = EventTable({"start_ns": [0], "end_ns": [5], "site": [0]}, sites=[Site(name)])
+    strict(json.dumps(speedscope_profile(table), allow_nan=False).encode().decode())
+
+
+# ---- speedscope --------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 1)), max_size=20))
+def test_speedscope_events_are_brackets_in_time_order(rows: list[tuple[int, int, int]]) -> None:
+    table = EventTable(
+        {
+            "start_ns": np.array([r[0] for r in rows], np.int64),
+            "end_ns": np.array([r[0] + r[1] for r in rows], np.int64),
+            "site": np.arange(len(rows)),
+            "track": np.array([r[2] for r in rows], np.uint32),
+        },
+        sites=[Site(f"n{i}") for i in range(len(rows))],
+        tracks=[Track(4, name="main"), Track(9)],
+    )
+    document = speedscope_profile(table)
+    opened = 0
+    for profile in document["profiles"]:
+        stack: list[int] = []
+        last = profile["startValue"]
+        for e in profile["events"]:
+            assert last <= e["at"] <= profile["endValue"]
+            last = e["at"]
+            if e["type"] == "O":
+                stack.append(e["frame"])
+                opened += 1
+            else:
+                assert stack.pop() == e["frame"]
+        assert stack == []
+    assert opened == len(rows)
+
+
+def test_speedscope_file(tmp_path: Path) -> None:
+    table = EventList([event("a", 1, 3), event("b", 2, 3)]).to_table()
+    export_speedscope(table, tmp_path / "p.speedscope.json", "run")
+    document = strict((tmp_path / "p.speedscope.json").read_text())
+    assert document["$schema"].endswith("file-format-schema.json")
+    assert [f["name"] for f in document["shared"]["frames"]] == ["a", "b"]
+    assert [(e["type"], e["frame"], e["at"]) for e in document["profiles"][0]["events"]] == [
+        ("O", 0, 0), ("O", 1, 1000), ("C", 1, 2000), ("C", 0, 2000),
+    ]  # fmt: skip
+
+
+# ---- columns -----------------------------------------------------------------------------------
+
+
+def sample() -> EventList:
+    events = EventList(
+        [
+            event("a", 0, 10, id=1, cpu_memory_usage=4, input_shapes=[[2, 3]], stack=["f"]),
+            event('b,"c"\n', 2, 5, id=2, flops=7),
+        ]
+    )
+    events._build_tree()
+    return events
+
+
+def test_columns_of_objects_and_of_a_table_are_the_same() -> None:
+    by_objects, by_table = (
+        sample().to_columns(),
+        EventList.from_table(sample().to_table()).to_columns(),
+    )
+    assert by_objects.keys() == by_table.keys()
+    for name, values in by_objects.items():
+        if isinstance(values, list):
+            assert values == by_table[name]
+        else:
+            np.testing.assert_array_equal(values, by_table[name])
+    assert list(by_table["parent"]) == [-1, 0]
+    assert list(by_table["self_cpu_time_total_us"]) == [7.0, 3.0]
+
+
+def test_csv_and_json(tmp_path: Path) -> None:
+    sample().export_csv(tmp_path / "t.csv")
+    with open(tmp_path / "t.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == ["a", 'b,"c"\n']
+    assert rows[0]["input_shapes"] == "[[2, 3]]"
+    sample().key_averages().export_json(tmp_path / "t.json")
+    records = strict((tmp_path / "t.json").read_text())
+    assert [(r["name"], r["count"], r["cpu_time_total_us"]) for r in records] == [
+        ("a", 1, 10.0), ('b,"c"\n', 1, 3.0),
+    ]  # fmt: skip
+    EventList().export_json(tmp_path / "none.json")
+    assert strict((tmp_path / "none.json").read_text()) == []
+
+
+def test_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = sample().to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["cpu_time_total_us"].tolist() == [10.0, 3.0]
+    assert frame["input_shapes"][0] == [[2, 3]]
+    averages = sample().key_averages().to_pandas()
+    assert averages["name"].tolist() == ["a", 'b,"c"\n']
+    assert "start_us" not in averages
+
+
+@pytest.mark.parametrize("package", ["polars", "pyarrow"])
+def test_typed_frames(package: str) -> None:
+    pytest.importorskip(package)
+    frame = sample().to_polars() if package == "polars" else sample().to_arrow()
+    assert frame["cpu_time_total_us"].to_pylist() if package == "pyarrow" else frame.height == 2
+
+
+@pytest.mark.parametrize(
+    ("package", "method"),
+    [("pandas", "to_pandas"), ("polars", "to_polars"), ("pyarrow", "to_arrow")],
+)
+def test_a_missing_package_says_what_to_install(
+    package: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(errors.UnavailableError, match=rf"{package}.*pip install 'fastprof\["):
+        getattr(sample(), method)()

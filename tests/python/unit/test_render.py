@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table text: exact layout, and what differs from PyTorch on purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fastprof import errors
+from fastprof.table import EventFlag, EventTable, Site
+from fastprof.units import flops_scale, format_memory, format_share, format_time
+from fastprof.views import EventList, FunctionEvent
+
+
+def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
+    return FunctionEvent(more.pop("id", 0), name, thread, start, end, **more)
+
+
+def cells(line: str) -> list[str]:
+    return [cell for cell in line.split("  ") if cell.strip()]
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [(0, "0.000us"), (999.9996, "1000.000us"), (1000, "1.000ms"), (1e6, "1.000s"),
+     (-5e6, "-5000000.000us"), (12345.6789, "12.346ms")],
+)  # fmt: skip
+def test_times(us: float, text: str) -> None:
+    assert format_time(us) == text
+
+
+def test_time_units_and_shares_and_memory() -> None:
+    assert [format_time(1500, u) for u in ("s", "ms", "us")] == ["0.002s", "1.500ms", "1500.000us"]
+    assert format_share(1, 3) == "33.33%"
+    assert format_share(5, 0) == format_share(0, 0) == "NaN"
+    assert [format_memory(b) for b in (0, 1023, 1024, -(3 << 20), 5 << 30)] == [
+        "0 B", "1023 B", "1.00 KB", "-3.00 MB", "5.00 GB",
+    ]  # fmt: skip
+    assert flops_scale(1) == (1, "FLOPs")
+    assert flops_scale(999e3)[1] == "KFLOPs"
+    assert flops_scale(1e30)[1] == "PFLOPs"
+
+
+def test_the_whole_text() -> None:
+    events = EventList([event("a", 0, 10), event("b", 2, 5)])
+    events._build_tree()
+    rule = "-" * 5 + "  " + ("-" * 12 + "  ") * 6
+    assert events.table(header="title").splitlines() == [
+        "=" * (len(rule) - 2),
+        "title",
+        rule,
+        " Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls  ",
+        rule,
+        "    a        70.00%       7.000us       100.00%      10.000us      10.000us             1  ",
+        "    b        30.00%       3.000us        30.00%       3.000us       3.000us             1  ",
+        rule,
+        "Self CPU time total: 10.000us",
+    ]
+
+
+def test_flops_and_source_stand_under_their_own_headers() -> None:
+    events = EventList(
+        [event("a", 0, 10, flops=3_000_000, stack=["f.py(1): f", "g.py(2): g"])], with_flops=True
+    )
+    lines = events.table().splitlines()
+    header, first, second = lines[1], lines[3], lines[4]
+    source = header.index("Source Location")
+    assert first[source:].startswith("f.py(1): f")
+    assert first.rstrip().endswith("3.000")
+    assert header.rstrip().endswith("Total MFLOPs")
+    assert second[source:].startswith("g.py(2): g")
+    assert second[:source].strip() == ""
+    assert lines[5].strip() == ""  # a blank row after each stack
+
+
+def test_stack_lines_can_be_limited() -> None:
+    events = EventList([event("a", 0, 10, stack=[f"f{i}" for i in range(5)])])
+    for limit, lines in ((None, 5), (3, 3), (1, 1)):
+        text = events.table(max_stack_lines=limit)
+        assert sum(f"f{i}" in text for i in range(5)) == lines
+
+
+def test_unknown_values_do_not_stop_the_table() -> None:
+    """Rows without stack, shapes and flops beside rows that have them."""
+    events = EventList(
+        [event("a", 0, 10), event("b", 20, 30, flops=2, stack=["f"], input_shapes=[[1]])],
+        with_flops=True,
+    )
+    lines = events.table().splitlines()
+    assert cells(lines[3])[-1].strip() == "--"
+    assert "None" in lines[3]
+
+
+def test_shares_of_a_zero_total_are_nan() -> None:
+    parent, child = event("p", 0, 0), event("c", 0, 5)
+    parent.append_cpu_child(child)
+    parent.cpu_memory_usage = 1
+    zero = EventList([parent, event("q", 0, 0)])
+    child.time_range.end = 0
+    assert "NaN" in zero.table()
+    kernels = EventList([event("a", 0, 1, use_device="cuda")], use_device="cuda")
+    kernels[0].append_kernel("k", 0, 5.0)  # no device row: the device total is 0
+    assert cells(kernels.table().splitlines()[3])[7].strip() == "NaN"
+
+
+def test_device_time_needs_a_device_on_some_event() -> None:
+    first, second = event("a", 0, 1), event("b", 2, 3, use_device="xpu")
+    second.append_kernel("k", 0, 5.0)
+    assert "XPU total" in EventList([first, second]).table()  # not only the first event is asked
+    averages = EventList([first, second]).key_averages()
+    averages[1].use_device = None
+    with pytest.raises(errors.StateError, match="use_device"):
+        averages.table()
+
+
+def test_the_table_writes_nothing_to_its_rows() -> None:
+    events = EventList([event("a", 0, 10, flops=None)], with_flops=True)
+    before = dict(events[0].__dict__)
+    assert "Total" not in events.table().splitlines()[1].replace("CPU total", "")
+    assert events[0].__dict__ == before
+
+
+def test_rows_and_top_level_events() -> None:
+    events = EventList([event("a", 0, 10), event("b", 2, 5), event("c", 20, 21)])
+    events._build_tree()
+    text = events.table(top_level_events_only=True, row_limit=2)
+    assert "This report only display top-level ops statistics" in text
+    assert [line.split()[0] for line in text.splitlines()[5:7]] == ["a", "c"]
+    assert len(events.table(row_limit=1).splitlines()) == 6
+    assert len(events.table(row_limit=-1).splitlines()) == 8
+
+
+def test_flops_per_second() -> None:
+    events = EventList([event("a", 0, 1000, flops=2_000_000), event("b", 2000, 2001)])
+    lines = events.table(flops_per_s=True).splitlines()
+    assert lines[1].rstrip().endswith("GFLOPs/s")
+    assert lines[3].rstrip().endswith("2.000")
+    assert lines[4].rstrip().endswith("--")
+    assert events[0].flops_per_s == pytest.approx(2e9)
+    assert events.table(sort_by="flops_per_s")
+
+
+def test_footer_reports_unfinished_and_dropped_events() -> None:
+    table = EventTable(
+        {"start_ns": [0, 10], "end_ns": [100, 20], "site": [0, 1], "parent": [-1, 0],
+         "flags": [0, int(EventFlag.FINISHED)]},
+        sites=[Site("open"), Site("done")], dropped={"bound": 3, "clock": 1, "none": 0},
+    )  # fmt: skip
+    for events in (EventList.from_table(table), EventList.from_table(table).key_averages()):
+        text = events.table()
+        assert "Unfinished ranges: 1 (counted up to the end of the session)\n" in text
+        assert "Dropped events: 4 (bound 3, clock 1)\n" in text
+    objects = EventList([event("a", 0, 1, finished=False)])
+    assert "Unfinished ranges: 1" in objects.table()
+
+
+def test_html_escapes_names() -> None:
+    html = EventList([event("<script>&", 0, 10)])._repr_html_()
+    assert "&lt;script&gt;&amp;" in html
+    assert "<script>" not in html
