@@ -66,6 +66,13 @@ struct Slab {
   uint32_t free;      // chunks of it in the free list
   Slab* next;
   ClockKnot base;     // of its mapping
+  struct TrimmedSlab* place;  // its entry in State::trimmed, for when its own pages are given back
+};
+
+// A slab that is mapped and has no page. Outside of it: one touched byte would bring a huge page back.
+struct TrimmedSlab {
+  Slab* slab;
+  TrimmedSlab* next;
 };
 
 inline Slab* slab_of(const void* address) noexcept {

@@ -12,15 +12,34 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// What the forking thread's block said before fork_prepare made it busy (only one thread forks at a time: it holds
+// State::lock). Without the flag a signal handler of that thread could wait for the lock its own thread holds.
+struct ForkingThread {
+  uint32_t was_busy;
+  uintptr_t limit;
+};
+inline ForkingThread forking_thread{0, 0};
+
 inline void fork_prepare() noexcept {
   State* s = state();
+  ThreadBlock* block = thread_block();
   pthread_mutex_lock(&s->drain_lock);
+  const uint32_t was_busy = block->flags & thread_flag::busy;
+  block->flags |= thread_flag::busy;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
   pthread_mutex_lock(&s->lock);
+  forking_thread = {was_busy, block->limit};
+  block->limit = 0;
 }
 
 inline void fork_parent() noexcept {
   State* s = state();
+  ThreadBlock* block = thread_block();
+  block->limit = forking_thread.limit;
+  const uint32_t was_busy = forking_thread.was_busy;
   pthread_mutex_unlock(&s->lock);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  block->flags = (block->flags & ~thread_flag::busy) | was_busy;
   pthread_mutex_unlock(&s->drain_lock);
 }
 
@@ -35,7 +54,8 @@ inline void fork_child() noexcept {
   ++s->fork_count;
   for (SessionSlot& slot : s->sessions) slot = SessionSlot{};
   s->session_bits = s->keep_bits = s->local_bits = 0;
-  s->slabs = s->carving = s->ready = s->trimmed = nullptr;
+  s->slabs = s->carving = s->ready = nullptr;
+  s->trimmed = nullptr;
   s->free_chunks = nullptr;
   s->chunk_count = s->free_count = s->ready_count = s->max_chunks = 0;
   s->prefault_running = 0;

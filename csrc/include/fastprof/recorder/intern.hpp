@@ -117,9 +117,11 @@ inline InternEntry* intern_locked(State* s, const Site* like, const char* text, 
 }
 
 // Leader functions, see RecorderFunctions.
+// A thread that is inside the recorder already (an annotated malloc under State::lock, a signal handler that interrupted
+// its holder) must not wait for the lock it may hold: it gets the shared name, counted as such.
 inline const Site* leader_intern_site(State* s, const Site* like, const char* name, size_t length) noexcept {
-  InternEntry* entry;
-  {
+  InternEntry* entry = nullptr;
+  if ((thread_block()->flags & thread_flag::busy) == 0) {
     StateLock hold(s);
     entry = intern_locked(s, like, name, length);
   }
@@ -130,6 +132,7 @@ inline const Site* leader_intern_site(State* s, const Site* like, const char* na
   return like;
 }
 inline const char* leader_intern_string(State* s, const char* text, size_t length) noexcept {
+  if ((thread_block()->flags & thread_flag::busy) != 0) return "<reentrant string>";
   StateLock hold(s);
   const InternEntry* entry = intern_locked(s, nullptr, text, length);
   return entry != nullptr ? entry->text() : "<too many strings>";

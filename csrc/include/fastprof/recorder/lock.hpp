@@ -13,8 +13,12 @@ FASTPROF_NAMESPACE_BEGIN
 // counted as reentrant instead of taking a lock this thread holds. Nests.
 class BusyScope {
  public:
-  explicit BusyScope(ThreadBlock* block) noexcept : block_(block), was_(block->flags & thread_flag::busy), limit_(block->limit) {
+  // The flag goes up before the limit is read: a signal handler in between may record, but can take no new chunk, so the
+  // limit kept here still belongs to the cursor.
+  explicit BusyScope(ThreadBlock* block) noexcept : block_(block), was_(block->flags & thread_flag::busy) {
     block_->flags |= thread_flag::busy;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    limit_ = block_->limit;
     block_->limit = 0;  // sends every record to the slow path, which looks at the flag
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/recorder/arena.hpp"
 #include "fastprof/recorder/state.hpp"
 
 #ifndef MADV_WIPEONFORK
@@ -39,6 +40,26 @@ inline Slab* map_slab() noexcept {
   return slab;
 }
 
+// The next slab without pages, or null. State::lock held.
+inline Slab* take_trimmed(State* s) noexcept {
+  TrimmedSlab* place = s->trimmed;
+  if (place == nullptr) return nullptr;
+  s->trimmed = place->next;
+  Slab* slab = place->slab;
+  slab->place = place;
+  return slab;
+}
+
+// Gives the pages of a slab back; the mapping stays. State::lock held.
+inline void trim_slab(State* s, Slab* slab) noexcept {
+  TrimmedSlab* place = slab->place;
+  if (place == nullptr) place = static_cast<TrimmedSlab*>(arena_allocate(s, sizeof(TrimmedSlab)));
+  ::madvise(slab, kSlabBytes, MADV_DONTNEED);
+  if (place == nullptr) return;  // no memory for 16 bytes: the address space is lost, the pages are not
+  *place = {slab, s->trimmed};
+  s->trimmed = place;
+}
+
 inline void init_slab(State* s, Slab* slab) noexcept {
   slab->magic = kSlabMagic;
   slab->abi_major = FASTPROF_ABI_MAJOR;
@@ -63,13 +84,9 @@ inline Slab* next_slab(State* s, bool populate) noexcept {
     s->ready = slab->next;
     --s->ready_count;
   } else {
-    slab = s->trimmed;
-    if (slab != nullptr) {
-      s->trimmed = slab->next;
-    } else {
-      slab = map_slab();
-      if (slab == nullptr) return nullptr;
-    }
+    slab = take_trimmed(s);
+    if (slab == nullptr) slab = map_slab();
+    if (slab == nullptr) return nullptr;
     if (populate) populate_slab(slab);
     init_slab(s, slab);
   }
@@ -80,13 +97,15 @@ inline Slab* next_slab(State* s, bool populate) noexcept {
 
 // A chunk from the free list or newly carved within the bound, or null. State::lock held.
 inline Chunk* take_chunk(State* s, bool populate) noexcept {
+  // Chunks in use count, not those that exist: an overwriting session of 1 MB must wrap at 1 MB, however many free chunks
+  // an earlier session has left.
+  if (s->chunk_count - s->free_count >= s->max_chunks) return nullptr;
   if (Chunk* chunk = s->free_chunks) {
     s->free_chunks = chunk->next;
     --s->free_count;
     --slab_of(chunk)->free;
     return chunk;
   }
-  if (s->chunk_count >= s->max_chunks) return nullptr;
   if (s->carving == nullptr || s->carving->carved == kChunksPerSlab) {
     Slab* slab = next_slab(s, populate);
     if (slab == nullptr) return nullptr;
@@ -119,9 +138,7 @@ inline void trim_pool(State* s) noexcept {
   while (Slab* slab = s->ready) {
     s->ready = slab->next;
     --s->ready_count;
-    ::madvise(slab, kSlabBytes, MADV_DONTNEED);
-    slab->next = s->trimmed;  // touches the header's page again: 4 KB a slab
-    s->trimmed = slab;
+    trim_slab(s, slab);
   }
   const size_t warm_chunks = kWarmPoolBytes / kChunkBytes;
   if (s->free_count <= warm_chunks) return;
@@ -150,9 +167,7 @@ inline void trim_pool(State* s) noexcept {
       continue;
     }
     *link = slab->next;
-    ::madvise(slab, kSlabBytes, MADV_DONTNEED);
-    slab->next = s->trimmed;
-    s->trimmed = slab;
+    trim_slab(s, slab);
   }
 }
 

@@ -81,8 +81,7 @@ inline void* prefault_main(void* argument) noexcept {
       {
         ScopedLock hold(s->lock);
         if (s->session_bits == 0 || s->ready_count >= prefault_target(s)) break;
-        slab = s->trimmed;
-        if (slab != nullptr) s->trimmed = slab->next;
+        slab = take_trimmed(s);
       }
       if (slab == nullptr) slab = map_slab();
       if (slab == nullptr) break;

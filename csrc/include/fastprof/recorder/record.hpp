@@ -27,7 +27,11 @@ struct OpenRange {
 FASTPROF_ALWAYS_INLINE Slot* reserve(State* s, ThreadBlock* block, uint32_t units, uint32_t mask) noexcept {
   const uintptr_t cursor = block->cursor;
   const uintptr_t next = cursor + units * sizeof(Slot);
-  if (FASTPROF_UNLIKELY(next > block->limit)) return s->functions->reserve_slow(s, block, units, mask);
+  // One unsigned compare says: next <= limit, and the cursor lies in the chunk that the limit ends. The second half is for
+  // a signal handler that ran between our load and store of the cursor in an earlier reservation and took a new chunk:
+  // the cursor is then an old chunk's, and writing on from it to the new limit would run over what lies between.
+  if (FASTPROF_UNLIKELY(block->limit - next > kChunkCapacity * sizeof(Slot) - units * sizeof(Slot)))
+    return s->functions->reserve_slow(s, block, units, mask);
   store_relaxed(&block->cursor, next);
   return reinterpret_cast<Slot*>(cursor);
 }

@@ -148,7 +148,7 @@ struct State {
   Slab* slabs = nullptr;                 // every slab ever mapped and not trimmed
   Slab* carving = nullptr;               // the one that new chunks come from
   Slab* ready = nullptr;                 // pre-faulted and not carved yet
-  Slab* trimmed = nullptr;               // mapped, their pages given back
+  TrimmedSlab* trimmed = nullptr;        // mapped, their pages given back
   uint64_t chunk_count = 0;        // carved: free + in tracks
   uint64_t free_count = 0;
   uint64_t ready_count = 0;        // slabs

@@ -133,6 +133,9 @@ inline void set_track_text(Track* track, const char* name, size_t length, const 
 // (a key destructor that records after ours) gets a track without a block: its records go through the slow path one by
 // one, so nothing refers to its thread-local storage when that vanishes.
 inline Track* register_track(State* s, ThreadBlock* block) noexcept {
+  // A library that was loaded meanwhile may have brought a better block; what was read before is nobody's any more, and a
+  // track that pointed at it would outlive it.
+  if (s->thread_block != nullptr && s->thread_block() != block) return nullptr;
   Track* track = new_track(s);
   if (track == nullptr) return nullptr;
   track->block = (block->flags & thread_flag::retired) != 0 ? nullptr : block;
@@ -147,15 +150,21 @@ inline Track* register_track(State* s, ThreadBlock* block) noexcept {
 
 // Where the records of a chunk end: live in its thread's block while it is current, unless a signal scope has put the
 // block to its own use (signal.hpp); the two words change one after the other, so an address outside the chunk means:
-// read again.
+// read again, but not for ever.
 inline const Slot* chunk_written_end(const Track* track, const Chunk* chunk) noexcept {
   const auto first = reinterpret_cast<uintptr_t>(chunk_slots(chunk));
   if (chunk->place == ChunkPlace::current && track->block != nullptr) {
-    for (;;) {
+    for (int tries = 0; tries < 1000; ++tries) {
       uintptr_t cursor = load_acquire(&track->suspended_cursor);
       if (cursor == 0) cursor = load_acquire(&track->block->cursor);
       if (cursor >= first && cursor <= reinterpret_cast<uintptr_t>(chunk) + kChunkBytes) return reinterpret_cast<const Slot*>(cursor);
     }
+    // A signal handler took this chunk while its thread was between the load and the store of its cursor in another one,
+    // and no reservation has found out yet. The records themselves say where they end.
+    const Slot* slot = chunk_slots(chunk);
+    const Slot* last = slot + kChunkCapacity;
+    while (slot < last && load_acquire(&slot->begin) >= chunk->open_ticks) slot += record_units(slot);
+    return slot < last ? slot : last;
   }
   return reinterpret_cast<const Slot*>(first + chunk->used_bytes);
 }

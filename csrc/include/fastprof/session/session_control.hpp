@@ -235,8 +235,11 @@ inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
 inline void sweep(State* s) noexcept {
   for (Track* track = s->tracks; track != nullptr;) {
     Track* next = track->next;
-    // A thread in its exit has no block: nothing of it can be in progress outside the lock.
-    if (track->block == nullptr && track->alive != 0 && s->session_bits == 0) close_track(s, track);
+    // Registered again in a key destructor, after its block was handed back: no exit of its own will retire it. It may
+    // still hold its track, so only when the kernel knows the thread no longer.
+    if (track->block == nullptr && track->alive != 0 && track->is_signal == 0 &&
+        ::syscall(SYS_tgkill, static_cast<long>(track->pid), static_cast<long>(track->tid), 0) != 0)
+      close_track(s, track);
     if (sweep_track(s, track)) free_track(s, track);
     track = next;
   }
