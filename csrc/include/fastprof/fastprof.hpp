@@ -10,6 +10,7 @@
 #pragma once
 
 #include "fastprof/macros.hpp"
+#include "fastprof/primitives/record_function_macros.hpp"
 
 #if !defined(FASTPROF_DISABLE)
 #include "fastprof/primitives/propagate.hpp"

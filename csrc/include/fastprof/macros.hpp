@@ -39,7 +39,8 @@
 #define FASTPROF_LOCAL_CONSTANT static constexpr
 #endif
 
-// A site of its own for this place in the source.
+// A site of its own for this place in the source. The ranges below are not const: g++ 12 keeps a const object in memory,
+// which costs the off path three stores and a load.
 #define FASTPROF_DETAIL_SITE(variable, kind, mask, scope, name)                                           \
   FASTPROF_LOCAL_CONSTANT ::fastprof::Site variable = ::fastprof::make_site( \
       ::fastprof::SiteKind::kind, mask, ::fastprof::RecordScope::scope, name, __FILE__, __func__,          \
@@ -47,7 +48,7 @@
 
 #define FASTPROF_DETAIL_RANGE(id, mask, scope, name)                                        \
   FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, mask, scope, name);       \
-  const ::fastprof::Range FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id))
+  ::fastprof::Range FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id))
 
 #define FASTPROF_RANGE_IN(category_mask, name) FASTPROF_DETAIL_RANGE(__COUNTER__, category_mask, USER_SCOPE, "" name)
 #define FASTPROF_RANGE(name) FASTPROF_RANGE_IN(::fastprof::category::user, name)
@@ -55,7 +56,7 @@
 
 #define FASTPROF_DETAIL_DYNAMIC(id, name)                                                                              \
   FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user, USER_SCOPE, "<dynamic>"); \
-  const ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id),               \
+  ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id),               \
                                                                      [&]() noexcept { return ::std::string_view(name); })
 #define FASTPROF_RANGE_DYNAMIC(name) FASTPROF_DETAIL_DYNAMIC(__COUNTER__, name)
 
@@ -99,7 +100,7 @@
                             "" name, __FILE__, __func__, static_cast<uint32_t>(__LINE__),                                \
                             FASTPROF_CONCAT(fastprof_types_, id)::count, FASTPROF_CONCAT(fastprof_keys_, id).names,      \
                             FASTPROF_CONCAT(fastprof_types_, id)::types);                                                \
-  const ::fastprof::ArgRange<FASTPROF_CONCAT(fastprof_types_, id)::count> FASTPROF_CONCAT(fastprof_range_, id)(          \
+  ::fastprof::ArgRange<FASTPROF_CONCAT(fastprof_types_, id)::count> FASTPROF_CONCAT(fastprof_range_, id)(          \
       FASTPROF_CONCAT(fastprof_site_, id),                                                                               \
       [&](uint64_t* fastprof_words) noexcept { ::fastprof::store_args(fastprof_words, __VA_ARGS__); })
 #define FASTPROF_RANGE_ARGS(name, ...) FASTPROF_DETAIL_ARGS(__COUNTER__, name, __VA_ARGS__)

@@ -15,28 +15,35 @@ class Range {
   FASTPROF_ALWAYS_INLINE explicit Range(const Site& site) noexcept : site_(&site) {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
-    if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0))
-      open_ = begin_open(s, mask, &site, 0, nullptr, 0);
+    if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0)) {
+      const OpenRange open = begin_open(s, mask, &site, 0, nullptr, 0);
+      slot_ = open.slot;
+      begin_ = open.begin;
+    }
   }
   // args: site.arg_count words.
   template <size_t N>
   FASTPROF_ALWAYS_INLINE Range(const Site& site, const uint64_t (&args)[N]) noexcept : site_(&site) {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
-    if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0))
-      open_ = begin_open(s, mask, &site, (N + 2) / 3, args, N);
+    if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0)) {
+      const OpenRange open = begin_open(s, mask, &site, (N + 2) / 3, args, N);
+      slot_ = open.slot;
+      begin_ = open.begin;
+    }
   }
   FASTPROF_ALWAYS_INLINE ~Range() {
-    if (FASTPROF_UNLIKELY(open_.slot != nullptr)) end_open(open_, site_);
+    if (FASTPROF_UNLIKELY(slot_ != nullptr)) end_open(OpenRange{slot_, begin_}, site_);
   }
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
 
   // Whether it was recorded (a callback's view of it counts).
-  bool active() const noexcept { return open_.slot != nullptr; }
+  bool active() const noexcept { return slot_ != nullptr; }
 
  private:
-  OpenRange open_;
+  Slot* slot_ = nullptr;
+  uint64_t begin_ = 0;
   const Site* site_;
 };
 

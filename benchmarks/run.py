@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build and run the benchmarks; print tables, write ``benchmarks/results/<name>.json``.
+
+``run.py [hot_path|pipeline ...] [--rounds N] [--no-save]``: everything when no name is given. Each figure is a ratio
+within one run: absolute times depend on the machine and on who else uses it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+BUILD = ROOT / "build" / "bench"
+sys.path.insert(0, str(HERE))
+
+from harness.machine import facts  # noqa: E402
+
+Rows = list[dict[str, Any]]
+
+
+def build(*targets: str) -> None:
+    """Configure and build the benchmark programs."""
+    subprocess.run(
+        ["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DFASTPROF_BUILD_BENCHMARKS=ON",
+         "-DFASTPROF_BUILD_TESTS=OFF", "-DFASTPROF_HEADER_CHECKS=OFF"],
+        check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    subprocess.run(["cmake", "--build", BUILD, "-j", "2", "--target", *targets], check=True, stdout=subprocess.DEVNULL)
+
+
+def program(name: str) -> Path:
+    """Return the path of a built program or module."""
+    return next(p for p in (BUILD / "benchmarks").rglob(name) if p.is_file())
+
+
+def json_lines(path: Path) -> Rows:
+    """Read the rows that a benchmark program wrote."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def growing(rounds: int) -> Rows:
+    """Measure 10^7 scopes without reuse, each in a fresh process, on all CPUs and on one."""
+    rows: Rows = []
+    for label, extra in (("growing, 10^7 without reuse", []), ("growing, 10^7 without reuse, one CPU", ["--one-cpu"])):
+        pairs = []
+        for _ in range(rounds):
+            out = subprocess.run([program("growing"), *extra], check=True, capture_output=True, text=True).stdout.split()
+            pairs.append((float(out[0]), float(out[1])))
+        limit = min(p[0] for p in pairs)
+        ns = [p[1] for p in pairs]
+        ratios = [p[1] / p[0] for p in pairs]
+        rows.append(
+            {"suite": "growing", "case": label, "min_ns": min(ns), "median_ns": statistics.median(ns), "limit_ns": limit,
+             "min_ratio": min(ratios), "median_ratio": statistics.median(ratios), "rounds": rounds}
+        )  # fmt: skip
+        row = rows[-1]
+        print(f"{label:44} {row['min_ns']:10.2f} {row['median_ns']:10.2f} {row['min_ratio']:8.3f} {row['median_ratio']:8.3f}")
+    return rows
+
+
+def hot_path(rounds: int) -> Rows:
+    """Run the C++ hot path: scopes off and on, in an executable and dlopened, and growing."""
+    build("hot_path", "hot_path_library", "growing")
+    out = BUILD / "hot_path.jsonl"
+    out.unlink(missing_ok=True)
+    subprocess.run(
+        [program("hot_path"), "--rounds", str(rounds), "--json", out, "--library", program("libhot_path_library.so")],
+        check=True,
+    )
+    return json_lines(out) + growing(rounds)
+
+
+SUITES: dict[str, Callable[[int], Rows]] = {"hot_path": hot_path}
+
+
+def main() -> int:
+    """Run the suites named on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--no-save", action="store_true", help="leave benchmarks/results as it is")
+    options = parser.parse_args()
+    for name in options.suites or SUITES:
+        machine = facts()
+        rows = SUITES[name](options.rounds)
+        if not options.no_save:
+            path = HERE / "results" / f"{name}.json"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+            print(f"written to {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
