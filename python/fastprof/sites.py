@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +111,12 @@ class SiteTable:
             cached.flags.writeable = False
             self._cache[name] = cached
         return cached
+
+    def derived(self, name: str, compute: Callable[[], Any]) -> Any:
+        """A value that depends on the sites only, computed once under a name of the caller's."""
+        if name not in self._cache:
+            self._cache[name] = compute()
+        return self._cache[name]
 
     def _distinct(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
         cached = self._cache.get("distinct")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.device_type import DeviceType, as_device_type
+from fastprof.sites import SiteTable
 from fastprof.table import CodedColumn
 from fastprof.tree import EventTree
 from fastprof.views.names import display_names
@@ -220,17 +221,23 @@ def display_codes(tree: EventTree, *, split_annotations: bool = False) -> tuple[
     even when their text is the same.
     """
     sites = tree.table.sites
-    texts = display_names(sites.names)
-    marks = (
-        sites.column("is_user_annotation").tolist() if split_annotations else [False] * len(texts)
-    )
-    index: dict[tuple[str, bool], int] = {}
-    codes = [index.setdefault(pair, len(index)) for pair in zip(texts, marks, strict=True)]
+    name = f"display codes, annotations {'split' if split_annotations else 'merged'}"
+    codes, shown = sites.derived(name, lambda: _site_codes(sites, split_annotations))
     site = tree.column("site")
-    shown = [text for text, _ in index]
-    if len(index) == len(texts):
-        return site, shown
-    return np.array(codes, np.int32)[site], shown
+    return (site if codes is None else codes[site]), shown
+
+
+def _site_codes(sites: SiteTable, split: bool) -> tuple[Array | None, list[str]]:
+    """(code per site, texts); no codes when every site has one of its own, its number."""
+    texts: list[str] = sites.derived("display names", lambda: display_names(sites.names))
+    if len(set(texts)) == len(texts):
+        return None, texts
+    index: dict[Any, int] = {}
+    keys: Any = texts
+    if split:
+        keys = zip(texts, sites.column("is_user_annotation").tolist(), strict=True)
+    codes = np.fromiter((index.setdefault(key, len(index)) for key in keys), np.int32, len(texts))
+    return codes, [key[0] if split else key for key in index]
 
 
 def _uniform(tree: EventTree, name: str) -> Array:

@@ -112,4 +112,5 @@ class StringTable(defaultdict[str, str]):
 
 def display_names(names: Sequence[str]) -> list[str]:
     """Demangled and wildcarded form of each name."""
-    return [wildcard_name(demangle(name)) for name in names]
+    # Only names that begin so can change; the others need no calls.
+    return [wildcard_name(demangle(name)) if name[:1] in ("_", "P") else name for name in names]
