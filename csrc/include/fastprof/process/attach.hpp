@@ -41,7 +41,7 @@ inline void leader_thread_exit(void* argument) noexcept {
 }
 
 inline constexpr RecorderFunctions leader_functions = {
-    &leader_reserve_slow, &leader_track,    &leader_intern_site, &leader_intern_string, &leader_unload,
+    &leader_reserve_slow, &leader_track,    &leader_intern_site, &leader_intern_string, &leader_unload_code,
     &leader_primitives,   &leader_dispatch_begin, &leader_dispatch_end, &leader_detail_begin, &leader_detail_end,
 };
 

@@ -9,6 +9,7 @@
 #include "fastprof/range_detail/detail_block.hpp"
 #include "fastprof/recorder/lock.hpp"
 #include "fastprof/recorder/thread.hpp"
+#include "fastprof/recorder/unload.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -32,16 +33,23 @@ inline ThreadDetail* thread_detail(State* s, Track* track) noexcept {
 }
 
 // Leader functions, see RecorderFunctions.
-inline size_t leader_detail_begin(State* s, ThreadBlock*, uint64_t* words, size_t capacity) noexcept {
+inline size_t leader_detail_begin(State* s, ThreadBlock*, uint64_t* words, size_t capacity,
+                                  const void* caller) noexcept {
   Track* track = current_track();
   ThreadDetail* detail = track != nullptr ? thread_detail(s, track) : nullptr;
   if (detail == nullptr) return 0;
-  return encode_detail_begin(words, capacity, detail_options(s), detail);
+  return encode_detail_begin(words, capacity, detail_options(s), detail, caller);
 }
 inline void leader_detail_end(State*, ThreadBlock* block, uint64_t* words) noexcept {
   const Track* track = block->track;
   if (track != nullptr && track->counters != nullptr)
     encode_detail_end(words, static_cast<const ThreadDetail*>(track->counters));
+}
+
+// Other code may come to lie where a library was: what is remembered of its stack frames goes with it.
+inline void leader_unload_code(State* s, uintptr_t first, uintptr_t last) noexcept {
+  clear_unwind_cache();
+  leader_unload(s, first, last);
 }
 
 // At thread exit and, for the surviving thread, in a forked child: the descriptors are closed.

@@ -36,7 +36,7 @@ struct ThreadDetail {
   ThreadCounters counters;
   DetailOptions opened_for;  // whose counters are open, or failed to open
   StackBounds stack;
-  uint32_t ready;
+  uint32_t ready;       // 0: not opened, 1: opened, 2: being opened
   uint32_t generation;  // of the open counters: values of different ones must not be subtracted
 };
 static_assert(std::is_trivially_copyable<ThreadDetail>::value, "hung off shared state");
@@ -47,9 +47,11 @@ static_assert(std::is_trivially_copyable<ThreadDetail>::value, "hung off shared 
 FASTPROF_COLD inline void open_thread_detail(ThreadDetail* detail, const DetailOptions& options,
                                              const PerfSystem* system = &kPerfSystem) noexcept {
   const bool same_counters =
-      detail->ready != 0 && detail->opened_for.counter_count == options.counter_count &&
+      detail->ready == 1 && detail->opened_for.counter_count == options.counter_count &&
       std::memcmp(&detail->opened_for.counters, &options.counters, sizeof options.counters) == 0;
-  if (detail->ready == 0) detail->stack = thread_stack_bounds();
+  const uint32_t before = detail->ready;
+  detail->ready = 2;
+  if (before == 0) detail->stack = thread_stack_bounds();
   if (!same_counters) {
     close_thread_counters(&detail->counters);
     if (options.counter_count != 0) open_thread_counters(&detail->counters, options, system);
@@ -129,9 +131,11 @@ inline size_t max_detail_words(const DetailOptions& options) noexcept {
 inline size_t encode_detail_begin(uint64_t* words, size_t capacity, const DetailOptions& options,
                                   ThreadDetail* detail, const void* first = nullptr,
                                   const PerfSystem* system = &kPerfSystem) noexcept {
-  if (FASTPROF_UNLIKELY(detail->ready == 0 ||
-                        std::memcmp(&detail->opened_for, &options, sizeof options) != 0))
+  if (FASTPROF_UNLIKELY(detail->ready != 1 ||
+                        std::memcmp(&detail->opened_for, &options, sizeof options) != 0)) {
+    if (detail->ready == 2) return 0;  // a range begun inside the opening, in a malloc hook
     open_thread_detail(detail, options, system);
+  }
   if (first == nullptr) first = __builtin_return_address(0);
   capacity = capacity / 3 * 3;
   const uint32_t asked = detail_words::counters_asked(options);

@@ -21,13 +21,14 @@ inline uint32_t wanted_mask(const State* s) noexcept {
 }
 
 // Publishes the mask. Threads see it late or early by their own ordering; start and stop add a membarrier. Without a
-// static thread block or a trustworthy tick counter only `dynamic` is shown and the cold path looks at real_mask.
+// static thread block or a trustworthy tick counter no category is shown, only `dynamic`, and the cold path looks at
+// real_mask; `callbacks` is shown in any case, since the primitives test it without the recorder.
 // State::lock held.
 inline void publish_mask(State* s) noexcept {
   const uint32_t mask = wanted_mask(s);
   store_relaxed(&s->real_mask, mask);
   const bool cold = s->tls_static == 0 || s->slow_clock != 0;
-  store_relaxed(&s->mask, cold && mask != 0 ? mask_bit::dynamic : mask);
+  store_relaxed(&s->mask, cold && mask != 0 ? mask_bit::dynamic | (mask & mask_bit::callbacks) : mask);
 }
 
 // Sets or clears one of the special bits that do not belong to a session (mask_bit::callbacks). Any thread.

@@ -62,8 +62,10 @@ inline bool wanted(State* s, ThreadBlock* block, uint32_t mask) noexcept {
 
 constexpr uint32_t kDetailCapacity = 192;  // words of counters and stacks behind one slot
 
-// Begins a range without dispatching callbacks: every case but the fastest. Null slot: not recorded.
-FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint64_t* args) noexcept {
+// Begins a range without dispatching callbacks: every case but the fastest. Null slot: not recorded. `caller`: the return
+// address that a native stack starts with; null for that of this function.
+FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint64_t* args,
+                                          const void* caller = nullptr) noexcept {
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, site->mask)) return {};
   const uint32_t shown = load_relaxed(&s->mask);
@@ -72,7 +74,8 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
   uint64_t detail[kDetailCapacity];
   size_t words = 0;
   if ((real & mask_bit::detail) != 0 && site->kind == SiteKind::range && s->functions->detail_begin != nullptr)
-    words = s->functions->detail_begin(s, block, detail, kDetailCapacity);
+    words = s->functions->detail_begin(s, block, detail, kDetailCapacity,
+                                       caller != nullptr ? caller : __builtin_return_address(0));
   const auto detail_units = static_cast<uint32_t>(words / 3);
   Slot* slot = reserve(s, block, 1u + site->arg_units + detail_units, site->mask);
   if (slot == nullptr) return {};
@@ -103,7 +106,7 @@ FASTPROF_COLD inline OpenRange begin_cold(State* s, const Site* site, const uint
     if (void* token = s->functions->dispatch_begin(s, site, args))
       return {const_cast<Slot*>(&callback_marker), reinterpret_cast<uintptr_t>(token)};
   }
-  return begin_slow(s, site, args);
+  return begin_slow(s, site, args, __builtin_return_address(0));
 }
 
 // Appends the end of a range whose slot this thread may not or can no longer write: recycled (late), begun on another

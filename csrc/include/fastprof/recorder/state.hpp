@@ -123,7 +123,7 @@ struct RecorderFunctions {
   void (*dispatch_end)(State*, void* token);
   // Encodes perf counters and stacks behind a slot, DetailHeader first: words used, a multiple of 3, at most `capacity`;
   // and their end values, on the thread that began.
-  size_t (*detail_begin)(State*, ThreadBlock*, uint64_t* words, size_t capacity);
+  size_t (*detail_begin)(State*, ThreadBlock*, uint64_t* words, size_t capacity, const void* caller);
   void (*detail_end)(State*, ThreadBlock*, uint64_t* words);
 };
 
