@@ -463,6 +463,7 @@ class EventTable:
         *,
         coded: Mapping[str, CodedColumn] | None = None,
         kernels: KernelTable | None = None,
+        sites: SiteTable | None = None,
     ) -> EventTable:
         """A table with columns added or replaced; the others are shared, not copied."""
         return self._derive(
@@ -470,6 +471,7 @@ class EventTable:
             {**self.coded, **(coded or {})},
             self.kernels if kernels is None else kernels,
             self.begin_ordered,
+            sites,
         )
 
     def _derive(
@@ -478,10 +480,11 @@ class EventTable:
         coded: Mapping[str, CodedColumn],
         kernels: KernelTable | None,
         begin_ordered: bool,
+        sites: SiteTable | None = None,
     ) -> EventTable:
         return EventTable(
             columns,
-            sites=self.sites,
+            sites=self.sites if sites is None else sites,
             tracks=self.tracks,
             coded=coded,
             kernels=kernels,

@@ -98,17 +98,22 @@ class EventTree:
         self.kernel_rows = kernel_rows
 
     @classmethod
-    def of(cls, table: EventTable, *, kernel: NestKernel | None = None) -> EventTree:
+    def of(
+        cls, table: EventTable, *, kernel: NestKernel | None = None, hidden: Array | None = None
+    ) -> EventTree:
         """The tree of a table: its own parents when it has them, else from its times.
 
         Captured tables carry parents from the begin and end order of their records. For others the
         rule of nest_intervals is applied within (thread, node_id); `kernel` may replace its
-        NumPy form by a faster one of the same signature.
+        NumPy form by a faster one of the same signature. `hidden` is a mask of rows to leave out:
+        their children go to the next range around them.
         """
-        kind = table.column("kind")
-        listed = None
-        if table.has("kind") and bool((kind > EventKind.ASYNC_RANGE).any()):
-            listed = np.flatnonzero(kind <= EventKind.ASYNC_RANGE)
+        unlisted = hidden
+        if table.has("kind"):
+            others = table.column("kind") > EventKind.ASYNC_RANGE
+            if bool(others.any()):
+                unlisted = others if hidden is None else others | hidden
+        listed = None if unlisted is None else np.flatnonzero(~unlisted)
         nests = _nesting_rows(table)
         if table.has("parent"):
             parent = table.column("parent")

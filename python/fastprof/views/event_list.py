@@ -14,7 +14,7 @@ from fastprof.views.averages import average, group_rows
 from fastprof.views.backward_stacks import set_forward_stacks
 from fastprof.views.event_columns import table_of_events
 from fastprof.views.event_nesting import link_events, without_repeats
-from fastprof.views.frame import EventFrame, display_codes, sequential_sum
+from fastprof.views.frame import EventFrame, display_codes, machinery_rows, sequential_sum
 from fastprof.views.function_event_avg import FunctionEventAvg
 from fastprof.views.outputs import output
 from fastprof.views.table_rows import AverageRows, TableRows
@@ -65,10 +65,11 @@ class EventList(list[Any]):
     ) -> EventList:
         """The events of a table: its ranges and device activities, in (start, -end) order.
 
-        `dedupe` leaves out the repeated rows of wrappers (EventTree.dedupe); `kernel` replaces the
-        NumPy nesting kernel for tables without parents.
+        Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. `dedupe`
+        leaves out the repeated rows of wrappers (EventTree.dedupe); `kernel` replaces the NumPy
+        nesting kernel for tables without parents.
         """
-        tree = EventTree.of(table, kernel=kernel)
+        tree = EventTree.of(table, kernel=kernel, hidden=machinery_rows(table))
         if dedupe:
             tree = tree.dedupe(display_codes(tree)[0])
         events = cls(use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.device_type import DeviceType, as_device_type
+from fastprof.device_type import as_device_type
 from fastprof.sites import SiteTable
-from fastprof.table import CodedColumn
+from fastprof.table import CodedColumn, EventTable
 from fastprof.tree import EventTree
-from fastprof.views.names import display_names
+from fastprof.views.names import MACHINERY_NAMES, display_names
 
-__all__ = ["EventFrame", "display_codes", "sequential_sum"]
+__all__ = ["METRIC_FIELDS", "EventFrame", "display_codes", "machinery_rows", "sequential_sum"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -227,6 +227,15 @@ def display_codes(tree: EventTree, *, split_annotations: bool = False) -> tuple[
     return (site if codes is None else codes[site]), shown
 
 
+def machinery_rows(table: EventTable) -> Array | None:
+    """Mask of the rows of the profiler's own machinery; None when there are none."""
+    names = table.sites.names
+    if not MACHINERY_NAMES.intersection(names):
+        return None
+    hidden: Array = np.array([name in MACHINERY_NAMES for name in names])[table.column("site")]
+    return hidden if np.any(hidden) else None
+
+
 def _site_codes(sites: SiteTable, split: bool) -> tuple[Array | None, list[str]]:
     """(code per site, texts); no codes when every site has one of its own, its number."""
     texts: list[str] = sites.derived("display names", lambda: display_names(sites.names))
@@ -262,8 +271,3 @@ def _notes(tree: EventTree) -> tuple[str, ...]:
         causes = ", ".join(f"{cause} {n}" for cause, n in sorted(tree.table.dropped.items()))
         notes.append(f"Dropped events: {sum(tree.table.dropped.values())} ({causes})")
     return tuple(notes)
-
-
-def device_types(frame: EventFrame) -> set[DeviceType]:
-    """The device types that occur in a frame."""
-    return {as_device_type(int(value)) for value in np.unique(frame.device_type)}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 __all__ = [
+    "MACHINERY_NAMES",
     "MEMORY_EVENT_NAME",
     "OUT_OF_MEMORY_EVENT_NAME",
     "StringTable",
@@ -22,10 +23,9 @@ __all__ = [
 MEMORY_EVENT_NAME = "[memory]"
 OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
-FILTERED_NAMES = frozenset(
+# Ranges of the profiler's own machinery: never listed.
+MACHINERY_NAMES = frozenset(
     {
-        MEMORY_EVENT_NAME,
-        OUT_OF_MEMORY_EVENT_NAME,
         "profiler::_record_function_enter",
         "profiler::_record_function_enter_new",
         "profiler::_record_function_exit",
@@ -34,6 +34,8 @@ FILTERED_NAMES = frozenset(
         "aten::_version",
     }
 )
+# Raw memory records are no ranges either; they are listed by attribution, under these names.
+FILTERED_NAMES = MACHINERY_NAMES | {MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME}
 
 # A stack entry that contains both parts of a pair is the machinery, not the user's code.
 FILTERED_STACK_PAIRS = (

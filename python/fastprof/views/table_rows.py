@@ -20,7 +20,7 @@ from fastprof.views.frame import EventFrame, display_codes
 from fastprof.views.function_event import FunctionEvent
 from fastprof.views.function_event_avg import FunctionEventAvg, _Later
 from fastprof.views.interval import Interval, Kernel
-from fastprof.views.names import demangle
+from fastprof.views.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, demangle
 
 __all__ = ["AverageRows", "TableRows", "list_order"]
 
@@ -134,6 +134,11 @@ class TableRows:
         codes, texts = self._names
         return texts[int(codes[index])]
 
+    def trace_name(self, index: int) -> str | None:
+        name = self.tree.table.name(self.tree.table_row(index))
+        # Memory rows have no duration: they are not drawn.
+        return None if name in (MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME) else demangle(name)
+
     def kernels(self, index: int) -> list[Kernel]:
         kernels = self.tree.table.kernels
         if kernels is None:
@@ -227,7 +232,7 @@ _READERS: dict[str, _Reader] = {
         )
     },
     "name": TableRows.shown_name,
-    "trace_name": lambda rows, i: demangle(rows.tree.table.name(rows.tree.table_row(i))),
+    "trace_name": TableRows.trace_name,
     "time_range": TableRows.time_range,
     "thread": lambda rows, i: int(rows.tree.table.thread[rows.tree.table_row(i)]),
     "fwd_thread": TableRows.optional_thread,

@@ -425,3 +425,15 @@ def test_sort_keys_and_time_units_are_checked() -> None:
         events.table(sort_by="no_such_key")
     with pytest.raises(errors.ValueError, match="s, ms, us"):
         events.table(time_unit="minutes")
+
+
+def test_machinery_is_not_listed_and_its_children_move_up() -> None:
+    table = EventTable(
+        {"start_ns": [0, 1, 2], "end_ns": [9, 8, 3], "site": [0, 1, 2], "parent": [-1, 0, 1]},
+        sites=[Site("a"), Site("aten::is_leaf"), Site("b")],
+    )
+    assert parents(EventList.from_table(table)) == {"a": None, "b": "a"}
+    without = EventTable(
+        {n: c for n, c in table.to_dict().items() if n != "parent"}, sites=table.sites
+    )
+    assert parents(EventList.from_table(without)) == {"a": None, "b": "a"}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attribute allocations and frees to ranges: memory columns for views of a captured table."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof import errors
+from fastprof.device_type import DeviceType
+from fastprof.sites import Site, SiteTable
+from fastprof.table import NO_PAYLOAD, EventKind, EventTable
+from fastprof.tree import EventTree, nest_intervals
+
+__all__ = ["RULES", "attribute_memory"]
+
+Array: TypeAlias = NDArray[Any]
+RULES = ("innermost", "interval")
+_CPU_TYPES = (-1, DeviceType.CPU, DeviceType.MKLDNN, DeviceType.IDEEP)
+_LEFT_OVER = Site("[memory]", category="cpu_instant_event", scope=0)
+_OUT_OF_MEMORY = Site("[OutOfMemory]", category="cpu_instant_event", scope=0)
+
+
+def attribute_memory(table: EventTable, rule: str = "innermost") -> EventTable:
+    """A table with cpu_memory_usage and device_memory_usage of its ranges, children included.
+
+    Bytes, negative for frees; memory of CPU, MKLDNN and IDEEP devices is CPU memory, of any other
+    device memory. Rules:
+
+    - "innermost": a record counts for the innermost range that was open on its thread, and so for
+      those around it. Over a table, self values and left-over rows sum to what was recorded.
+    - "interval": PyTorch's; a record of *any* thread counts for every CPU row with start <= time
+      <= end. Ranges of other threads that merely ran at the time get it too.
+
+    A record that belongs to no range becomes a row "[memory]" of its own, without parent; every
+    out-of-memory record becomes a row "[OutOfMemory]". The given table stays as it is; without
+    memory records it is returned.
+    """
+    if rule not in RULES:
+        raise errors.ValueError(f"unknown memory rule {rule!r}; valid: {', '.join(RULES)}")
+    kind = table.column("kind")
+    memory = np.flatnonzero(kind == EventKind.MEMORY)
+    failed = np.flatnonzero(kind == EventKind.OUT_OF_MEMORY)
+    if not len(memory) and not len(failed):
+        return table
+    size_bytes = _sizes(table, memory)
+    site_type = np.array(table.sites.field("device_type"), np.int64)
+    on_cpu = np.isin(site_type, _CPU_TYPES)[table.column("site")[memory]]
+    parts = [np.where(on_cpu, size_bytes, 0), np.where(on_cpu, 0, size_bytes)]
+    usage, used = (_by_innermost if rule == "innermost" else _by_interval)(table, memory, parts)
+    left_over = memory[~used]
+    for column, part in zip(usage, parts, strict=True):
+        column[left_over] = part[~used]
+    return _with_own_rows(table, usage, left_over, failed)
+
+
+def _sizes(table: EventTable, memory: Array) -> Array:
+    """Signed bytes of memory rows: the second payload word (ptr, bytes, totals)."""
+    if not len(memory):
+        return np.zeros(0, np.int64)
+    payload = table.column("payload")[memory]
+    if table.payload_words is None or bool((payload == NO_PAYLOAD).any()):
+        raise errors.ValueError(
+            "memory rows without payload words; give payload_words and the payload column, "
+            "four words for each memory row: ptr, bytes, total allocated, total reserved"
+        )
+    words: Array = table.payload_words[payload.astype(np.int64) + 1]
+    return words.view(np.int64)
+
+
+def _by_innermost(
+    table: EventTable, memory: Array, parts: list[Array]
+) -> tuple[list[Array], Array]:
+    tree = EventTree.of(table)
+    position = np.full(len(table) + 1, -1, np.int64)
+    rows = np.arange(len(table)) if tree.rows is None else tree.rows
+    position[rows] = np.arange(len(rows))
+    range_ = position[_enclosing(table, tree, memory)]
+    used = range_ >= 0
+    usage = []
+    for part in parts:
+        own = np.zeros(len(tree), np.int64)
+        np.add.at(own, range_[used], part[used])
+        column = np.zeros(len(table), np.int64)
+        column[rows] = tree.sum_subtree(own) if bool(own.any()) else 0
+        usage.append(column)
+    return usage, used
+
+
+def _enclosing(table: EventTable, tree: EventTree, memory: Array) -> Array:
+    """Table row of the innermost range around each memory row, -1 for none."""
+    if table.has("parent"):
+        return table.column("parent")[memory]
+    rows = np.arange(len(table)) if tree.rows is None else tree.rows
+    nests = np.ones(len(tree), np.bool_)
+    for mask in (None if tree.is_async is None else ~tree.is_async, tree.on_cpu):
+        if mask is not None:
+            nests &= mask
+    both = np.concatenate([rows[nests], memory])
+    parent = nest_intervals(table.start_ns[both], table.end_ns[both], table.thread[both])
+    found = parent[int(nests.sum()) :].astype(np.int64)
+    # A record at the very time of another is no range: only ranges can be parents.
+    found[found >= int(nests.sum())] = -1
+    return np.where(found >= 0, both[found], -1)
+
+
+def _by_interval(table: EventTable, memory: Array, parts: list[Array]) -> tuple[list[Array], Array]:
+    order = np.argsort(table.start_ns[memory], kind="stable")
+    times = table.start_ns[memory][order]
+    ranges = np.flatnonzero(
+        (table.column("kind") <= EventKind.ASYNC_RANGE)
+        & (table.column("device_type") == DeviceType.CPU)
+    )
+    first = np.searchsorted(times, table.start_ns[ranges], "left")
+    last = np.searchsorted(times, table.end_ns[ranges], "right")
+    usage = []
+    for part in parts:
+        sums = np.concatenate([[0], np.cumsum(part[order])])
+        column = np.zeros(len(table), np.int64)
+        column[ranges] = sums[last] - sums[first]
+        usage.append(column)
+    cover = np.zeros(len(memory) + 1, np.int64)
+    np.add.at(cover, first, 1)
+    np.add.at(cover, last, -1)
+    used = np.empty(len(memory), np.bool_)
+    used[order] = np.cumsum(cover)[:-1] > 0
+    return usage, used
+
+
+def _with_own_rows(
+    table: EventTable, usage: list[Array], left_over: Array, failed: Array
+) -> EventTable:
+    """The table with its memory columns; left-over records listed as rows of their own."""
+    columns: dict[str, Any] = {
+        "cpu_memory_usage": usage[0],
+        "device_memory_usage": usage[1],
+    }
+    sites = table.sites
+    if len(left_over) or len(failed):
+        listed = np.concatenate([left_over, failed])
+        site, kind = table.column("site").copy(), table.column("kind").copy()
+        site[left_over], site[failed] = len(sites), len(sites) + 1
+        kind[listed] = EventKind.RANGE
+        sites = SiteTable.from_sites([*sites, _LEFT_OVER, _OUT_OF_MEMORY])
+        columns.update(site=site, kind=kind)
+        if table.has("parent"):
+            parent = table.column("parent").copy()
+            parent[listed] = -1
+            columns["parent"] = parent
+    return table.with_columns(columns, sites=sites)
