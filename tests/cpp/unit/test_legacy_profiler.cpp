@@ -137,7 +137,11 @@ TEST(without_cleanup_the_profiler_stays_and_its_buffers_start_empty) {
   CHECK(has_thread_local_callbacks());
   range("b");
   CHECK(disable_profiler({false, false}).empty());
-  CHECK_EQ(kinds(only_list(disable_profiler())), std::string("push:b pop mark:__stop_profile"));
+  CHECK_EQ(kinds(only_list(disable_profiler({false, true}))),
+           std::string("push:b pop mark:__stop_profile"));
+  add_remote_events(LegacyEventList{make_event(LegacyEventKind::Mark, "remote", 0, 1)});
+  CHECK_EQ(disable_profiler({false, true}).size(), 2u);
+  CHECK_EQ(kinds(only_list(disable_profiler())), std::string("mark:__stop_profile"));
   CHECK(!profiler_enabled());
   CHECK(!has_thread_local_callbacks());
 }
@@ -459,10 +463,17 @@ TEST(a_device_that_fails_at_the_start_leaves_no_profiler_behind) {
       throw std::runtime_error("device lost");
     }
   } stubs;
-  const doubles::RegisteredStubs registered(DeviceStubsKind::CUDA, &stubs);
-  CHECK_MESSAGE(std::runtime_error, "device lost",
-                enable_profiler(ProfilerConfig(ProfilerState::CUDA)));
-  CHECK(!profiler_enabled());
-  CHECK(!has_thread_local_callbacks());
+  class FASTPROF_HIDDEN BrokenMark : public doubles::FakeDeviceStubs {
+   public:
+    void mark(const char*) const override { throw std::runtime_error("tool lost"); }
+  } nvtx_stubs;
+  const doubles::RegisteredStubs cuda(DeviceStubsKind::CUDA, &stubs);
+  const doubles::RegisteredStubs nvtx(DeviceStubsKind::NVTX, &nvtx_stubs);
+  for (const ProfilerState state : {ProfilerState::CUDA, ProfilerState::NVTX}) {
+    CHECK_MESSAGE(std::runtime_error, state == ProfilerState::CUDA ? "device lost" : "tool lost",
+                  enable_profiler(ProfilerConfig(state)));
+    CHECK(!profiler_enabled());
+    CHECK(!has_thread_local_callbacks());
+  }
 }
 #endif

@@ -122,6 +122,8 @@ TEST(a_thread_it_was_propagated_to_collects_without_taking_it_off) {
     range("on the worker");
     collected = disable_profiler({false, true});
     CHECK(profiler_enabled());
+    // The other thread's list has nothing new and is left out.
+    CHECK_EQ(disable_profiler({false, true}).size(), 1u);
   }));
   worker.join();
   CHECK(disable_profiler({true, false}).empty());
