@@ -40,8 +40,11 @@ class ByteWriter {
   void patch_u32(size_t offset, uint32_t value) { patch(offset, value, 4); }
 
  private:
-  void little_endian(uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) u8(static_cast<uint8_t>(value >> (8 * i)));
+  void little_endian(uint64_t value, size_t bytes) {
+    char text[8];
+    for (size_t i = 0; i < 8; ++i)
+      text[i] = static_cast<char>(static_cast<uint8_t>(value >> (8 * i)));
+    out_.append(text, bytes);
   }
   void patch(size_t offset, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i)
@@ -58,9 +61,9 @@ class ByteReader {
   ByteReader(std::string_view bytes, const char* what)
       : bytes_(bytes), limit_(bytes.size()), what_(what) {}
 
-  uint8_t u8() { return static_cast<uint8_t>(little_endian(1)); }
-  uint32_t u32() { return static_cast<uint32_t>(little_endian(4)); }
-  uint64_t u64() { return little_endian(8); }
+  uint8_t u8() { return static_cast<uint8_t>(little_endian<1>()); }
+  uint32_t u32() { return static_cast<uint32_t>(little_endian<4>()); }
+  uint64_t u64() { return little_endian<8>(); }
   int32_t i32() { return static_cast<int32_t>(u32()); }
   int64_t i64() { return static_cast<int64_t>(u64()); }
 
@@ -131,14 +134,14 @@ class ByteReader {
     return false;
   }
 
-  uint64_t little_endian(int bytes) {
-    if (!need(static_cast<size_t>(bytes))) return 0;
+  // One load after optimisation: the bound of the loop is constant.
+  template <size_t kBytes>
+  uint64_t little_endian() {
+    if (!need(kBytes)) return 0;
+    const auto* at = reinterpret_cast<const unsigned char*>(bytes_.data()) + offset_;
     uint64_t value = 0;
-    for (int i = 0; i < bytes; ++i) {
-      const auto byte = static_cast<unsigned char>(bytes_[offset_ + static_cast<size_t>(i)]);
-      value |= static_cast<uint64_t>(byte) << (8 * i);
-    }
-    offset_ += static_cast<size_t>(bytes);
+    for (size_t i = 0; i < kBytes; ++i) value |= static_cast<uint64_t>(at[i]) << (8 * i);
+    offset_ += kBytes;
     return value;
   }
 

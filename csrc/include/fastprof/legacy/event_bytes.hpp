@@ -166,6 +166,9 @@ inline bool read_header(ByteReader* from, std::string_view magic, uint32_t newes
 // thread.
 inline std::string encode_event_lists(const LegacyEventLists& lists) {
   std::string bytes;
+  size_t events = 0;
+  for (const LegacyEventList& list : lists) events += list.size();
+  bytes.reserve(64 + events * (legacy_detail::kEventBytes + 16));
   ByteWriter to(&bytes);
   to.raw(legacy_detail::kEventMagic);
   to.u32(kEventBytesVersion);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/legacy/legacy_event.hpp"
@@ -15,30 +16,47 @@ FASTPROF_NAMESPACE_BEGIN
 class RangeEventList {
  public:
   // Appends a record. Any thread.
-  void record(LegacyEvent event) {
+  void record(LegacyEvent&& event) {
     const std::lock_guard<std::mutex> guard(lock_);
-    if (events_.capacity() == 0) events_.reserve(kFirstCapacity);
-    events_.push_back(std::move(event));
+    // Pieces, so that no record is moved again while the program is being timed.
+    if (pieces_.empty() || pieces_.back().size() == kPieceEvents) {
+      pieces_.emplace_back();
+      pieces_.back().reserve(kPieceEvents);
+    }
+    pieces_.back().push_back(std::move(event));
+    ++size_;
   }
 
   // Moves the records out; the list is empty afterwards. Any thread.
   LegacyEventList consolidate() {
+    std::vector<LegacyEventList> pieces;
     LegacyEventList moved;
-    const std::lock_guard<std::mutex> guard(lock_);
-    moved.swap(events_);
+    size_t size = 0;
+    {
+      const std::lock_guard<std::mutex> guard(lock_);
+      pieces.swap(pieces_);
+      size = std::exchange(size_, 0);
+    }
+    if (pieces.size() == 1) return std::move(pieces.front());
+    moved.reserve(size);
+    for (LegacyEventList& piece : pieces) {
+      for (LegacyEvent& event : piece) moved.push_back(std::move(event));
+      LegacyEventList().swap(piece);  // at most one piece is held twice
+    }
     return moved;
   }
 
   size_t size() const {
     const std::lock_guard<std::mutex> guard(lock_);
-    return events_.size();
+    return size_;
   }
 
  private:
-  static constexpr size_t kFirstCapacity = 1024;
+  static constexpr size_t kPieceEvents = 1024;
 
   mutable std::mutex lock_;
-  LegacyEventList events_;
+  std::vector<LegacyEventList> pieces_;
+  size_t size_ = 0;
 };
 
 FASTPROF_NAMESPACE_END
