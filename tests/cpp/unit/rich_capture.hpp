@@ -35,8 +35,8 @@ inline fastprof::Capture rich_capture() {
                                 {"p", ArgType::pointer},
                                 {"finished", ArgType::int64}});
   const uint32_t copy = b.site("copy", EventKind::async_range, "async");
-  const uint32_t moved = b.site("moved"), open = b.site("open"), after = b.site("after"),
-                 tiny = b.site("tiny");
+  const uint32_t moved = b.site("moved"), open = b.site("open"),
+                 after = b.site("after\\", EventKind::range, "ends in \\"), tiny = b.site("tiny");
   const uint32_t mark = b.site("mark", EventKind::mark, "user_annotation", {{"n", ArgType::int64}});
   const uint32_t loss =
       b.site("loss", EventKind::counter, "counter", {{"value", ArgType::float64}});

@@ -69,6 +69,7 @@ bool is_strict(const std::string& text) {
 TEST(known_answers) {
   CHECK_EQ(quoted("plain"), "\"plain\"");
   CHECK_EQ(quoted(""), "\"\"");
+  CHECK_EQ(quoted("C:\\tmp\\"), "\"C:\\\\tmp\\u005c\"");
   CHECK_EQ(quoted("a\"b\\c/"), "\"a\\\"b\\\\c/\"");
   CHECK_EQ(quoted("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\"");
   CHECK_EQ(quoted(std::string_view("\0\x01\x1f\x7f", 4)), "\"\\u0000\\u0001\\u001f\x7f\"");

@@ -302,9 +302,14 @@ class ChromeTraceWriter {
   void write_counter(size_t row, uint32_t site) {
     if (capture_.payload[row] == kNoPayload) return;
     const std::vector<ArgType>& types = capture_.sites[site].arg_types;
+    PayloadValue value = payload_value(capture_, types.empty() ? ArgType::int64 : types[0],
+                                       capture_.payload_words[capture_.payload[row]]);
+    if (value.type == ArgType::boolean) {  // charts take numbers only
+      value.type = ArgType::uint64;
+      value.word = value.word != 0 ? 1 : 0;
+    }
     out_.advance(put(begin_event(row, site_texts_[site]), ",\"args\":{\"value\":"));
-    args_.write_value(payload_value(capture_, types.empty() ? ArgType::int64 : types[0],
-                                    capture_.payload_words[capture_.payload[row]]));
+    args_.write_value(value);
     out_.append("}}");
   }
 
