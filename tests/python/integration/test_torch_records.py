@@ -133,4 +133,3 @@ def test_records_of_a_real_run() -> None:
     assert averages.table() == theirs.key_averages(group_by_input_shapes=True).table()
     ours._build_tree()
     assert ours.table(sort_by="cpu_time_total") == theirs.table(sort_by="cpu_time_total")
-
