@@ -19,12 +19,16 @@ enum class DropCause : uint8_t {
   clock = 5,        // stamped by a clock that went backwards
   spill_failed = 6, // the spill file could not be written
   names = 7,        // recorded under a shared name because the name table was full (not missing, but anonymous)
+  ends = 8,         // the end of an async or moved range found no room (not missing, but shown as open)
 };
-constexpr size_t kNumDropCauses = 8;
+constexpr size_t kNumDropCauses = 9;
+
+// Whether an event of this cause is missing, rather than incomplete.
+constexpr bool is_missing(DropCause cause) noexcept { return cause != DropCause::names && cause != DropCause::ends; }
 
 inline const char* drop_cause_name(DropCause cause) noexcept {
   constexpr const char* names[kNumDropCauses] = {"bound",       "overwritten", "in_flight",    "reentrant",
-                                                 "thread_exit", "clock",       "spill_failed", "names"};
+                                                 "thread_exit", "clock",       "spill_failed", "names", "ends"};
   const auto index = static_cast<size_t>(cause);
   return index < kNumDropCauses ? names[index] : "unknown";
 }

@@ -100,7 +100,7 @@ struct Capture {
   uint64_t dropped_total() const noexcept {
     uint64_t total = 0;
     for (size_t i = 0; i < kNumDropCauses; ++i)
-      if (i != static_cast<size_t>(DropCause::names)) total += dropped[i];
+      if (is_missing(static_cast<DropCause>(i))) total += dropped[i];
     return total;
   }
 };

@@ -222,7 +222,7 @@ inline void append_footer(std::string& out, const Summary& summary) {
   uint64_t missing = 0;
   std::string causes;
   for (size_t i = 0; i < kNumDropCauses; ++i) {
-    if (summary.dropped[i] == 0 || i == static_cast<size_t>(DropCause::names)) continue;
+    if (summary.dropped[i] == 0 || !is_missing(static_cast<DropCause>(i))) continue;
     missing += summary.dropped[i];
     causes += (causes.empty() ? "" : ", ") +
               std::string(drop_cause_name(static_cast<DropCause>(i))) + ' ' +
@@ -233,6 +233,10 @@ inline void append_footer(std::string& out, const Summary& summary) {
   if (anonymous != 0) {
     out += "Recorded under a shared name: " + std::to_string(anonymous) +
            " (the name table was full)\n";
+  }
+  const uint64_t endless = summary.dropped[static_cast<size_t>(DropCause::ends)];
+  if (endless != 0) {
+    out += "Ends that found no room: " + std::to_string(endless) + " (shown as unfinished)\n";
   }
   if (!summary.exact_stop) {
     out += "The stop was not exact: the kernel refused membarrier\n";

@@ -2,6 +2,7 @@
 // From ticks to Unix nanoseconds: one continuous, strictly increasing, piecewise-linear map over the process's knots.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -114,8 +115,10 @@ class TickConverter {
 
  private:
   void seek(uint64_t stamp) noexcept {
-    size_t i = 0;
-    while (i + 1 < slopes_.size() && stamp >= knots_[i + 1].ticks) ++i;
+    // The last segment that begins at or before the stamp; the first for what is earlier.
+    const auto after = std::upper_bound(knots_.begin() + 1, knots_.begin() + static_cast<ptrdiff_t>(slopes_.size()), stamp,
+                                        [](uint64_t value, const ClockKnot& knot) { return value < knot.ticks; });
+    const auto i = static_cast<size_t>(after - knots_.begin()) - 1;
     segment_ = i;
     low_ = i == 0 ? 0 : knots_[i].ticks;
     high_ = i + 1 < slopes_.size() ? knots_[i + 1].ticks : UINT64_MAX;

@@ -38,7 +38,7 @@ struct Chunk {
   uint32_t used_bytes;   // slots written when it was closed, in bytes behind the header
   ChunkPlace place;
   uint64_t pins;         // bit per session slot that still has to read it (State::lock)
-  uint64_t counted;      // bit per session slot for which its records were already counted as dropped
+  uint64_t counted;      // bit per session slot that is done with it: its records were read, or counted as dropped
   Chunk* next;           // in its track's list (oldest first) or in the free list
   Track* owner;
   uint64_t reserved[5];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/recorder/segment.hpp"
 #include "fastprof/recorder/state.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -11,20 +12,24 @@ inline void add_dropped(SessionSlot& slot, DropCause cause, uint64_t count) noex
   __atomic_fetch_add(&slot.dropped[static_cast<size_t>(cause)], count, __ATOMIC_RELAXED);
 }
 
+// In a mask given to reserve: the record completes an event that is counted elsewhere. Its loss is not the event's.
+constexpr uint32_t kEndRecord = 1u << 31;
+
 // One record of `mask` begun at `stamp` on this thread is lost. Any thread, no lock needed; exact under State::lock.
 inline void count_dropped(State* s, const Track* track, uint32_t mask, uint64_t stamp, DropCause cause) noexcept {
   for (unsigned i = 0; i < kMaxSessions; ++i) {
     SessionSlot& slot = s->sessions[i];
-    if (load_acquire(&slot.live) == 0 || (slot.mask & mask) == 0) continue;
+    if (load_acquire(&slot.live) == 0 || (slot.mask & mask & category::all) == 0) continue;
     if (stamp < slot.t0 || stamp >= load_relaxed(&slot.t1)) continue;
-    if (slot.local != 0 && (track == nullptr || (track->local_sessions >> i & 1) == 0)) continue;
-    add_dropped(slot, cause, 1);
+    if (slot.local != 0 && !belongs(s, track, i)) continue;
+    add_dropped(slot, (mask & kEndRecord) != 0 ? DropCause::ends : cause, 1);
   }
 }
 
-// How many records of [first, last) begin in [t0, t1) and match `mask`. State::lock or drain_lock held.
-inline uint64_t count_records(const Chunk* chunk, const Slot* last, uint32_t mask, uint64_t t0, uint64_t t1) noexcept {
+// How many events of a chunk are the session's. State::lock held.
+inline uint64_t count_records(const Chunk* chunk, const Slot* last, const SessionSlot& session) noexcept {
   uint64_t count = 0;
+  SegmentWalk segments(session.id, session.local != 0);
   for (const Slot* slot = chunk_slots(chunk); slot < last;) {
     const uint64_t begin = load_acquire(&slot->begin);
     if (begin < chunk->open_ticks) break;
@@ -33,7 +38,8 @@ inline uint64_t count_records(const Chunk* chunk, const Slot* last, uint32_t mas
     const Site* site = site_of(word);
     // Ends that were appended are parts of an event, not events.
     const bool event = (tag == RecordTag::slot || tag == RecordTag::detailed) && site->kind != SiteKind::segment;
-    if (event && (site->mask & mask) != 0 && begin >= t0 && begin < t1) ++count;
+    if (event && segments.inside && (site->mask & session.mask) != 0 && begin >= session.t0 && begin < session.t1) ++count;
+    if (site->kind == SiteKind::segment) segments.see(load_relaxed(&slot->end));
     slot += record_units(slot);
   }
   return count;
@@ -51,8 +57,6 @@ inline bool has_open_slots(const Chunk* chunk) noexcept {
       const uint64_t end = load_acquire(&slot->end);
       if (end == 0 || end < begin) return true;
     }
-    // A segment is written by its own thread at its exit, through a validated store: it pins like a range.
-    if (tag == RecordTag::slot && site_of(word)->kind == SiteKind::segment && load_acquire(&slot->end) == 0) return true;
     slot += record_units(slot);
   }
   return false;

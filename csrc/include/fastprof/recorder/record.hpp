@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/recorder/drops.hpp"
 #include "fastprof/recorder/own_state.hpp"
 #include "fastprof/recorder/ticks.hpp"
 
@@ -118,10 +119,10 @@ inline void append_end(State* s, RecordTag tag, const Site* site, uint64_t begin
   uint64_t end = 0;
   Slot* slot;
   if (FASTPROF_LIKELY(block->cursor + 2 * sizeof(Slot) <= block->limit)) {
-    slot = reserve(s, block, 2, site->mask);
+    slot = reserve(s, block, 2, site->mask | kEndRecord);
   } else {
     end = ordered_ticks(s);  // before the refill, which takes its time
-    slot = reserve(s, block, 2, site->mask);
+    slot = reserve(s, block, 2, site->mask | kEndRecord);
   }
   if (slot == nullptr) return;
   if (origin_track == 0) origin_track = block->track->id;

@@ -22,10 +22,11 @@ inline uint64_t sessions_with_room(const State* s) noexcept {
 // A chunk's records are about to be recycled: counts them for each live overwriting session. State::lock held.
 inline void count_overwritten(State* s, const Chunk* chunk) noexcept {
   for (uint64_t rest = s->session_bits & ~s->keep_bits; rest != 0; rest &= rest - 1) {
-    SessionSlot& slot = s->sessions[__builtin_ctzll(rest)];
-    if (chunk->close_ticks < slot.t0) continue;
+    const int i = __builtin_ctzll(rest);
+    SessionSlot& slot = s->sessions[i];
+    if (chunk->close_ticks < slot.t0 || (chunk->counted >> i & 1) != 0) continue;
     const auto* last = reinterpret_cast<const Slot*>(reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
-    add_dropped(slot, DropCause::overwritten, count_records(chunk, last, slot.mask, slot.t0, slot.t1));
+    add_dropped(slot, DropCause::overwritten, count_records(chunk, last, slot));
   }
 }
 
@@ -82,6 +83,14 @@ inline Chunk* acquire_chunk(State* s, Track* track, bool growing) noexcept {
   return chunk;
 }
 
+// Begins a chunk with the thread-local sessions its thread is in; returns the next slot. State::lock held.
+inline Slot* repeat_segments(State* s, const Track* track, Chunk* chunk) noexcept {
+  Slot* slot = chunk_slots(chunk);
+  const uint64_t live = live_local_sessions(s, {track->local_sessions, track->local_newest_id});
+  for (uint64_t rest = live; rest != 0; rest &= rest - 1) fill_segment(s, slot++, s->sessions[__builtin_ctzll(rest)].id, true);
+  return slot;
+}
+
 // Leader function, see RecorderFunctions.
 inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units, uint32_t mask) noexcept {
   if ((block->flags & thread_flag::busy) != 0) {
@@ -107,12 +116,12 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units, u
       growing = false;
     } else {
       if (growing) close_chunk(s, track, current, reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
-      Chunk* chunk = units <= kChunkCapacity ? acquire_chunk(s, track, growing) : nullptr;
+      Chunk* chunk = units <= kChunkCapacity - kMaxSessions ? acquire_chunk(s, track, growing) : nullptr;
       if (chunk != nullptr) {
         append_chunk(s, track, chunk);
-        slot = chunk_slots(chunk);
+        slot = repeat_segments(s, track, chunk);
         if (retired) {
-          chunk->used_bytes = units * static_cast<uint32_t>(sizeof(Slot));
+          chunk->used_bytes = static_cast<uint32_t>(slot + units - chunk_slots(chunk)) * static_cast<uint32_t>(sizeof(Slot));
         } else {
           busy.set_limit(reinterpret_cast<uintptr_t>(chunk_end(chunk)));
           store_relaxed(&block->cursor, reinterpret_cast<uintptr_t>(slot + units));

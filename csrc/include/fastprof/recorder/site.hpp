@@ -19,7 +19,7 @@ enum class SiteKind : uint8_t {
   flow_end = 5,       // {time, id, site}
   memory = 6,         // {time, ptr, site} + {bytes (signed), total allocated, total reserved | device << 48}
   out_of_memory = 7,  // {time, bytes asked, site} + {total allocated, total reserved, device << 48}
-  segment = 8,        // {enter, exit, site} + {session id, 0, 0}: membership of a thread in a thread-local session
+  segment = 8,        // {time, session id << 1 | enters, site}: from here on its thread is (not) in a thread-local session
 };
 
 // Type of one argument word. Values are ABI: append only.
@@ -41,7 +41,7 @@ struct alignas(16) Site {
   SiteKind kind;
   RecordScope scope;
   uint8_t arg_count;  // typed words that follow the slot, in units of three
-  uint8_t arg_units;  // (arg_count + 2) / 3; memory, out_of_memory and segment: 1
+  uint8_t arg_units;  // (arg_count + 2) / 3; memory and out_of_memory: 1
   const char* name;
   const char* category_name;  // as shown in traces; "user_annotation", "cpu_op", ...
   const char* file;

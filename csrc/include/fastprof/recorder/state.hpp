@@ -62,7 +62,7 @@ struct Track {
   uintptr_t suspended_cursor;  // of this track while its thread runs a signal scope, else 0 (release; partner: chunk_written_end)
   uint32_t unpinned;    // chunks of its list that no session pins and that are not current (State::lock)
   uint64_t local_sessions;  // session slots this thread belongs to (own thread)
-  uint64_t local_epoch;     // State::session_epoch when that was last checked (own thread)
+  uint64_t local_newest_id; // of those, sessions with a larger id have reused the slot: not this thread's (own thread)
   void* counters;           // detail sources: perf counter group of this thread
   void* extension;          // for the Python layer
   uint32_t name_length;

@@ -64,9 +64,7 @@ inline void close_chunk(State* s, Track* track, Chunk* chunk, uintptr_t cursor) 
     const int i = __builtin_ctzll(rest);
     SessionSlot& slot = s->sessions[i];
     if (chunk->close_ticks < slot.t0) continue;
-    if (slot.local != 0 && (track->local_sessions >> i & 1) == 0) continue;
-    const auto* last = reinterpret_cast<const Slot*>(cursor);
-    add_dropped(slot, DropCause::bound, count_records(chunk, last, slot.mask, slot.t0, slot.t1));
+    add_dropped(slot, DropCause::bound, count_records(chunk, reinterpret_cast<const Slot*>(cursor), slot));
     chunk->counted |= uint64_t{1} << i;
   }
 }

@@ -19,11 +19,6 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace assembling {
 
-struct ForeignEnd {
-  uint32_t row;
-  uint32_t ending_track;  // track id
-};
-
 // Applies a permutation to every column of a track.
 inline void reorder(TrackRows& rows, const std::vector<uint32_t>& order) {
   const auto apply = [&order](auto& column) {
@@ -47,23 +42,34 @@ inline void sort_by_begin(TrackRows& rows) {
   reorder(rows, order);
 }
 
-// Joins ends that were appended elsewhere to their rows by (origin track, begin), which is unique because stamps of a
-// thread are strict. An end whose begin slot was overwritten stands alone, as the range it is.
-inline void join_ends(DrainedRows& drained, const Snapshot& snapshot, uint8_t lone_flags,
-                      std::vector<std::vector<ForeignEnd>>& foreign) {
+// Rows of a track that end on other threads: row of the track, id of the ending one.
+using ForeignEnds = std::vector<std::pair<uint32_t, uint32_t>>;
+
+inline int64_t find_row(const TrackRows& rows, uint64_t begin) noexcept {
+  const auto found = std::lower_bound(rows.begin.begin(), rows.begin.end(), begin);
+  return found != rows.begin.end() && *found == begin ? found - rows.begin.begin() : -1;
+}
+
+// Ends whose begin is gone (its chunk was recycled, or had no room) stand alone, as the events they are. Those begins were
+// counted as dropped, so the count gives them back: recorded + dropped stays what was produced. A thread-local session
+// cannot tell whose they were and leaves them counted. Rows must be sorted, and stay so.
+inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64_t& dropped) {
+  if (snapshot.local || drained.ends.empty()) return;
   std::unordered_map<uint32_t, size_t> index;
   for (size_t i = 0; i < drained.tracks.size(); ++i) index.emplace(drained.tracks[i].info.id, i);
-  const auto row_of = [&](const EndRecord& end) -> int64_t {
-    const auto at = index.find(end.origin_track);
-    if (at == index.end()) return -1;
-    const TrackRows& rows = drained.tracks[at->second];
-    const auto found = std::lower_bound(rows.begin.begin(), rows.begin.end(), end.begin);
-    return found != rows.begin.end() && *found == end.begin ? found - rows.begin.begin() : -1;
-  };
-  // First the ends without a row, which add rows; then all are joined.
-  bool added = false;
+  std::vector<const EndRecord*> lone;
   for (const EndRecord& end : drained.ends) {
-    if (end.begin < snapshot.t0 || end.begin >= snapshot.t1 || row_of(end) >= 0) continue;
+    if (end.begin < snapshot.t0 || end.begin >= snapshot.t1) continue;
+    const auto at = index.find(end.origin_track);
+    if (at == index.end() || find_row(drained.tracks[at->second], end.begin) < 0) lone.push_back(&end);
+  }
+  const auto before = [](const EndRecord* a, const EndRecord* b) {
+    return a->origin_track != b->origin_track ? a->origin_track < b->origin_track : a->begin < b->begin;
+  };
+  std::sort(lone.begin(), lone.end(), before);
+  for (size_t i = 0; i < lone.size(); ++i) {
+    const EndRecord& end = *lone[i];
+    if (i > 0 && !before(lone[i - 1], lone[i])) continue;  // ended twice
     const auto [at, fresh] = index.try_emplace(end.origin_track, drained.tracks.size());
     if (fresh) {
       drained.tracks.emplace_back();
@@ -79,52 +85,33 @@ inline void join_ends(DrainedRows& drained, const Snapshot& snapshot, uint8_t lo
     rows.site.push_back(end.site);
     rows.payload.push_back(kNoPayload);
     rows.kind.push_back(drained.table.sites[end.site].kind);
-    rows.flags.push_back(lone_flags);
-    added = true;
-    // Keeps the next look-ups of this track valid; such ends are few.
-    sort_by_begin(rows);
+    rows.flags.push_back(0);
+    if (dropped > 0) --dropped;
   }
-  (void)added;
-  foreign.resize(drained.tracks.size());
-  for (const EndRecord& end : drained.ends) {
-    const int64_t row = row_of(end);
-    if (row < 0) continue;
-    const size_t track = index[end.origin_track];
-    TrackRows& rows = drained.tracks[track];
-    const auto r = static_cast<size_t>(row);
-    rows.end[r] = end.end < end.begin ? end.begin : end.end;  // stamps of two threads differ by up to 0.25 us
-    if (end.ending_track != end.origin_track && end.end <= snapshot.t1) {
-      rows.flags[r] |= event_flag::foreign_end;
-      foreign[track].push_back(ForeignEnd{static_cast<uint32_t>(r), end.ending_track});
-    }
-  }
+  if (!lone.empty())
+    for (TrackRows& rows : drained.tracks) sort_by_begin(rows);
 }
 
-// Drops rows of a thread-local session that lie outside its segments.
-inline void keep_segments(DrainedRows& drained, const Snapshot& snapshot) {
-  for (TrackRows& rows : drained.tracks) {
-    std::vector<std::pair<uint64_t, uint64_t>> spans;
-    for (const Segment& segment : drained.segments)
-      if (segment.track == rows.info.id) spans.emplace_back(segment.enter, segment.exit == 0 ? snapshot.t1 : segment.exit);
-    std::sort(spans.begin(), spans.end());
-    std::vector<uint32_t> kept;
-    size_t at = 0;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      while (at < spans.size() && spans[at].second <= rows.begin[i]) ++at;
-      if (at < spans.size() && rows.begin[i] >= spans[at].first) kept.push_back(static_cast<uint32_t>(i));
-    }
-    if (kept.size() == rows.size()) continue;
-    const auto keep = [&kept](auto& column) {
-      for (size_t i = 0; i < kept.size(); ++i) column[i] = column[kept[i]];
-      column.resize(kept.size());
-    };
-    keep(rows.begin);
-    keep(rows.end);
-    keep(rows.site);
-    keep(rows.payload);
-    keep(rows.kind);
-    keep(rows.flags);
+// Joins ends that were appended elsewhere to their rows by (origin track, begin), which is unique because stamps of a
+// thread are strict. Tracks must have their final order.
+inline std::vector<ForeignEnds> join_ends(DrainedRows& drained, const Snapshot& snapshot) {
+  std::vector<ForeignEnds> foreign(drained.tracks.size());
+  std::unordered_map<uint32_t, size_t> index;
+  for (size_t i = 0; i < drained.tracks.size(); ++i) index.emplace(drained.tracks[i].info.id, i);
+  for (const EndRecord& end : drained.ends) {
+    const auto at = index.find(end.origin_track);
+    const int64_t row = at == index.end() ? -1 : find_row(drained.tracks[at->second], end.begin);
+    if (row < 0) continue;
+    TrackRows& rows = drained.tracks[at->second];
+    const auto r = static_cast<size_t>(row);
+    rows.end[r] = end.end < end.begin ? end.begin : end.end;  // stamps of two threads differ by up to 0.25 us
+    if (end.ending_track == end.origin_track || end.end > snapshot.t1 || (rows.flags[r] & event_flag::foreign_end) != 0)
+      continue;
+    rows.flags[r] |= event_flag::foreign_end;
+    foreign[at->second].emplace_back(static_cast<uint32_t>(r), end.ending_track);
   }
+  for (ForeignEnds& rows : foreign) std::sort(rows.begin(), rows.end());
+  return foreign;
 }
 
 inline std::string read_process_name() {
@@ -143,11 +130,13 @@ inline std::string read_process_name() {
 inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   Capture capture;
   for (TrackRows& rows : drained.tracks) assembling::sort_by_begin(rows);
-  if (snapshot.local) assembling::keep_segments(drained, snapshot);
-  std::vector<std::vector<assembling::ForeignEnd>> foreign;
-  assembling::join_ends(drained, snapshot, 0, foreign);
+  capture.dropped = snapshot.dropped;
+  capture.dropped[static_cast<size_t>(DropCause::in_flight)] += drained.in_flight;
+  assembling::add_lone_ends(drained, snapshot,
+                            capture.dropped[static_cast<size_t>(snapshot.keeps ? DropCause::bound : DropCause::overwritten)]);
   std::sort(drained.tracks.begin(), drained.tracks.end(),
             [](const TrackRows& a, const TrackRows& b) { return a.info.id < b.info.id; });
+  const std::vector<assembling::ForeignEnds> foreign = assembling::join_ends(drained, snapshot);
 
   size_t total = 0;
   for (const TrackRows& rows : drained.tracks) total += rows.size();
@@ -168,8 +157,11 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   NestingWalk<uint64_t> walk;
   std::unordered_map<uint32_t, uint32_t> track_index;
   size_t row = 0;
-  for (TrackRows& rows : drained.tracks) {
+  std::vector<std::pair<uint32_t, uint32_t>> foreign_rows;  // row of the capture, id of the ending track
+  for (size_t t = 0; t < drained.tracks.size(); ++t) {
+    TrackRows& rows = drained.tracks[t];
     if (rows.size() == 0) continue;
+    for (const auto& [r, ending] : foreign[t]) foreign_rows.emplace_back(static_cast<uint32_t>(row) + r, ending);
     const auto track = static_cast<uint32_t>(capture.tracks.size());
     track_index.emplace(rows.info.id, track);
     capture.tracks.push_back(rows.info);
@@ -209,44 +201,23 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   capture.sites = std::move(drained.table.sites);
   capture.strings = std::move(drained.table.strings);
 
-  // Ends on other threads, by row of the capture.
-  std::vector<std::pair<uint32_t, uint32_t>> ends;
-  for (const EndRecord& end : drained.ends) {
-    if (end.ending_track == end.origin_track || end.end > snapshot.t1) continue;
-    const auto at = track_index.find(end.origin_track);
-    if (at == track_index.end()) continue;
-    const auto first = std::lower_bound(capture.track.begin(), capture.track.end(), at->second);
-    const auto last = std::upper_bound(first, capture.track.end(), at->second);
-    const int64_t begin_ns = clock.to_ns(end.begin);
-    const auto lo = capture.start_ns.begin() + (first - capture.track.begin());
-    const auto hi = capture.start_ns.begin() + (last - capture.track.begin());
-    for (auto it = std::lower_bound(lo, hi, begin_ns); it != hi && *it == begin_ns; ++it) {
-      const auto r = static_cast<uint32_t>(it - capture.start_ns.begin());
-      if ((capture.flags[r] & event_flag::foreign_end) == 0) continue;
-      const auto [ending, fresh] = track_index.try_emplace(end.ending_track, static_cast<uint32_t>(capture.tracks.size()));
-      if (fresh) {
-        TrackInfo info;
-        info.id = end.ending_track;
-        info.pid = static_cast<int64_t>(::getpid());
-        info.name = "thread " + std::to_string(end.ending_track);
-        for (const TrackRows& rows : drained.tracks)
-          if (rows.info.id == end.ending_track) info = rows.info;
-        capture.tracks.push_back(info);
-      }
-      ends.emplace_back(r, ending->second);
-      break;
+  for (const auto& [r, ending_id] : foreign_rows) {
+    const auto [ending, fresh] = track_index.try_emplace(ending_id, static_cast<uint32_t>(capture.tracks.size()));
+    if (fresh) {
+      TrackInfo info;
+      info.id = ending_id;
+      info.pid = static_cast<int64_t>(::getpid());
+      info.name = "thread " + std::to_string(ending_id);
+      for (const TrackRows& rows : drained.tracks)
+        if (rows.info.id == ending_id) info = rows.info;
+      capture.tracks.push_back(info);
     }
-  }
-  std::sort(ends.begin(), ends.end());
-  for (const auto& [r, ending] : ends) {
     capture.foreign_row.push_back(r);
-    capture.foreign_end_track.push_back(ending);
+    capture.foreign_end_track.push_back(ending->second);
   }
   capture.exact_stop = snapshot.exact;
   capture.pid = static_cast<int64_t>(::getpid());
   capture.process_name = assembling::read_process_name();
-  capture.dropped = snapshot.dropped;
-  capture.dropped[static_cast<size_t>(DropCause::in_flight)] += drained.in_flight;
   return capture;
 }
 

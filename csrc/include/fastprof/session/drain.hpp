@@ -38,16 +38,9 @@ struct EndRecord {
   uint64_t end;
 };
 
-// A stretch of a thread's life inside a thread-local session.
-struct Segment {
-  uint32_t track;
-  uint64_t enter, exit;
-};
-
 struct DrainedRows {
   std::vector<TrackRows> tracks;
   std::vector<EndRecord> ends;
-  std::vector<Segment> segments;
   std::vector<uint64_t> payload_words;
   SiteTable table;
   uint64_t in_flight = 0;
@@ -55,8 +48,9 @@ struct DrainedRows {
 
 class Drain {
  public:
-  // include_open: rows begun before t0 that were open then are kept, flagged `enclosing`.
-  explicit Drain(bool include_open = false) : include_open_(include_open) {}
+  // include_open: rows begun before t0 that were open then are kept, flagged `enclosing`; in a thread-local session those of
+  // track `own_track`, where it was started.
+  explicit Drain(bool include_open = false, uint32_t own_track = 0) : include_open_(include_open), own_track_(own_track) {}
 
   // Reads runs; State::drain_lock held, State::lock not. finished_only: leaves runs alone that are not closed or hold
   // open ranges, and returns the chunks it has read to their end (the caller unpins them). Otherwise reads everything.
@@ -68,12 +62,15 @@ class Drain {
     session_id_ = snapshot.session_id;
     t0_ = snapshot.t0;
     mask_ = snapshot.mask;
+    local_ = snapshot.local;
     std::vector<Chunk*> consumed;
     for (const TrackSnapshot& track : snapshot.tracks) {
       TrackRows& rows = rows_of(track.info);
+      track_id_ = track.info.id;
       for (const PinnedRun& run : track.runs) {
-        // In order: what comes after a run that has to wait waits too, or rows would lose their begin order.
-        if (finished_only && (!run.closed || has_open_slots(run.chunk))) break;
+        // What has to wait does not hold up what comes after it (a range around the whole program would hold up
+        // everything): assemble sorts by begin.
+        if (finished_only && (!run.closed || has_open_slots(run.chunk))) continue;
         read_run(s, rows, run, finished_only ? UINT64_MAX : snapshot.t1);
         if (finished_only) consumed.push_back(run.chunk);
       }
@@ -122,6 +119,7 @@ class Drain {
     const uint64_t open_ticks = chunk->open_ticks;
     const auto room = static_cast<size_t>(run.end - chunk_slots(chunk)) + rows.size();
     if (rows.begin.capacity() < room) reserve_rows(rows, room);
+    segments_ = SegmentWalk(session_id_, local_);
     for (const Slot* slot = chunk_slots(chunk); slot < run.end;) {
       if (!wait_valid(s, slot, open_ticks)) {
         ++rows_.in_flight;
@@ -163,8 +161,9 @@ class Drain {
   // Whether a record of this begin and these categories is the session's; flags gets `enclosing` where it applies.
   bool in_session(uint64_t begin, uint64_t end, const Site* site, uint64_t t1, uint8_t& flags) const noexcept {
     if ((site->mask & mask_) == 0 || begin >= t1) return false;
-    if (FASTPROF_LIKELY(begin >= t0_)) return true;
+    if (FASTPROF_LIKELY(begin >= t0_)) return segments_.inside;
     if (!include_open_ || (end != 0 && end >= begin && end <= t0_)) return false;
+    if (local_ && track_id_ != own_track_) return false;
     flags |= event_flag::enclosing;
     return true;
   }
@@ -195,7 +194,7 @@ class Drain {
       return;
     }
     if (site->kind == SiteKind::segment) {
-      if (load_relaxed(&words[0]) == session_id_) rows_.segments.push_back(Segment{rows.info.id, begin, second});
+      segments_.see(second);
       return;
     }
     uint8_t flags = 0;
@@ -258,7 +257,11 @@ class Drain {
   uint64_t session_id_ = 0;
   uint64_t t0_ = 0;
   uint32_t mask_ = 0;
+  bool local_ = false;
+  SegmentWalk segments_{0, false};
+  uint32_t track_id_ = 0;  // being read
   bool include_open_;
+  uint32_t own_track_;
 };
 
 FASTPROF_NAMESPACE_END

@@ -14,6 +14,7 @@
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
 #include "fastprof/process/attach.hpp"
+#include "fastprof/recorder/thread.hpp"
 #include "fastprof/session/assemble.hpp"
 #include "fastprof/range_detail/counter_probe.hpp"
 #include "fastprof/session/drain.hpp"
@@ -63,19 +64,13 @@ class Session {
     if (options_.cpp_stacks || !options_.counters.empty()) request.detail = &detail;
     if (options_.overflow == OverflowPolicy::spill_to_file) spill_file_ = std::make_unique<SpillFile>(options_.spill_folder);
     capture_ = Capture{};
-    drain_ = std::make_unique<Drain>(options_.include_open);
+    // Before t0, which a first registration's system calls would otherwise fall behind.
+    const Track* own = options_.thread_local_only ? current_track() : nullptr;
+    drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
     index_ = start_session(s, request);
-    id_ = s->sessions[index_].id;
     pid_ = s->pid;
     if (spill_file_ != nullptr) spill_thread_ = std::make_unique<SpillThread>(s, index_, spill_file_.get());
-    if (options_.thread_local_only) {
-      ThreadBlock* block = thread_block();
-      Track* track = block->track != nullptr ? block->track : s->functions->track(s, block);
-      if (track != nullptr) {
-        set_local_sessions(s, block, track->local_sessions | uint64_t{1} << index_);
-        segment_ = begin_segment(s, block, id_);
-      }
-    }
+    if (own != nullptr) join_session(s, thread_block(), index_);
   }
 
   // Ends recording and reads everything. Any thread. Throws StateError when it does not run; in a forked child, where the
@@ -87,8 +82,6 @@ class Session {
       forget_parent();
       raise<StateError>("this session was started in the parent process; a forked child starts its own");
     }
-    if (segment_) end_range(segment_);
-    segment_ = RangeHandle{};
     spill_thread_.reset();
     {
       ScopedLock drains(s->drain_lock);
@@ -124,7 +117,7 @@ class Session {
     }
     const std::vector<Chunk*> consumed = drain_->read(s, snapshot, true);
     StateLock hold(s);
-    for (Chunk* chunk : consumed) unpin_chunk(s, index_, chunk);
+    release_read(s, index_, snapshot, consumed);
     sweep(s);
     return drain_->row_count();
   }
@@ -151,7 +144,8 @@ class Session {
   void leave_thread(State* s) noexcept {
     if (!options_.thread_local_only) return;
     ThreadBlock* block = thread_block();
-    if (block->track != nullptr) set_local_sessions(s, block, block->track->local_sessions & ~(uint64_t{1} << index_));
+    if (block->track != nullptr)
+      set_local_sessions(s, block, own_local_sessions(s, block->track).bits & ~(uint64_t{1} << index_));
   }
 
   // What was spilled comes before what is still in memory, track by track.
@@ -191,9 +185,7 @@ class Session {
 
   SessionOptions options_;
   int index_ = -1;
-  uint64_t id_ = 0;
   uint64_t pid_ = 0;
-  RangeHandle segment_;
   std::unique_ptr<Drain> drain_;
   std::unique_ptr<SpillFile> spill_file_;
   std::unique_ptr<SpillThread> spill_thread_;  // before spill_file_ in destruction

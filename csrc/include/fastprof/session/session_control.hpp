@@ -39,6 +39,7 @@ struct Snapshot {
   uint64_t session_id = 0;
   uint32_t mask = 0;
   bool local = false;
+  bool keeps = true;  // not overwriting
   bool exact = true;
   std::vector<TrackSnapshot> tracks;
   std::vector<ClockKnot> knots;
@@ -153,6 +154,7 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
   snapshot.session_id = slot.id;
   snapshot.mask = slot.mask;
   snapshot.local = slot.local != 0;
+  snapshot.keeps = slot.policy != OverflowPolicy::overwrite_oldest;
   snapshot.t1 = ordered_ticks(s);
   if (ended) {
     store_relaxed(&slot.t1, snapshot.t1);
@@ -172,13 +174,12 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
     for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next) {
       const Slot* end = chunk_written_end(track, chunk);
       if ((chunk->pins & bit) == 0) {
-        if (chunk->close_ticks < slot.t0) continue;
+        if (chunk->close_ticks < slot.t0 || (chunk->counted & bit) != 0) continue;
         if (keeps) {
           // A chunk for which this session had no room. A full one was counted when it was closed.
-          if (ended && chunk->place == ChunkPlace::current && (chunk->counted & bit) == 0) {
+          if (ended && chunk->place == ChunkPlace::current) {
             chunk->counted |= bit;
-            if (slot.local == 0 || (track->local_sessions >> index & 1) != 0)
-              add_dropped(slot, DropCause::bound, count_records(chunk, end, slot.mask, slot.t0, slot.t1));
+            add_dropped(slot, DropCause::bound, count_records(chunk, end, slot));
           }
           continue;
         }
@@ -228,6 +229,18 @@ inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
   chunk->pins &= ~bit;
   --s->sessions[index].pinned_chunks;
   if (chunk->pins == 0 && chunk->place == ChunkPlace::full) ++chunk->owner->unpinned;
+}
+
+// After a pass of a live drain: what it has read to the end is done with, and an overwriting session holds nothing back
+// until its next pass. State::lock held.
+inline void release_read(State* s, int index, const Snapshot& snapshot, const std::vector<Chunk*>& consumed) noexcept {
+  for (Chunk* chunk : consumed) {
+    chunk->counted |= uint64_t{1} << index;
+    unpin_chunk(s, index, chunk);
+  }
+  if (snapshot.keeps) return;
+  for (const TrackSnapshot& track : snapshot.tracks)
+    for (const PinnedRun& run : track.runs) unpin_chunk(s, index, run.chunk);
 }
 
 // Hands memory back that no session needs: chunks to the pool, dead tracks, and, when nobody records, pages to the
