@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the recorder's tests ask of a capture and of the process.
+#pragma once
+
+#include <fastprof/fastprof.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check.hpp"
+#include "fastprof/capture/validate.hpp"
+
+namespace recorder_checks {
+
+namespace fp = fastprof;
+
+inline const std::string& name_of(const fp::Capture& capture, size_t row) {
+  return capture.sites[capture.site[row]].name;
+}
+inline bool finished(const fp::Capture& capture, size_t row) {
+  return (capture.flags[row] & fp::event_flag::finished) != 0;
+}
+
+// Rows with this name, in order.
+inline std::vector<size_t> rows_named(const fp::Capture& capture, std::string_view name) {
+  std::vector<size_t> rows;
+  for (size_t i = 0; i < capture.size(); ++i)
+    if (name_of(capture, i) == name) rows.push_back(i);
+  return rows;
+}
+inline size_t count_named(const fp::Capture& capture, std::string_view name) {
+  return rows_named(capture, name).size();
+}
+
+// Name of a row's parent, "" for none.
+inline std::string parent_name(const fp::Capture& capture, size_t row) {
+  const int32_t parent = capture.parent[row];
+  return parent < 0 ? "" : name_of(capture, static_cast<size_t>(parent));
+}
+
+inline uint64_t dropped(const fp::Capture& capture, fp::DropCause cause) {
+  return capture.dropped[static_cast<size_t>(cause)];
+}
+
+// Iterations of a stress test: `base` times FASTPROF_STRESS (default 1).
+inline long scaled(long base) {
+  const char* text = std::getenv("FASTPROF_STRESS");
+  const double factor = text == nullptr ? 1.0 : std::atof(text);
+  const auto scaled = static_cast<long>(static_cast<double>(base) * factor);
+  return scaled < 1 ? 1 : scaled;
+}
+
+// Resident memory of the process, bytes.
+inline uint64_t resident_bytes() {
+  unsigned long long pages = 0, resident = 0;
+  if (std::FILE* f = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(f, "%llu %llu", &pages, &resident) != 2) resident = 0;
+    std::fclose(f);
+  }
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Runs this executable again with `variable`=`value` and returns its exit status (128 + signal when killed). Only the
+// tests whose name contains `selection` run; SELECTION must not select the caller.
+inline int run_again(const char* variable, const char* value, const char* selection) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv(variable, value, 1);
+    ::execl("/proc/self/exe", "again", selection, static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Forks, runs f in the child, and returns its exit status: f's value through exit() (so that destructors and atexit
+// handlers run), 128 + signal when killed.
+template <class F>
+int in_child(F f) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(f());
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace recorder_checks
