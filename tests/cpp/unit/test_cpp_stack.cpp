@@ -346,6 +346,34 @@ TEST(rules_are_packed_without_loss_or_not_at_all) {
   }
 }
 
+TEST(damaged_unwind_programs_give_no_rule_or_a_plain_one) {
+  using namespace unwind_detail;
+  uint64_t seed = 77;
+  int plain = 0;
+  for (int round = 0; round < 50000; ++round) {
+    // def_cfa sp 8; offset ra 1; then anything.
+    uint8_t program[24] = {0x0C, kStackPointer, 8, static_cast<uint8_t>(0x80 | kReturnAddress), 1};
+    for (size_t i = round % 3 == 0 ? 0 : 5; i < sizeof program; ++i) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      program[i] = static_cast<uint8_t>(seed >> 40);
+    }
+    const std::vector<uint8_t> exact(program, program + 1 + (seed >> 33) % sizeof program);
+    CommonEntry common;
+    common.data_align = -8;
+    Row row;
+    if (!run_instructions(TableReader(exact.data(), exact.data() + exact.size()), common, 0, 40,
+                          Row{}, &row))
+      continue;
+    const UnwindRule rule = rule_of_row(row);
+    if (rule.cfa == UnwindRule::Cfa::unsupported || rule.cfa == UnwindRule::Cfa::outermost)
+      continue;
+    ++plain;
+    CHECK(rule.cfa_offset % 8 == 0 && rule.return_address_below_cfa % 8 == 0);
+    CHECK(rule.frame_pointer_below_cfa % 8 == 0);
+  }
+  CHECK(plain > 100);
+}
+
 TEST(threads_share_the_cache_while_it_is_cleared) {
   std::atomic<int> wrong{0};
   std::atomic<bool> stop{false};

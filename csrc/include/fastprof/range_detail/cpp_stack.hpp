@@ -2,10 +2,11 @@
 // Native return addresses of the calling thread, innermost first. No allocation, no lock of ours,
 // no symbol work.
 //
-// Two ways, measured on x86-64 (-O2, 107 frames): frame pointers 1.1 ns a frame, unwind tables 150
-// ns. Frame pointers find 1 of the 107 frames in a program built with plain -O2, and no check can
-// tell that frames are missing: so the unwind tables are the default (through unwind_cache.hpp
-// where it knows the rules), and frame pointers are for programs that are built with them.
+// Measured on x86-64, 105 frames, -O2: following frame pointers 1.1 ns a frame, the compiler's
+// unwinder 150 ns, its tables by remembered rules (unwind_cache.hpp) 5 ns. Frame pointers find 1 of
+// the 105 frames in a program built with plain -O2, and no check can tell that frames are missing.
+// So the tables are the default, and frame pointers are for programs that are built with them
+// throughout.
 #pragma once
 
 #include <pthread.h>

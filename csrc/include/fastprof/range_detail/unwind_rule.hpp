@@ -129,6 +129,15 @@ struct CommonEntry {
   bool ok = false;  // false: of a kind this file does not read (signal frames among them)
 };
 
+// A factored offset; wraps instead of overflowing.
+inline int64_t times(uint64_t factor, int64_t align) noexcept {
+  return static_cast<int64_t>(factor * static_cast<uint64_t>(align));
+}
+// Whether an offset can be part of an UnwindRule.
+inline bool plain_offset(int64_t offset) noexcept {
+  return offset >= 0 && offset < (1 << 30) && offset % 8 == 0;
+}
+
 inline const uint8_t* entry_body(const uint8_t* entry, const uint8_t** last) noexcept {
   uint32_t length;
   std::memcpy(&length, entry, 4);
@@ -210,7 +219,7 @@ inline bool run_instructions(TableReader reader, const CommonEntry& common, uint
     if ((opcode & 0xC0) == 0x40) {  // advance_loc
       advance = low;
     } else if ((opcode & 0xC0) == 0x80) {  // offset
-      const auto offset = static_cast<int64_t>(reader.uleb()) * common.data_align;
+      const auto offset = times(reader.uleb(), common.data_align);
       if (Place* place = row->place(low)) *place = Place{Place::at_cfa_offset, offset};
     } else if ((opcode & 0xC0) == 0xC0) {  // restore
       Row before = initial;
@@ -231,10 +240,10 @@ inline bool run_instructions(TableReader reader, const CommonEntry& common, uint
         case 0x05:    // offset_extended
         case 0x11: {  // offset_extended_sf
           const uint64_t reg = reader.uleb();
-          const int64_t factor =
-              opcode == 0x05 ? static_cast<int64_t>(reader.uleb()) : reader.sleb();
+          const uint64_t factor =
+              opcode == 0x05 ? reader.uleb() : static_cast<uint64_t>(reader.sleb());
           if (Place* place = row->place(reg))
-            *place = Place{Place::at_cfa_offset, factor * common.data_align};
+            *place = Place{Place::at_cfa_offset, times(factor, common.data_align)};
           break;
         }
         case 0x06: {  // restore_extended
@@ -269,8 +278,9 @@ inline bool run_instructions(TableReader reader, const CommonEntry& common, uint
         case 0x12: {  // def_cfa_sf
           row->cfa = Row::register_offset;
           row->cfa_register = reader.uleb();
-          row->cfa_offset = opcode == 0x0C ? static_cast<int64_t>(reader.uleb())
-                                           : reader.sleb() * common.data_align;
+          row->cfa_offset = opcode == 0x0C
+                                ? static_cast<int64_t>(reader.uleb())
+                                : times(static_cast<uint64_t>(reader.sleb()), common.data_align);
           break;
         }
         case 0x0D:  // def_cfa_register
@@ -280,7 +290,7 @@ inline bool run_instructions(TableReader reader, const CommonEntry& common, uint
           row->cfa_offset = static_cast<int64_t>(reader.uleb());
           break;
         case 0x13:  // def_cfa_offset_sf
-          row->cfa_offset = reader.sleb() * common.data_align;
+          row->cfa_offset = times(static_cast<uint64_t>(reader.sleb()), common.data_align);
           break;
         case 0x0F: {  // def_cfa_expression; only: load from an offset to the frame pointer
           const uint64_t bytes = reader.uleb();
@@ -341,14 +351,19 @@ inline UnwindRule rule_of_row(const Row& row) noexcept {
     return rule;
   }
   const Place& ra = row.return_address;
-  if (ra.kind != Place::at_cfa_offset || ra.offset >= 0 || ra.offset % 8 != 0) return rule;
+  // Negated without overflow: offsets below the CFA.
+  const auto below = [](int64_t offset) {
+    return static_cast<int64_t>(0 - static_cast<uint64_t>(offset));
+  };
+  if (ra.kind != Place::at_cfa_offset || ra.offset >= 0 || !plain_offset(below(ra.offset)))
+    return rule;
   const Place& fp = row.frame_pointer;
   if (row.cfa == Row::register_offset) {
-    if (row.cfa_offset < 0 || row.cfa_offset % 8 != 0) return rule;
+    if (!plain_offset(row.cfa_offset)) return rule;
     if (fp.kind == Place::at_cfa_offset) {
-      if (fp.offset >= 0 || fp.offset % 8 != 0) return rule;
+      if (fp.offset >= 0 || !plain_offset(below(fp.offset))) return rule;
       rule.frame_pointer_saved = true;
-      rule.frame_pointer_below_cfa = static_cast<uint32_t>(-fp.offset);
+      rule.frame_pointer_below_cfa = static_cast<uint32_t>(below(fp.offset));
     } else if (fp.kind != Place::same) {
       return rule;
     }
@@ -356,12 +371,12 @@ inline UnwindRule rule_of_row(const Row& row) noexcept {
     if (row.cfa_register == kFramePointer) rule.cfa = UnwindRule::Cfa::frame_pointer;
     rule.cfa_offset = static_cast<uint32_t>(row.cfa_offset);
   } else if (row.cfa == Row::frame_dereference && fp.kind == Place::at_frame_pointer &&
-             row.cfa_offset < 0 && row.cfa_offset % 8 == 0) {
+             row.cfa_offset < 0 && plain_offset(below(row.cfa_offset))) {
     rule.cfa = UnwindRule::Cfa::saved_in_frame;
     rule.frame_pointer_saved = true;
-    rule.cfa_offset = static_cast<uint32_t>(-row.cfa_offset);
+    rule.cfa_offset = static_cast<uint32_t>(below(row.cfa_offset));
   }
-  rule.return_address_below_cfa = static_cast<uint32_t>(-ra.offset);
+  rule.return_address_below_cfa = static_cast<uint32_t>(below(ra.offset));
   return rule;
 }
 
