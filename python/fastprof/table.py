@@ -394,7 +394,10 @@ class EventTable:
         """How many ranges were still open at the end of the session."""
         if "flags" not in self._columns:
             return 0
-        return int(np.count_nonzero((self.column("flags") & EventFlag.FINISHED) == 0))
+        is_open = (self.column("flags") & EventFlag.FINISHED) == 0
+        if "kind" in self._columns:  # instants have no end to see
+            is_open &= self.column("kind") <= EventKind.ASYNC_RANGE
+        return int(np.count_nonzero(is_open))
 
     @property
     def nbytes(self) -> int:

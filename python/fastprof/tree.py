@@ -55,25 +55,38 @@ def nest_intervals(start: Array, end: Array, group: Array | None = None) -> Arra
     parent = np.full(size, -1, np.int32)
     if size == 0:
         return parent
-    keys = (-end, start) if group is None else (-end, start, group)
-    order = np.lexsort(keys)
-    begin, finish = start[order], end[order]
+    order = _nesting_order(start, end, group)
+    if order is not None:
+        start, end = start[order], end[order]
+        group = None if group is None else group[order]
     # The stack holds non-increasing ends, so the parent is the nearest earlier interval that
     # passes both tests. Candidates that fail hand over their own candidate: pointer jumping.
     candidate = np.arange(-1, size - 1, dtype=np.int64)
     if group is not None:
-        grouped = group[order]
-        candidate[1:][grouped[1:] != grouped[:-1]] = -1
+        candidate[1:][group[1:] != group[:-1]] = -1
     active = np.flatnonzero(candidate >= 0)
     while len(active):
         top = candidate[active]
-        popped = (finish[top] <= begin[active]) | (finish[top] < finish[active])
+        popped = (end[top] <= start[active]) | (end[top] < end[active])
         active, top = active[popped], top[popped]
         candidate[active] = candidate[top]
         active = active[candidate[active] >= 0]
+    if order is None:
+        return candidate.astype(np.int32)
     found = candidate >= 0
     parent[order[found]] = order[candidate[found]]
     return parent
+
+
+def _nesting_order(start: Array, end: Array, group: Array | None) -> Array | None:
+    """The order by (group, start, -end), equal ones as given; None when it is that already."""
+    first, second = start[:-1], start[1:]
+    ordered = (first < second) | ((first == second) & (end[:-1] >= end[1:]))
+    if group is not None:
+        ordered = (group[:-1] < group[1:]) | ((group[:-1] == group[1:]) & ordered)
+    if bool(ordered.all()):
+        return None
+    return np.lexsort((-end, start) if group is None else (-end, start, group))
 
 
 class EventTree:

@@ -267,7 +267,11 @@ def _notes(tree: EventTree) -> tuple[str, ...]:
     open_ranges = tree.table.unfinished
     if open_ranges:
         notes.append(_open_note(open_ranges))
-    if tree.table.dropped:
-        causes = ", ".join(f"{cause} {n}" for cause, n in sorted(tree.table.dropped.items()))
-        notes.append(f"Dropped events: {sum(tree.table.dropped.values())} ({causes})")
+    dropped = dict(tree.table.dropped)
+    renamed = dropped.pop("names", 0)  # these events are there, only their names are not
+    if dropped:
+        causes = ", ".join(f"{cause} {n}" for cause, n in sorted(dropped.items()))
+        notes.append(f"Dropped events: {sum(dropped.values())} ({causes})")
+    if renamed:
+        notes.append(f"Events under a shared name, because the name table was full: {renamed}")
     return tuple(notes)

@@ -41,6 +41,11 @@ def test_nesting_equals_the_sequential_rule(rows: list[tuple[int, int, int]]) ->
     expected = stack_rule(start, end, group)
     arrays = [np.array(a, np.int64) for a in (start, end, group)]
     assert nest_intervals(*arrays).tolist() == expected
+    ordered = sorted(rows, key=lambda r: (r[2], r[0], -r[1]))  # needs no sorting
+    columns = [[r[i] for r in ordered] for i in range(3)]
+    assert nest_intervals(*(np.array(c, np.int64) for c in columns)).tolist() == stack_rule(
+        *columns
+    )
     as_float = nest_intervals(arrays[0] * 0.125, arrays[1] * 0.125, arrays[2])
     assert as_float.tolist() == expected
 
