@@ -75,27 +75,27 @@ TEST(lines) {
   CHECK(
       has(text,
           "\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"step\",\"pid\":4242,\"tid\":4242,"
-          "\"ts\":1.000,\"dur\":99.000,\"args\":{\"Ev Idx\":0}},\n"));
+          "\"ts\":1.000,\"dur\":99.000,\"args\":{}},\n"));
   CHECK(has(text,
-            "\"dur\":38.000,\"args\":{\"Ev Idx\":1,\"Sequence number\":77,\"Record function "
+            "\"dur\":38.000,\"args\":{\"Sequence number\":77,\"Record function "
             "id\":5,\"C++ stack\":[\"0xdeadbeef\",\"0x1000\"],\"Input Dims\": [[2, "
             "3], []], "
             "\"Concrete Inputs\": [\"\", \"1\"],\"cycles\":500,\"instructions\":400,"
             "\"counted_fraction\":0.5}}"));
   CHECK(has(text,
-            "\"args\":{\"Ev "
-            "Idx\":3,\"i\":-5,\"u\":18446744073709551615,\"f\":0.25,\"nan\":\"NaN\",\"inf\":\"-"
+            "\"args\":{\"i\":-5,\"u\":18446744073709551615,\"f\":0.25,\"nan\":\"NaN\",\"inf\":\"-"
             "Infinity\","
             "\"b\":true,\"s\":\"a\\\"b\\\\\\u0001\xEF\xBF\xBD\xC3\xA9\",\"p\":\"0xabc\",\"finished_"
             "\":9}}"));
   CHECK(has(text,
-            "\"ts\":3.200,\"args\":{\"Ev Idx\":5,\"Addr\":139637976731648,\"Bytes\":512,\"Total "
+            "\"ts\":3.200,\"args\":{\"Device Type\":1,\"Device "
+            "Id\":2,\"Addr\":139637976731648,\"Bytes\":512,\"Total "
             "Allocated\":4096,"
-            "\"Total Reserved\":8192,\"Device Type\":1,\"Device Id\":2}}"));
+            "\"Total Reserved\":8192}}"));
   CHECK(has(text,
             "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[OutOfMemory]\","
             "\"pid\":4242,\"tid\":4242,"
-            "\"ts\":3.400,\"args\":{\"Ev Idx\":7,\"Bytes\":1048576,"));
+            "\"ts\":3.400,\"args\":{\"Device Type\":1,\"Device Id\":2,\"Bytes\":1048576,"));
   CHECK(has(text,
             "{\"ph\":\"C\",\"cat\":\"counter\",\"name\":\"loss\",\"pid\":4242,\"tid\":4242,\"ts\":"
             "50.000,\"args\":{\"value\":0.5}}"));
@@ -105,8 +105,7 @@ TEST(lines) {
   CHECK(has(text,
             "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"flow\",\"name\":\"launch\",\"pid\":4242,\"tid\":"
             "4300,\"ts\":3.500,\"id\":\"0x1000000000000000\"}"));
-  CHECK(
-      has(text, "\"dur\":113.000,\"args\":{\"Ev Idx\":10,\"is_async\":true,\"End thread\":4300}}"));
+  CHECK(has(text, "\"dur\":113.000,\"args\":{\"is_async\":true,\"End thread\":4300}}"));
   CHECK(has(text, "\"finished\":false}}"));
   CHECK(has(text, "\"name\":\"kernel on \xF0\x9F\x9A\x80\\n\xEF\xBF\xBD\""));
   CHECK(has(text,
@@ -137,7 +136,7 @@ TEST(times_before_the_base_and_backward_ranges) {
   ChromeTraceOptions options;
   options.base_time_ns = b.capture.t0_ns;
   const std::string text = chrome_text(b.capture, options);
-  CHECK(has(text, "\"ts\":-1.500,\"dur\":1.505,\"args\":{\"Ev Idx\":0,\"enclosing\":true}}"));
+  CHECK(has(text, "\"ts\":-1.500,\"dur\":1.505,\"args\":{\"enclosing\":true}}"));
   CHECK(has(text, "\"ts\":0.010,\"dur\":0.000,"));
 }
 

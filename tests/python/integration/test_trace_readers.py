@@ -82,11 +82,8 @@ def test_chrome_trace_is_strict_and_tells_every_row(folder: Path, name: str) -> 
     assert base % (7889238 * 10**9) == 0
     events = trace["traceEvents"]
     assert all(isinstance(e["pid"], int) and isinstance(e["tid"], int) for e in events)
-    slices = {e["args"]["Ev Idx"]: e for e in events if e["ph"] == "X"}
-    expected = {i: row for i, row in enumerate(rows) if row["kind"] in (RANGE, ASYNC)}
-    assert slices.keys() == expected.keys()
-    for index, row in expected.items():
-        event = slices[index]
+    drawn = [e for e in events if e["ph"] == "X"]
+    for event, row in zip(drawn, slices_of(rows), strict=True):
         assert event["name"] == row["name"] and event["cat"] == row["category"]
         assert event["ts"] * 1000 + base == row["start"]
         assert event["dur"] * 1000 == row["end"] - row["start"]

@@ -19,34 +19,25 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Writes `,"key":value` members. One per file: it keeps scratch memory and what it learned about
+// Writes args objects. One per file: it keeps scratch memory and what it learned about
 // strings.
 class ChromeArgs {
  public:
   ChromeArgs(const Capture& capture, ByteBuffer& out) : capture_(capture), out_(out) {
-    keys_.resize(capture.sites.size());
-    for (size_t i = 0; i < capture.sites.size(); ++i) {
-      for (const std::string& name : capture.sites[i].arg_names) {
-        std::string key = ",";
-        append_json_string(key, is_reserved(name) ? name + "_" : name);
-        keys_[i].push_back(key + ':');
-      }
-    }
-    for (const std::string& name : capture.counter_names) {
-      std::string key = ",";
-      append_json_string(key, is_reserved(name) ? name + "_" : name);
-      counter_keys_.push_back(key + ':');
-    }
+    for (const SiteInfo& site : capture.sites) keys_.push_back(member_keys(site.arg_names));
+    counter_keys_ = member_keys(capture.counter_names);
   }
 
-  // The members of a range or mark behind its "Ev Idx".
+  // The whole args object of a range or mark.
   void write_row(size_t row) {
+    first_ = true;
+    out_.append("{");
     const uint32_t site = capture_.site[row];
     const SiteInfo& info = capture_.sites[site];
     if (capture_.payload[row] != kNoPayload) {
       const uint64_t* const words = capture_.payload_words.data() + capture_.payload[row];
       for (size_t i = 0; i < info.arg_types.size(); ++i) {
-        out_.append(keys_[site][i]);
+        member(keys_[site][i]);
         write_value(payload_value(capture_, info.arg_types[i], words[i]));
       }
       for_each_detail(capture_, row, [&](DetailType type, const uint64_t* block, size_t count) {
@@ -55,16 +46,16 @@ class ChromeArgs {
       if ((capture_.flags[row] & event_flag::detail) != 0) write_counters(row);
     }
     const uint8_t flags = capture_.flags[row];
-    if (is_any_range(info.kind) && (flags & event_flag::finished) == 0)
-      out_.append(",\"finished\":false");
-    if (info.kind == EventKind::async_range || (flags & event_flag::foreign_end) != 0) {
-      out_.append(",\"is_async\":true");
+    const bool foreign = (flags & event_flag::foreign_end) != 0;
+    if (is_any_range(info.kind) && (flags & event_flag::finished) == 0) {
+      member(",\"finished\":false");
     }
-    if ((flags & event_flag::foreign_end) != 0) write_end_thread(row);
-    if ((flags & event_flag::clock_discontinuity) != 0)
-      out_.append(",\"clock_discontinuity\":true");
-    if ((flags & event_flag::clamped) != 0) out_.append(",\"clamped\":true");
-    if ((flags & event_flag::enclosing) != 0) out_.append(",\"enclosing\":true");
+    if (info.kind == EventKind::async_range || foreign) member(",\"is_async\":true");
+    if (foreign) write_end_thread(row);
+    if ((flags & event_flag::clock_discontinuity) != 0) member(",\"clock_discontinuity\":true");
+    if ((flags & event_flag::clamped) != 0) member(",\"clamped\":true");
+    if ((flags & event_flag::enclosing) != 0) member(",\"enclosing\":true");
+    out_.append("}");
   }
 
   void write_value(const PayloadValue& value) {
@@ -110,13 +101,36 @@ class ChromeArgs {
   }
 
  private:
-  // Members this writer adds itself. An argument of such a name gets a "_" behind it: no object has
-  // one key twice.
+  // Appends a member, or its beginning, given with the comma that the first one must not have.
+  void member(std::string_view with_comma) {
+    if (first_) with_comma.remove_prefix(1);
+    first_ = false;
+    out_.append(with_comma);
+  }
+
+  // `,"name":` for each name. None is a key of ours or comes twice: such a name gets a "_" behind
+  // it.
+  static std::vector<std::string> member_keys(const std::vector<std::string>& names) {
+    std::vector<std::string> keys;
+    for (std::string name : names) {
+      std::string key;
+      for (;; name += '_') {
+        key = ",";
+        append_json_string(key, name);
+        key += ':';
+        if (!is_reserved(name) && std::find(keys.begin(), keys.end(), key) == keys.end()) break;
+      }
+      keys.push_back(key);
+    }
+    return keys;
+  }
+
+  // Members this writer adds itself.
   static bool is_reserved(std::string_view key) noexcept {
     constexpr std::string_view reserved[] = {
-        "Ev Idx",    "finished",      "is_async",          "End thread", "clock_discontinuity",
-        "clamped",   "enclosing",     "Sequence number",   "Node id",    "Fwd thread id",
-        "C++ stack", "metadata_json", "Record function id"};
+        "finished",  "is_async",         "End thread",    "clock_discontinuity", "clamped",
+        "enclosing", "Sequence number",  "Fwd thread id", "Record function id",  "Node id",
+        "C++ stack", "counted_fraction", "counters",      "metadata_json"};
     for (const std::string_view name : reserved)
       if (key == name) return true;
     return false;
@@ -126,7 +140,7 @@ class ChromeArgs {
     const auto at = std::lower_bound(capture_.foreign_row.begin(), capture_.foreign_row.end(), row);
     if (at == capture_.foreign_row.end() || *at != row) return;
     const auto index = static_cast<size_t>(at - capture_.foreign_row.begin());
-    out_.append(",\"End thread\":");
+    member(",\"End thread\":");
     write_int(capture_.tracks[capture_.foreign_end_track[index]].tid);
   }
 
@@ -136,19 +150,19 @@ class ChromeArgs {
     const bool scaled = counters.status == CounterStatus::scaled;
     if (counters.status == CounterStatus::counted || scaled) {
       for (size_t i = 0; i < counters.count && i < counter_keys_.size(); ++i) {
-        out_.append(counter_keys_[i]);
+        member(counter_keys_[i]);
         write_int(std::llround(counters.delta[i]));
       }
     }
     if (scaled) {
-      out_.append(",\"counted_fraction\":");
+      member(",\"counted_fraction\":");
       scratch_.clear();
       append_json_double(scratch_, counters.counted_fraction);
       out_.append(scratch_);
     }
     const std::string_view problem = counter_problem(counters);
     if (problem.empty()) return;
-    out_.append(",\"counters\":");
+    member(",\"counters\":");
     write_string(problem);
   }
 
@@ -161,13 +175,13 @@ class ChromeArgs {
           const auto value = static_cast<int64_t>(words[i]);
           const bool given = i == 0 || i == 3 ? value >= 0 : value > 0;
           if (!given) continue;
-          out_.append(keys[i]);
+          member(keys[i]);
           write_int(value);
         }
         return;
       }
       case DetailType::cpp_stack:
-        out_.append(",\"C++ stack\":[");
+        member(",\"C++ stack\":[");
         for (size_t i = 0; i < count; ++i) {
           if (i > 0) out_.append(",");
           write_value(payload_value(capture_, ArgType::pointer, words[i]));
@@ -191,10 +205,10 @@ class ChromeArgs {
     const std::string_view text = capture_string(capture_, index);
     if (fresh) known->second = json_object_members(text);
     if (!known->second) {
-      out_.append(",\"metadata_json\":");
+      member(",\"metadata_json\":");
       write_string(text);
     } else if (!known->second->empty()) {
-      out_.append(",");
+      member(",");
       out_.append(*known->second);
     }
   }
@@ -205,6 +219,7 @@ class ChromeArgs {
   std::vector<std::string> counter_keys_;
   std::unordered_map<uint64_t, std::optional<std::string_view>> json_members_;
   std::string scratch_;
+  bool first_ = true;
 };
 
 FASTPROF_NAMESPACE_END

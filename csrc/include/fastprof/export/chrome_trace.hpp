@@ -262,24 +262,25 @@ class ChromeTraceWriter {
         char* at = put(begin_event(row, site_texts_[site]), ",\"dur\":");
         const int64_t duration = capture_.end_ns[row] - capture_.start_ns[row];
         at = put_microseconds(at, duration < 0 ? 0 : duration);
-        at = put_decimal(put(at, ",\"args\":{\"Ev Idx\":"), row);
-        // Plain, finished, without payload: nothing more to say.
+        at = put(at, ",\"args\":");
+        // Plain, finished, without payload: nothing more to say. The object stays, since some
+        // readers want one; no number in it, since speedscope takes slices with different args for
+        // different functions.
         if (FASTPROF_LIKELY(capture_.payload[row] == kNoPayload &&
                             capture_.flags[row] == event_flag::finished &&
                             capture_.kind[row] == EventKind::range)) {
-          out_.advance(put(at, "}}"));
+          out_.advance(put(at, "{}}"));
           return;
         }
         out_.advance(at);
         args_.write_row(row);
-        out_.append("}}");
+        out_.append("}");
         return;
       }
       case EventKind::mark: {
-        char* const at = put(begin_event(row, site_texts_[site]), ",\"args\":{\"Ev Idx\":");
-        out_.advance(put_decimal(at, row));
+        out_.advance(put(begin_event(row, site_texts_[site]), ",\"args\":"));
         args_.write_row(row);
-        out_.append("}}");
+        out_.append("}");
         return;
       }
       case EventKind::counter:
@@ -343,8 +344,9 @@ class ChromeTraceWriter {
 
   void write_memory(size_t row, uint32_t site) {
     const SiteInfo& info = capture_.sites[site];
-    char* at = put(begin_event(row, site_texts_[site]), ",\"args\":{\"Ev Idx\":");
-    at = put_decimal(at, row);
+    char* at = put(begin_event(row, site_texts_[site]), ",\"args\":{\"Device Type\":");
+    at = put_decimal_signed(at, info.device_type < 0 ? 0 : info.device_type);
+    at = put_decimal_signed(put(at, ",\"Device Id\":"), info.device_index);
     if (capture_.payload[row] != kNoPayload) {
       const uint64_t* words = capture_.payload_words.data() + capture_.payload[row];
       if (info.kind == EventKind::memory) at = put_decimal(put(at, ",\"Addr\":"), *words++);
@@ -352,9 +354,6 @@ class ChromeTraceWriter {
       at = put_decimal_signed(put(at, ",\"Total Allocated\":"), static_cast<int64_t>(words[1]));
       at = put_decimal_signed(put(at, ",\"Total Reserved\":"), static_cast<int64_t>(words[2]));
     }
-    at = put_decimal_signed(put(at, ",\"Device Type\":"),
-                            info.device_type < 0 ? 0 : info.device_type);
-    at = put_decimal_signed(put(at, ",\"Device Id\":"), info.device_index);
     out_.advance(put(at, "}}"));
   }
 
