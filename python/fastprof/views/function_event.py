@@ -184,17 +184,18 @@ class FunctionEvent(FormattedTimesMixin):
     @classmethod
     def _of_row(cls, rows: TableRows, index: int) -> FunctionEvent:
         event = cls.__new__(cls)
-        event.__dict__["_rows"] = rows
-        event.__dict__["_index"] = index
+        fields = event.__dict__
+        fields["_rows"] = rows
+        fields["_index"] = index
         return event
 
     def __getattr__(self, name: str) -> Any:
         # Reached only for fields that are not set yet: read from the row and kept.
-        rows = self.__dict__.get("_rows")
-        if rows is None or name.startswith("__"):
+        fields = self.__dict__
+        rows = fields.get("_rows")
+        if rows is None or name[:2] == "__":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = rows.read(self.__dict__["_index"], name)
-        self.__dict__[name] = value
+        value = fields[name] = rows.read(fields["_index"], name)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:

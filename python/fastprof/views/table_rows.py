@@ -59,7 +59,9 @@ class TableRows:
         self.use_device = use_device
         self.order = list_order(tree)
         self.pinned: dict[int, FunctionEvent] = {}
-        self._alive: weakref.WeakValueDictionary[int, FunctionEvent] = weakref.WeakValueDictionary()
+        # Plain references, pruned now and then: a WeakValueDictionary doubles the cost of an event.
+        self._alive: dict[int, weakref.ref[FunctionEvent]] = {}
+        self._prune_at = 1024
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -70,10 +72,19 @@ class TableRows:
 
     def event(self, index: int) -> FunctionEvent:
         """The event of an index of the tree."""
-        event = self._alive.get(index)
+        reference = self._alive.get(index)
+        event = None if reference is None else reference()
         if event is None:
-            event = self._alive[index] = FunctionEvent._of_row(self, index)
+            event = FunctionEvent._of_row(self, index)
+            self._alive[index] = weakref.ref(event)
+            if len(self._alive) > self._prune_at:
+                self._prune()
         return event
+
+    def _prune(self) -> None:
+        """Forget events that nobody holds; as often as keeps the cost of an event constant."""
+        self._alive = {i: ref for i, ref in list(self._alive.items()) if ref() is not None}
+        self._prune_at = max(1024, 2 * len(self._alive))
 
     def pin(self, event: FunctionEvent) -> None:
         """Keep an event that was assigned to."""

@@ -313,6 +313,19 @@ def test_events_are_identical_while_held_and_free_afterwards() -> None:
     assert gc.collect() >= 0
 
 
+def test_walking_a_list_keeps_no_events() -> None:
+    events = EventList.from_table(large_table(5000))
+    held = events[7]
+    held.note = "mine"  # type: ignore[attr-defined]
+    for e in events:
+        assert e.id >= 0
+    rows = events._rows
+    assert rows is not None
+    assert len(rows._alive) <= 2048  # type: ignore[union-attr]
+    assert events[7] is held
+    assert sum(1 for e in events if e is held) == 1
+
+
 def test_looking_changes_nothing() -> None:
     table = large_table()
     events = EventList.from_table(table)
