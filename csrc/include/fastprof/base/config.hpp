@@ -53,6 +53,17 @@
 #define FASTPROF_TSAN 0
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#define FASTPROF_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FASTPROF_ASAN 1
+#endif
+#endif
+#ifndef FASTPROF_ASAN
+#define FASTPROF_ASAN 0
+#endif
+
 __extension__ typedef unsigned __int128 fastprof_uint128;
 
 // Every declaration of ours is hidden: a default-visible inline variable would become STB_GNU_UNIQUE, merge header
