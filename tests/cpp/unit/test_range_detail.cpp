@@ -4,8 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <new>
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -126,4 +125,36 @@ TEST(nested_ranges_and_a_child_process) {
     CHECK_EQ(frames.count, 2u);
     CHECK(frames.truncated);
   }
+}
+
+TEST(sessions_with_other_details_come_and_go_while_threads_record) {
+  std::atomic<bool> stop{false};
+  std::thread threads[3];
+  for (std::thread& thread : threads)
+    thread = std::thread([&stop] {
+      while (!stop) outer_caller(1);
+    });
+  size_t rows = 0, with_stack = 0;
+  for (uint32_t round = 0; round < 20; ++round) {
+    SessionOptions options;
+    options.cpp_stacks = true;
+    options.max_frames = 1 + round % 3;
+    if (round % 4 == 0 && probe_counter("task-clock").available) options.counters = {"task-clock"};
+    Session session(options);
+    session.start();
+    outer_caller(1);
+    session.stop();
+    const Capture& capture = session.events();
+    for (const size_t row : rows_named(capture, "work")) {
+      const CppStackFrames frames = decode_cpp_stack(capture, row);
+      ++rows;
+      if (frames.count != 0) ++with_stack;
+      CHECK(frames.count <= 3);
+      decode_counters(capture, row);
+    }
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(rows >= 20);
+  CHECK(with_stack >= 20);  // this thread's own at least
 }

@@ -13,13 +13,33 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-static_assert(sizeof(DetailOptions) <= sizeof(State::detail_options), "the options lie in the State");
+constexpr size_t kDetailOptionWords = sizeof(DetailOptions) / sizeof(uint64_t);
+static_assert(sizeof(DetailOptions) % sizeof(uint64_t) == 0 && sizeof(DetailOptions) + 8 <= sizeof(State::detail_options),
+              "the options and their version lie in the State");
 
-// What live sessions want with their ranges. Written under State::lock before mask_bit::detail is shown.
-inline DetailOptions detail_options(const State* s) noexcept {
-  DetailOptions options;
-  std::memcpy(&options, s->detail_options, sizeof options);
-  return options;
+// What live sessions want with their ranges, changed while a thread that saw an older mask may read it. The last word is a
+// version, odd during a change. State::lock held; nothing changes when the options are the same.
+inline void store_detail_options(State* s, const DetailOptions& options) noexcept {
+  uint64_t words[kDetailOptionWords];
+  std::memcpy(words, &options, sizeof options);
+  if (std::memcmp(s->detail_options, words, sizeof words) == 0) return;
+  uint64_t* version = &s->detail_options[15];
+  const uint64_t before = load_relaxed(version);
+  store_relaxed(version, before + 1);
+  // Release: who sees a new word (acquire below) sees the odd version too.
+  for (size_t i = 0; i < kDetailOptionWords; ++i) store_release(&s->detail_options[i], words[i]);
+  store_release(version, before + 2);
+}
+
+// False while they are being changed. Any thread.
+inline bool load_detail_options(const State* s, DetailOptions* options) noexcept {
+  uint64_t words[kDetailOptionWords];
+  const uint64_t* version = &s->detail_options[15];
+  const uint64_t before = load_acquire(version);
+  for (size_t i = 0; i < kDetailOptionWords; ++i) words[i] = load_acquire(&s->detail_options[i]);
+  if ((before & 1) != 0 || load_relaxed(version) != before) return false;
+  std::memcpy(options, words, sizeof words);
+  return true;
 }
 
 // The calling thread's, made at first use; lives in the arena and is handed on with the track. Null: no memory.
@@ -37,8 +57,9 @@ inline size_t leader_detail_begin(State* s, ThreadBlock*, uint64_t* words, size_
                                   const void* caller) noexcept {
   Track* track = current_track();
   ThreadDetail* detail = track != nullptr ? thread_detail(s, track) : nullptr;
-  if (detail == nullptr) return 0;
-  return encode_detail_begin(words, capacity, detail_options(s), detail, caller);
+  DetailOptions options;
+  if (detail == nullptr || !load_detail_options(s, &options)) return 0;
+  return encode_detail_begin(words, capacity, options, detail, caller);
 }
 inline void leader_detail_end(State*, ThreadBlock* block, uint64_t* words) noexcept {
   const Track* track = block->track;

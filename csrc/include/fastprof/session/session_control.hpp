@@ -99,7 +99,7 @@ inline int start_session(State* s, const SessionRequest& request) {
       if (s->sessions[i].id == 0) index = static_cast<int>(i);
     if (request.detail != nullptr && index >= 0) {
       if (s->detail_users != 0 && std::memcmp(s->detail_options, request.detail, sizeof(DetailOptions)) != 0) index = -2;
-      else std::memcpy(s->detail_options, request.detail, sizeof(DetailOptions));
+      else store_detail_options(s, *request.detail);
       if (index >= 0) ++s->detail_users;
     }
     if (index >= 0) {
