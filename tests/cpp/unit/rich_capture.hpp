@@ -18,7 +18,7 @@ inline uint64_t block_word(fastprof::DetailType type, size_t count, uint64_t fla
   return static_cast<uint64_t>(type) | static_cast<uint64_t>(count) << 16 | flags << 32;
 }
 
-// 14 slices, 2 marks, 3 counter values, 1 arrow, 2 memory rows, 1 out of memory;
+// 13 slices, 2 marks, 3 counter values, 1 arrow, 2 memory rows, 1 out of memory;
 // test_trace_readers.py knows them by name.
 inline fastprof::Capture rich_capture() {
   using namespace fastprof;

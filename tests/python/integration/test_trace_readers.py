@@ -289,6 +289,74 @@ def test_perfetto_drops_no_slice(
         assert names <= Counter((as_int(ts), name or "") for ts, _, name in slices)
 
 
+# ---- speedscope and HolisticTraceAnalysis ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def speedscope_release() -> Path:
+    """Return the built files of the npm package speedscope, global or in FASTPROF_SPEEDSCOPE."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    roots = [Path(os.environ.get("FASTPROF_SPEEDSCOPE", ""))]
+    if (npm := shutil.which("npm")) is not None:
+        listed = subprocess.run([npm, "root", "-g"], capture_output=True, text=True)
+        roots.append(Path(listed.stdout.strip()) / "speedscope")
+    for root in roots:
+        if (root / "dist" / "release").is_dir():
+            return root / "dist" / "release"
+    pytest.skip("speedscope is not installed (npm install -g speedscope)")
+
+
+@pytest.mark.integrations
+def test_speedscope_imports_every_lane(folder: Path, speedscope_release: Path) -> None:
+    driver = Path(__file__).with_name("speedscope_import.js")
+    result = subprocess.run(
+        ["node", str(driver), str(speedscope_release), str(folder / "rich.json")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if result.returncode == 3:
+        pytest.skip("this version of speedscope is built differently")
+    assert result.returncode == 0, result.stderr[-2000:]
+    profiles = {profile["name"]: profile for profile in json.loads(result.stdout)}
+    assert {name.split(", ", 1)[1] for name in profiles} == {
+        "main (tid 4242)",
+        'worker "1" (tid 4300)',
+        "worker again (tid 4300) (tid 4194305)",
+        "main: async 0 (tid 4194306)",
+        "main: async 1 (tid 4194307)",
+        "main: async 2 (tid 4194308)",
+        "main: overlapping 0 (tid 4194309)",
+    }
+    assert all(name.startswith("trainer (pid 4242), ") for name in profiles)
+    main = profiles["trainer (pid 4242), main (tid 4242)"]
+    assert main["total"] == 199
+    assert (
+        "step {}" in main["calls"]
+    )  # args are part of speedscope's names: plain slices carry none
+    lane = profiles["trainer (pid 4242), main: async 1 (tid 4194307)"]
+    assert lane["total"] == 84 and lane["calls"] == {'copy {"is_async":true}': 1}
+
+
+@pytest.mark.integrations
+def test_holistic_trace_analysis_reads_every_slice(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTA_DISABLE_NS_ROUNDING", "1")
+    trace_module = pytest.importorskip(
+        "hta.common.trace", reason="HolisticTraceAnalysis is not installed"
+    )
+    trace = trace_module.Trace(trace_files={0: str(folder / "rich.json")}, trace_dir="")
+    trace.parse_traces(use_multiprocessing=False)
+    frame = trace.get_trace(0)
+    expected = Counter(
+        (row["end"] - row["start"]) / 1000 for row in slices_of(rows_of(folder, "rich"))
+    )
+    assert Counter(float(dur) for dur in frame["dur"]) == expected
+    assert {int(tid) for tid in frame["tid"]} == {4242, 4300, *range(4194305, 4194310)}
+
+
 def trace_events(folder: Path) -> Iterator[dict[str, Any]]:
     for name in NAMES:
         yield from load_chrome(folder, name)["traceEvents"]
