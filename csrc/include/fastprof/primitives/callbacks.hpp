@@ -150,7 +150,7 @@ inline bool has_callbacks() noexcept {
 }
 
 // Switches RecordFunctions of the calling thread on or off: off, they call no callback and record
-// nothing. FASTPROF_RANGE and the other recorder macros are not affected, unless callbacks exist.
+// nothing. FASTPROF_RANGE and the other recorder macros then call no callbacks, but record.
 inline void enable_record_function(bool on = true) noexcept {
   ThreadPrimitives* primitives = on ? existing_thread_primitives() : thread_primitives();
   if (primitives == nullptr) return;

@@ -36,13 +36,14 @@ inline void give_storage(void* storage) noexcept {
 
 }  // namespace dispatch_detail
 
+// args: site.arg_count words, or null; they become keyword inputs.
 // Begins a RecordFunction with the site's name and scope, for callbacks and recorder as they
 // listen. Returns its token for dispatch_end, or null when nothing listens or memory is short.
 // Never throws.
-FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site) noexcept {
+FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site, const uint64_t* args) noexcept {
   RecordFunctionStorage* storage = dispatch_detail::take_storage();
   if (storage == nullptr) return nullptr;
-  RecordFunction* function = ScopedRecordFunction::open(*storage, site);
+  RecordFunction* function = ScopedRecordFunction::open(*storage, site, args);
   if (function == nullptr) dispatch_detail::give_storage(storage);
   return function;
 }

@@ -100,7 +100,8 @@ class RecordFunction {
     set_inputs(inputs, kwinputs, sequence_number);
     begin(nullptr);
   }
-  // The name is the site's, which is recorded as it is; the site must be static or interned.
+  // The name is the site's, which is recorded as it is; the site must be static or interned. The
+  // argument words of a site that has some are 0.
   FASTPROF_ALWAYS_INLINE void before(const Site& site, Span<const Value> inputs = {},
                                      Span<const NamedValue> kwinputs = {},
                                      int64_t sequence_number = -1) noexcept {
@@ -262,13 +263,16 @@ class RecordFunction {
   // Begins at once: for the macros, which save the second call this way. Returns is_active().
   friend class ScopedRecordFunction;
   struct OpenTag {};
-  RecordFunction(const Site& site, OpenTag) noexcept {
+  RecordFunction(const Site& site, const uint64_t* args, OpenTag) noexcept {
     flags_.active = false;
     activate_inline(site.scope, site.mask);
     if (!flags_.active) return;
     name_ = site.name;
     name_bytes_ = FunctionName::kUnknownSize;
-    begin_inline(&site);
+    if (FASTPROF_UNLIKELY(args != nullptr) && needs_inputs())
+      begin_with_args(site, args);
+    else
+      begin_inline(&site, args);
   }
 
   // The bodies are in record_function_run.hpp, out of line so that call sites stay small. None
@@ -280,7 +284,8 @@ class RecordFunction {
   FASTPROF_NOINLINE inline void copy_name(FunctionName name) noexcept;
   FASTPROF_NOINLINE inline void free_owned() noexcept;
   void activate_inline(RecordScope scope, uint32_t category) noexcept;
-  void begin_inline(const Site* site) noexcept;
+  FASTPROF_NOINLINE inline void begin_with_args(const Site& site, const uint64_t* args) noexcept;
+  void begin_inline(const Site* site, const uint64_t* args) noexcept;
   void initialise(bool recorder) noexcept;
   template <class Call>
   void run_callbacks(ThreadPrimitives* primitives, uint8_t phase, Call call) noexcept;

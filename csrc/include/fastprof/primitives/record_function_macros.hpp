@@ -26,6 +26,7 @@
 #else
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/macros.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/primitives/record_function_options.hpp"
 #include "fastprof/primitives/scope_site.hpp"
@@ -44,21 +45,17 @@
   FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(::fastprof::RecordScope::USER_SCOPE, __VA_ARGS__)
 
 // (scope, name, options...); the scope is a constant expression.
-#define FASTPROF_RECORD_FUNCTION_WITH_SCOPE(scope, ...)                                           \
-  struct fastprof_record_function_site {                                                          \
-    static constexpr ::fastprof::Site make() noexcept {                                           \
-      return ::fastprof::make_scope_site(scope, "" FASTPROF_FIRST_(__VA_ARGS__, ), __FILE__,      \
-                                         nullptr, __LINE__);                                      \
-    }                                                                                             \
-  };                                                                                              \
-  ::fastprof::RecordFunctionStorage fastprof_record_function_storage;                             \
-  const ::fastprof::ScopedRecordFunction fastprof_record_function(                                \
-      fastprof_record_function_storage,                                                           \
-      ::fastprof::StaticSite<fastprof_record_function_site>::site, FASTPROF_BEGIN_(__VA_ARGS__)); \
-  FASTPROF_UNLIKELY(fastprof_record_function.get() != nullptr)                                    \
-  ? ::fastprof::begin_with_options(*fastprof_record_function.get(),                               \
-                                   ::fastprof::StaticSite<fastprof_record_function_site>::site,   \
-                                   __VA_ARGS__)                                                   \
+#define FASTPROF_RECORD_FUNCTION_WITH_SCOPE(scope, ...)                                            \
+  FASTPROF_LOCAL_CONSTANT ::fastprof::Site fastprof_record_function_site =                         \
+      ::fastprof::make_scope_site(scope, "" FASTPROF_FIRST_(__VA_ARGS__, ), __FILE__, __func__,    \
+                                  static_cast<uint32_t>(__LINE__));                                \
+  ::fastprof::RecordFunctionStorage fastprof_record_function_storage;                              \
+  const ::fastprof::ScopedRecordFunction fastprof_record_function(                                 \
+      fastprof_record_function_storage, fastprof_record_function_site,                             \
+      FASTPROF_BEGIN_(__VA_ARGS__));                                                               \
+  FASTPROF_UNLIKELY(fastprof_record_function.get() != nullptr)                                     \
+  ? ::fastprof::begin_with_options(*fastprof_record_function.get(), fastprof_record_function_site, \
+                                   __VA_ARGS__)                                                    \
   : static_cast<void>(0)
 
 #define FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(scope, ...)                          \

@@ -13,13 +13,6 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The one Site of a place in the code. A static local variable of an inline function would be
-// STB_GNU_UNIQUE; a member of a hidden template is not. Tag::make() gives the content.
-template <class Tag>
-struct StaticSite {
-  static constexpr Site site = Tag::make();
-};
-
 // What the macros hand to RecordFunction::before. References are to the arguments of one statement.
 template <class... Ts>
 struct InputsOption {

@@ -3,8 +3,32 @@
 #pragma once
 
 #include "fastprof/primitives/record_function.hpp"
+#include "fastprof/recorder/intern.hpp"
+#include "fastprof/recorder/masks.hpp"
+#include "fastprof/recorder/range.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
+
+// An argument word of a site as a Value; a pointer as its number.
+inline Value arg_value(ArgType type, uint64_t word) noexcept {
+  switch (type) {
+    case ArgType::int64:
+      return Value(static_cast<int64_t>(word));
+    case ArgType::uint64:
+    case ArgType::pointer:
+      return Value(word);
+    case ArgType::float64: {
+      double number;
+      std::memcpy(&number, &word, sizeof number);
+      return Value(number);
+    }
+    case ArgType::boolean:
+      return Value(word != 0);
+    case ArgType::string:
+      return Value(reinterpret_cast<const char*>(static_cast<uintptr_t>(word)));
+  }
+  return Value();
+}
 
 FASTPROF_ALWAYS_INLINE void RecordFunction::initialise(bool recorder) noexcept {
   flags_ = Flags{};
@@ -14,7 +38,7 @@ FASTPROF_ALWAYS_INLINE void RecordFunction::initialise(bool recorder) noexcept {
 
 FASTPROF_ALWAYS_INLINE void RecordFunction::activate_inline(RecordScope scope,
                                                             uint32_t category) noexcept {
-  const uint32_t mask = load_relaxed(&state()->mask);
+  const uint32_t mask = effective_mask();
   const ThreadPrimitives* existing = existing_thread_primitives();
   if (existing != nullptr && existing->disabled != 0) return;
   steps_.count = 0;
@@ -23,8 +47,7 @@ FASTPROF_ALWAYS_INLINE void RecordFunction::activate_inline(RecordScope scope,
       select_step(primitives, scope, &steps_);
   }
   // The recorder's answer counts for the whole life: a session that starts in between misses it.
-  const bool recorder =
-      (mask & (category | mask_bit::special) & ~mask_bit::callbacks) != 0 && recording(category);
+  const bool recorder = (mask & (category | mask_bit::local)) != 0 && recording(category);
   if (steps_.count == 0) {
     if (!recorder) return;
     steps_.needs = 0;
@@ -84,7 +107,8 @@ FASTPROF_ALWAYS_INLINE void RecordFunction::run_callbacks(ThreadPrimitives* prim
   if (FASTPROF_LIKELY(outermost)) primitives->running = 0;
 }
 
-FASTPROF_ALWAYS_INLINE void RecordFunction::begin_inline(const Site* site) noexcept {
+FASTPROF_ALWAYS_INLINE void RecordFunction::begin_inline(const Site* site,
+                                                         const uint64_t* args) noexcept {
   flags_.begun = true;
   if (steps_.count != 0) {
     ThreadPrimitives* primitives = existing_thread_primitives();
@@ -103,13 +127,25 @@ FASTPROF_ALWAYS_INLINE void RecordFunction::begin_inline(const Site* site) noexc
   // Last, so that the callbacks' own time is outside the range.
   if (flags_.recorder) {
     if (site == nullptr) site = intern_site(scope_site(steps_.scope), name());
-    range_ = begin_range(*site);
+    static constexpr uint64_t kNoArgs[kMaxArgs] = {};
+    range_ = begin_range(*site, args != nullptr || site->arg_count == 0 ? args : kNoArgs);
     flags_.range_open = true;
   }
 }
 
 void RecordFunction::begin(const Site* site) noexcept {
-  begin_inline(site);
+  begin_inline(site, nullptr);
+}
+
+// The typed words of a FASTPROF_RANGE_ARGS as keyword inputs.
+void RecordFunction::begin_with_args(const Site& site, const uint64_t* args) noexcept {
+  NamedValue values[kMaxArgs];
+  const size_t count = site.arg_count < kMaxArgs ? site.arg_count : kMaxArgs;
+  for (size_t i = 0; i < count; ++i)
+    values[i] = {site.arg_names[i], arg_value(site.arg_types[i], args[i])};
+  kwinputs_ = Span<const NamedValue>(values, count);
+  flags_.has_kwinputs = true;
+  begin_inline(&site, args);
 }
 
 void RecordFunction::end_begun() noexcept {

@@ -105,6 +105,13 @@ FASTPROF_ALWAYS_INLINE void select_step(ThreadPrimitives* primitives, RecordScop
   out->count = count;
 }
 
+// State::mask as it would be with static thread-local storage.
+FASTPROF_ALWAYS_INLINE uint32_t effective_mask() noexcept {
+  const State* s = state();
+  const uint32_t shown = load_relaxed(&s->mask);
+  return FASTPROF_LIKELY((shown & mask_bit::dynamic) == 0) ? shown : load_relaxed(&s->real_mask);
+}
+
 // The calling thread's primitives if RecordFunctions on it may have callbacks now, else null. Does
 // not create them for a thread that has no callbacks to call.
 FASTPROF_ALWAYS_INLINE ThreadPrimitives* dispatching_primitives() noexcept {
@@ -170,7 +177,7 @@ class StepCallbacks {
 // sampled callbacks, so use what is returned. Thread-safe.
 inline StepCallbacks step_callbacks(RecordScope scope) noexcept {
   StepCallbacks steps(scope);
-  if ((load_relaxed(&state()->mask) & mask_bit::callbacks) == 0) return steps;
+  if ((effective_mask() & mask_bit::callbacks) == 0) return steps;
   if (ThreadPrimitives* primitives = dispatching_primitives())
     select_step(primitives, scope, &steps.set_);
   return steps;
@@ -178,7 +185,9 @@ inline StepCallbacks step_callbacks(RecordScope scope) noexcept {
 
 // The same, or nothing when there is none to call: one load and a branch when no callback exists.
 inline std::optional<StepCallbacks> step_callbacks_unless_empty(RecordScope scope) noexcept {
-  if (FASTPROF_LIKELY((load_relaxed(&state()->mask) & mask_bit::callbacks) == 0)) return {};
+  if (FASTPROF_LIKELY((load_relaxed(&state()->mask) & (mask_bit::callbacks | mask_bit::dynamic)) ==
+                      0))
+    return {};
   StepCallbacks steps = step_callbacks(scope);
   if (steps.empty()) return {};
   return std::optional<StepCallbacks>(std::move(steps));

@@ -24,7 +24,9 @@ inline ThreadPrimitives* leader_primitives(State* s, ThreadBlock* block) noexcep
   if (track->primitives == nullptr) track->primitives = new_thread_primitives();
   return track->primitives;
 }
-inline void* leader_dispatch_begin(State*, const Site* site, const uint64_t*) noexcept { return dispatch_begin(*site); }
+inline void* leader_dispatch_begin(State*, const Site* site, const uint64_t* args) noexcept {
+  return dispatch_begin(*site, args);
+}
 inline void leader_dispatch_end(State*, void* token) noexcept { dispatch_end(token); }
 
 // At a thread's exit, after all its C++ thread_local destructors.
