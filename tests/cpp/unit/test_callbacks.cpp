@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registration of callbacks: handles, global and thread-local sets, order, sampling, and the
+// switches.
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "fastprof/fastprof.hpp"
+#include "fastprof/primitives/record_function.hpp"
+
+using namespace fastprof;
+
+namespace {
+
+std::vector<std::string> log_;
+std::atomic<int> started{0}, ended{0};
+
+template <char Name>
+std::unique_ptr<ObserverContext> start(const RecordFunction&) {
+  log_.push_back(std::string(1, Name));
+  return nullptr;
+}
+template <char Name>
+void end(const RecordFunction&, ObserverContext*) {
+  log_.push_back(std::string("/") + Name);
+}
+std::unique_ptr<ObserverContext> count_start(const RecordFunction&) {
+  ++started;
+  return nullptr;
+}
+void count_end(const RecordFunction&, ObserverContext*) {
+  ++ended;
+}
+
+void call(RecordScope scope = RecordScope::FUNCTION) {
+  RecordFunction function(scope);
+  function.before("f");
+}
+std::string take_log() {
+  std::string text;
+  for (const std::string& entry : log_) text += entry + " ";
+  log_.clear();
+  return text;
+}
+bool mask_shows_callbacks() {
+  return (effective_mask() & mask_bit::callbacks) != 0;
+}
+
+}  // namespace
+
+TEST(nothing_registered_costs_nothing) {
+  CHECK(!has_callbacks());
+  CHECK(!mask_shows_callbacks());
+  RecordFunction function;
+  CHECK(!function.is_active());
+  function.before("f");
+  function.end();
+  CHECK_EQ(function.name(), "");
+  CHECK_EQ(function.sequence_number(), -1);
+  CHECK(!step_callbacks_unless_empty(RecordScope::FUNCTION).has_value());
+}
+
+TEST(callbacks_run_in_registration_order_at_both_ends) {
+  const CallbackHandle a = add_thread_local_callback(RecordFunctionCallback(start<'a'>, end<'a'>));
+  const CallbackHandle b = add_global_callback(RecordFunctionCallback(start<'b'>, end<'b'>));
+  const CallbackHandle c = add_thread_local_callback(RecordFunctionCallback(start<'c'>, end<'c'>));
+  CHECK(a != kInvalidCallbackHandle);
+  CHECK(a < b && b < c);
+  call();
+  CHECK_EQ(take_log(), "a b c /a /b /c ");
+  remove_callback(a);
+  call();
+  CHECK_EQ(take_log(), "b c /b /c ");
+  clear_callbacks();
+  call();
+  CHECK_EQ(take_log(), "");
+  CHECK(!mask_shows_callbacks());
+}
+
+TEST(disable_keeps_the_place) {
+  const CallbackHandle a = add_global_callback(RecordFunctionCallback(start<'a'>, end<'a'>));
+  add_thread_local_callback(RecordFunctionCallback(start<'b'>, end<'b'>));
+  disable_callback(a);
+  CHECK(!has_global_callbacks());
+  CHECK(has_thread_local_callbacks());
+  call();
+  CHECK_EQ(take_log(), "b /b ");
+  reenable_callback(a);
+  CHECK(has_global_callbacks());
+  call();
+  CHECK_EQ(take_log(), "a b /a /b ");
+  clear_callbacks();
+}
+
+TEST(disabled_ones_do_not_count_as_listeners) {
+  const CallbackHandle a = add_global_callback(RecordFunctionCallback(start<'a'>));
+  const CallbackHandle b = add_thread_local_callback(RecordFunctionCallback(start<'b'>));
+  CHECK(mask_shows_callbacks());
+  disable_callback(a);
+  CHECK(mask_shows_callbacks());
+  disable_callback(b);
+  CHECK(!mask_shows_callbacks());
+  reenable_callback(a);
+  CHECK(mask_shows_callbacks());
+  clear_callbacks();
+  CHECK(!mask_shows_callbacks());
+}
+
+TEST(unknown_handles_change_nothing) {
+  const CallbackHandle a = add_global_callback(RecordFunctionCallback(start<'a'>));
+  remove_callback(kInvalidCallbackHandle);
+  disable_callback(a + 1000);
+  reenable_callback(a + 1000);
+  CHECK(has_global_callbacks());
+  remove_callback(a);
+  remove_callback(a);
+  CHECK(!has_callbacks());
+}
+
+TEST(a_callback_removed_in_between_still_ends) {
+  const CallbackHandle a = add_global_callback(RecordFunctionCallback(start<'a'>, end<'a'>));
+  {
+    RecordFunction function;
+    function.before("f");
+    remove_callback(a);
+  }
+  CHECK_EQ(take_log(), "a /a ");
+}
+
+TEST(thread_local_callbacks_stay_on_their_thread_and_global_ones_reach_all) {
+  started = ended = 0;
+  add_thread_local_callback(RecordFunctionCallback(count_start, count_end));
+  std::thread([] {
+    CHECK(!has_thread_local_callbacks());
+    call();
+  }).join();
+  CHECK_EQ(started.load(), 0);
+  clear_thread_local_callbacks();
+  const CallbackHandle handle = add_global_callback(RecordFunctionCallback(count_start, count_end));
+  std::thread([&] {
+    call();
+    CHECK_EQ(started.load(), 1);
+    remove_callback(handle);
+    call();
+  }).join();
+  call();
+  CHECK_EQ(started.load(), 1);
+  CHECK_EQ(ended.load(), 1);
+}
+
+TEST(a_thread_that_ends_takes_its_callbacks_along) {
+  std::thread([] {
+    add_thread_local_callback(RecordFunctionCallback(count_start));
+    CHECK(mask_shows_callbacks());
+  }).join();
+  CHECK(!mask_shows_callbacks());
+}
+
+TEST(scopes_filter) {
+  started = 0;
+  const CallbackHandle handle =
+      add_global_callback(RecordFunctionCallback(count_start)
+                              .scopes({RecordScope::USER_SCOPE, RecordScope::BACKWARD_FUNCTION}));
+  call(RecordScope::FUNCTION);
+  CHECK_EQ(started.load(), 0);
+  call(RecordScope::USER_SCOPE);
+  call(RecordScope::BACKWARD_FUNCTION);
+  CHECK_EQ(started.load(), 2);
+  remove_callback(handle);
+  RecordFunctionCallback all(count_start);
+  CHECK(all.scopes({}).check_scope(RecordScope::LITE_INTERPRETER));
+  CHECK_THROWS(ValueError, all.scopes({static_cast<RecordScope>(10)}));
+}
+
+TEST(more_callbacks_than_fit_inline) {
+  started = ended = 0;
+  for (int i = 0; i < 9; ++i) add_global_callback(RecordFunctionCallback(count_start, count_end));
+  call();
+  CHECK_EQ(started.load(), 9);
+  CHECK_EQ(ended.load(), 9);
+  StepCallbacks steps = step_callbacks(RecordScope::FUNCTION);
+  CHECK_EQ(steps.size(), 9u);
+  StepCallbacks moved(std::move(steps));
+  StepCallbacks assigned;
+  assigned = std::move(moved);
+  {
+    RecordFunction function(std::move(assigned));
+    function.before("f");
+  }
+  CHECK_EQ(ended.load(), 18);
+  clear_global_callbacks();
+}
+
+TEST(step_callbacks_tell_what_is_needed) {
+  add_global_callback(RecordFunctionCallback(count_start).needs_inputs(true));
+  add_global_callback(
+      RecordFunctionCallback(count_start).needs_ids(true).scopes({RecordScope::USER_SCOPE}));
+  const StepCallbacks steps = step_callbacks(RecordScope::FUNCTION);
+  CHECK_EQ(steps.size(), 1u);
+  CHECK(steps.needs_inputs());
+  CHECK(!steps.needs_outputs());
+  CHECK(!steps.needs_ids());
+  CHECK_EQ(steps.thread_id(), current_thread_id());
+  CHECK(step_callbacks_unless_empty(RecordScope::USER_SCOPE)->needs_ids());
+  clear_callbacks();
+}
+
+// --- sampling
+
+TEST(probabilities_are_checked) {
+  RecordFunctionCallback callback(count_start);
+  CHECK_THROWS(ValueError, callback.sampling_probability(1.5));
+  CHECK_THROWS(ValueError, callback.sampling_probability(-0.1));
+  CHECK_THROWS(ValueError, callback.sampling_probability(std::nan("")));
+}
+
+TEST(probability_zero_never_and_one_always) {
+  started = ended = 0;
+  add_global_callback(RecordFunctionCallback(count_start, count_end).sampling_probability(0.0));
+  for (int i = 0; i < 1000; ++i) call();
+  CHECK_EQ(started.load(), 0);
+  add_global_callback(RecordFunctionCallback(count_start, count_end).sampling_probability(1.0));
+  for (int i = 0; i < 1000; ++i) call();
+  CHECK_EQ(started.load(), 1000);
+  CHECK_EQ(ended.load(), 1000);
+  clear_callbacks();
+}
+
+namespace {
+// Which of n calls were sampled, with one callback of this probability.
+std::vector<int> sampled_calls(double probability, uint64_t seed, int n) {
+  add_thread_local_callback(
+      RecordFunctionCallback(count_start, count_end).sampling_probability(probability));
+  set_sampling_seed(seed);
+  std::vector<int> calls;
+  for (int i = 1; i <= n; ++i) {
+    const int before = started;
+    call();
+    if (started != before) calls.push_back(i);
+  }
+  clear_thread_local_callbacks();
+  return calls;
+}
+}  // namespace
+
+TEST(sampling_is_a_reproducible_geometric_countdown) {
+  started = ended = 0;
+  const std::vector<int> first = sampled_calls(0.1, 42, 2000);
+  CHECK(first == sampled_calls(0.1, 42, 2000));
+  CHECK(first != sampled_calls(0.1, 43, 2000));
+  CHECK_EQ(started.load(), ended.load());
+  // The countdowns are the generator's, one after the other.
+  SamplingGenerator generator{42};
+  uint64_t at = 0;
+  std::vector<int> expected;
+  for (;;) {
+    at += generator.trials(0.1);
+    if (at > 2000) break;
+    expected.push_back(static_cast<int>(at));
+  }
+  CHECK(first == expected);
+}
+
+TEST(the_generator_is_splitmix64) {
+  // First outputs for seed 1234567, as published with the reference implementation.
+  SamplingGenerator generator{1234567};
+  CHECK_EQ(generator.next(), UINT64_C(6457827717110365317));
+  CHECK_EQ(generator.next(), UINT64_C(3203168211198807973));
+  CHECK_EQ(generator.next(), UINT64_C(9817491932198370423));
+}
+
+TEST(countdowns_have_the_geometric_mean_and_variance) {
+  for (const double p : {0.5, 0.1, 0.001}) {
+    SamplingGenerator generator{7};
+    const int n = 200000;
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; ++i) {
+      const auto trials = static_cast<double>(generator.trials(p));
+      CHECK(trials >= 1);
+      sum += trials;
+      squares += trials * trials;
+    }
+    const double mean = sum / n, variance = squares / n - mean * mean;
+    CHECK(std::fabs(mean * p - 1) < 0.02);
+    CHECK(std::fabs(variance * p * p / (1 - p) - 1) < 0.04);
+  }
+}
+
+TEST(sampled_and_unsampled_keep_their_order) {
+  add_thread_local_callback(RecordFunctionCallback(start<'s'>, end<'s'>).sampling_probability(0.3));
+  add_thread_local_callback(RecordFunctionCallback(start<'u'>, end<'u'>));
+  add_thread_local_callback(RecordFunctionCallback(start<'t'>, end<'t'>).sampling_probability(0.3));
+  set_sampling_seed(1);
+  int seen_s = 0, seen_t = 0, seen_both = 0;
+  for (int i = 0; i < 1000; ++i) {
+    call();
+    const std::string text = take_log();
+    const bool s = text.find('s') != std::string::npos, t = text.find('t') != std::string::npos;
+    seen_s += s;
+    seen_t += t;
+    seen_both += s && t;
+    CHECK_EQ(text, std::string(s ? "s " : "") + "u " + (t ? "t " : "") + (s ? "/s " : "") + "/u " +
+                       (t ? "/t " : ""));
+  }
+  CHECK(seen_s > 240 && seen_s < 360);
+  CHECK(seen_t > 240 && seen_t < 360);
+  CHECK(seen_both > 50 && seen_both < 140);  // independent: 0.09
+  clear_callbacks();
+}
+
+TEST(a_change_of_the_set_draws_anew) {
+  started = 0;
+  add_thread_local_callback(RecordFunctionCallback(count_start).sampling_probability(1e-12));
+  call();
+  add_thread_local_callback(RecordFunctionCallback(count_start));
+  call();
+  CHECK_EQ(started.load(), 1);
+  clear_callbacks();
+}
+
+// --- switches
+
+TEST(record_functions_can_be_switched_off_per_thread) {
+  started = 0;
+  add_global_callback(RecordFunctionCallback(count_start));
+  CHECK(is_record_function_enabled());
+  enable_record_function(false);
+  CHECK(!is_record_function_enabled());
+  call();
+  CHECK_EQ(started.load(), 0);
+  std::thread([] {
+    CHECK(is_record_function_enabled());
+    call();
+  }).join();
+  CHECK_EQ(started.load(), 1);
+  enable_record_function(true);
+  {
+    const DisableRecordFunctionGuard off;
+    call();
+    {
+      const RecordFunctionGuard on;
+      call();
+      CHECK_EQ(started.load(), 2);
+    }
+    CHECK(!is_record_function_enabled());
+  }
+  call();
+  CHECK_EQ(started.load(), 3);
+  clear_callbacks();
+}
+
+TEST(many_threads_while_the_set_changes) {
+  started = ended = 0;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      while (!stop) call();
+    });
+  for (int i = 0; i < 200; ++i) {
+    const CallbackHandle a = add_global_callback(RecordFunctionCallback(count_start, count_end));
+    const CallbackHandle b = add_global_callback(
+        RecordFunctionCallback(count_start, count_end).sampling_probability(0.5));
+    disable_callback(a);
+    reenable_callback(a);
+    remove_callback(b);
+    remove_callback(a);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK_EQ(started.load(), ended.load());
+  CHECK(!has_callbacks());
+  CHECK(!mask_shows_callbacks());
+}
