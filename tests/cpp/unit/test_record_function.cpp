@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+// RecordFunction: what observers see, when, and what happens when they fail.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "fastprof/fastprof.hpp"
+#include "fastprof/primitives/record_function_macros.hpp"
+
+using namespace fastprof;
+
+namespace {
+
+struct Seen {
+  std::string name, overload;
+  RecordScope scope = RecordScope::FUNCTION;
+  std::vector<Value> inputs, outputs;
+  std::vector<std::string> keys;
+  size_t num_inputs = 0;
+  int64_t sequence_number = -2, node_id = -2, debug_handle = -2;
+  uint64_t thread_id = 0, forward_thread_id = 0, handle = 0;
+  bool async = false;
+};
+std::vector<Seen> starts, ends;
+int contexts = 0;
+
+struct Context : ObserverContext {
+  explicit Context(size_t i) : index(i) { ++contexts; }
+  ~Context() override { --contexts; }
+  size_t index;
+};
+
+Seen look(const RecordFunction& function) {
+  Seen seen;
+  seen.name = std::string(function.name());
+  seen.overload = std::string(function.overload_name());
+  seen.scope = function.scope();
+  seen.inputs.assign(function.inputs().begin(), function.inputs().end());
+  seen.outputs.assign(function.outputs().begin(), function.outputs().end());
+  for (const NamedValue& value : function.kwinputs()) {
+    seen.keys.emplace_back(value.name);
+    seen.inputs.push_back(value.value);
+  }
+  seen.num_inputs = function.num_inputs();
+  seen.sequence_number = function.sequence_number();
+  seen.node_id = function.node_id();
+  seen.debug_handle = function.debug_handle();
+  seen.thread_id = function.thread_id();
+  seen.forward_thread_id = function.forward_thread_id();
+  seen.handle = function.handle();
+  seen.async = function.is_async();
+  return seen;
+}
+std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
+  starts.push_back(look(function));
+  return std::make_unique<Context>(starts.size() - 1);
+}
+void on_end(const RecordFunction& function, ObserverContext* context) {
+  ends.push_back(look(function));
+  CHECK(context != nullptr);
+  CHECK_EQ(starts[static_cast<Context*>(context)->index].name, ends.back().name);
+}
+
+// Registers the observer above for a test.
+struct Observed {
+  explicit Observed(RecordFunctionCallback callback = RecordFunctionCallback(on_start, on_end)) {
+    starts.clear();
+    ends.clear();
+    handle = add_thread_local_callback(callback);
+  }
+  ~Observed() {
+    remove_callback(handle);
+    CHECK_EQ(contexts, 0);
+  }
+  CallbackHandle handle;
+};
+RecordFunctionCallback all() {
+  return RecordFunctionCallback(on_start, on_end)
+      .needs_inputs(true)
+      .needs_outputs(true)
+      .needs_ids(true);
+}
+
+}  // namespace
+
+TEST(before_and_end_are_idempotent) {
+  const Observed observed;
+  {
+    RecordFunction function(RecordScope::BACKWARD_FUNCTION);
+    CHECK(function.is_active());
+    function.end();  // nothing has begun
+    CHECK_EQ(ends.size(), 0u);
+    function.before("first", 12);
+    function.before("second", 13);
+    CHECK_EQ(function.name(), "first");
+    function.end();
+    function.end();
+    function.before("third");
+  }
+  CHECK_EQ(starts.size(), 1u);
+  CHECK_EQ(ends.size(), 1u);
+  CHECK_EQ(starts[0].name, "first");
+  CHECK_EQ(starts[0].scope, RecordScope::BACKWARD_FUNCTION);
+  CHECK_EQ(starts[0].sequence_number, 12);
+  CHECK_EQ(starts[0].thread_id, current_thread_id());
+}
+
+TEST(a_function_that_never_begins_calls_nothing) {
+  const Observed observed;
+  { RecordFunction function; }
+  CHECK_EQ(starts.size(), 0u);
+  CHECK_EQ(ends.size(), 0u);
+}
+
+TEST(names_are_borrowed_or_copied) {
+  const Observed observed;
+  {
+    RecordFunction function;
+    std::string name = "a rather long name that does not fit a small string";
+    function.before(name);
+    name.assign(name.size(), 'x');
+    CHECK_EQ(function.name(), "a rather long name that does not fit a small string");
+    CHECK_EQ(std::string(function.name_c_str()), std::string(function.name()));
+  }
+  {
+    RecordFunction function;
+    function.before(std::string_view("part of this").substr(0, 4));
+    CHECK_EQ(function.name(), "part");
+  }
+  {
+    RecordFunction function;
+    function.before("record_param_comms");
+    CHECK(function.is_nccl_meta());
+    function.set_overload_name("out");
+    CHECK_EQ(function.overload_name(), "out");
+  }
+  {
+    RecordFunction function;
+    const char* null = nullptr;
+    function.before(null);
+    CHECK_EQ(function.name(), "");
+  }
+}
+
+TEST(inputs_are_seen_in_the_start_callback_only) {
+  const Observed observed(all());
+  const std::vector<Value> inputs{1, "two", 3.0};
+  const NamedValue kwinputs[] = {{"dim", 4}};
+  RecordFunction function;
+  CHECK(function.needs_inputs());
+  function.before("f", inputs, kwinputs, 5);
+  CHECK_EQ(function.inputs().size(), 0u);
+  CHECK_EQ(function.kwinputs().size(), 0u);
+  CHECK_EQ(function.num_inputs(), 3u);
+  function.end();
+  CHECK_EQ(starts[0].inputs.size(), 4u);
+  CHECK_EQ(starts[0].inputs[1].as_string(), "two");
+  CHECK_EQ(starts[0].keys[0], "dim");
+  CHECK_EQ(starts[0].sequence_number, 5);
+  CHECK_EQ(ends[0].inputs.size(), 0u);
+}
+
+TEST(inputs_are_hidden_from_those_who_did_not_ask) {
+  const Observed observed;
+  const std::vector<Value> inputs{1};
+  RecordFunction function;
+  CHECK(!function.needs_inputs());
+  function.before("f", inputs);
+  function.set_outputs({Value(1)});
+  function.end();
+  CHECK_EQ(starts[0].inputs.size(), 0u);
+  CHECK_EQ(ends[0].outputs.size(), 0u);
+  CHECK_EQ(starts[0].handle, 0u);
+}
+
+TEST(outputs_are_seen_in_the_end_callback_only) {
+  const Observed observed(all());
+  RecordFunction function;
+  function.before("f");
+  CHECK(function.needs_outputs());
+  function.set_outputs({Value(1)});
+  function.set_outputs({Value(7), Value("out")});
+  CHECK_EQ(function.outputs().size(), 0u);
+  CHECK_EQ(function.num_outputs(), 2u);
+  function.end();
+  CHECK_EQ(function.outputs().size(), 0u);
+  CHECK_EQ(starts[0].outputs.size(), 0u);
+  CHECK_EQ(ends[0].outputs.size(), 2u);
+  CHECK_EQ(ends[0].outputs[0].as_int64(), 7);
+}
+
+TEST(handles_are_unique_over_threads) {
+  const CallbackHandle handle =
+      add_global_callback(RecordFunctionCallback(nullptr).needs_ids(true));
+  std::vector<uint64_t> seen[4];
+  std::vector<std::thread> threads;
+  for (auto& mine : seen)
+    threads.emplace_back([&mine] {
+      for (int i = 0; i < 3000; ++i) {
+        RecordFunction function;
+        function.before("f");
+        mine.push_back(function.handle());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<uint64_t> together;
+  for (const auto& mine : seen) together.insert(together.end(), mine.begin(), mine.end());
+  std::sort(together.begin(), together.end());
+  CHECK(std::adjacent_find(together.begin(), together.end()) == together.end());
+  CHECK(together.front() != 0);
+  remove_callback(handle);
+}
+
+TEST(attributes_can_be_set_and_default) {
+  const Observed observed;
+  RecordFunction function;
+  CHECK_EQ(function.forward_thread_id(), 0u);
+  CHECK_EQ(function.debug_handle(), -1);
+  CHECK(!function.is_async());
+  CHECK(!function.is_static_runtime_out_variant());
+  function.set_forward_thread_id(9);
+  function.set_debug_handle(11);
+  function.set_async();
+  function.set_handle(77);
+  function.set_static_runtime_out_variant(true);
+  function.before("f");
+  CHECK_EQ(starts[0].forward_thread_id, 9u);
+  CHECK_EQ(starts[0].debug_handle, 11);
+  CHECK_EQ(starts[0].handle, 77u);
+  CHECK(starts[0].async);
+  CHECK(function.is_static_runtime_out_variant());
+}
+
+TEST(node_ids_default_to_the_process) {
+  const Observed observed;
+  CHECK_EQ(RecordFunction::default_node_id(), -1);
+  CHECK_THROWS(ValueError, RecordFunction::set_default_node_id(-1));
+  RecordFunction::set_default_node_id(3);
+  {
+    RecordFunction function;
+    function.before("f");
+    CHECK_EQ(starts[0].node_id, 3);
+    function.set_node_id(8);
+  }
+  CHECK_EQ(ends[0].node_id, 8);
+  store_relaxed(&state()->node_id, int64_t{-1});
+}
+
+TEST(a_function_may_end_on_another_thread) {
+  const Observed observed(all());
+  auto function = std::make_unique<RecordFunction>(RecordScope::USER_SCOPE);
+  function->set_async();
+  function->before(std::string("async work"));
+  const uint64_t here = current_thread_id();
+  std::thread([&] {
+    CHECK(current_thread_id() != here);
+    function->end();
+    function.reset();
+  }).join();
+  CHECK_EQ(ends.size(), 1u);
+  CHECK_EQ(ends[0].name, "async work");
+  CHECK_EQ(ends[0].thread_id, here);
+}
+
+TEST(callbacks_chosen_ahead) {
+  const Observed observed;
+  auto steps = step_callbacks_unless_empty(RecordScope::USER_SCOPE);
+  CHECK(steps.has_value());
+  {
+    RecordFunction function(std::move(*steps));
+    function.before("f");
+    CHECK_EQ(starts[0].scope, RecordScope::USER_SCOPE);
+  }
+  CHECK_EQ(ends.size(), 1u);
+}
+
+namespace {
+int nested = 0;
+std::unique_ptr<ObserverContext> start_with_a_function_inside(const RecordFunction&) {
+  ++nested;
+  FASTPROF_RECORD_FUNCTION("inside");
+  FASTPROF_RANGE("inside too");
+  return nullptr;
+}
+void end_with_a_function_inside(const RecordFunction&, ObserverContext*) {
+  FASTPROF_RECORD_FUNCTION("inside the end");
+}
+}  // namespace
+
+TEST(functions_inside_callbacks_call_none) {
+  const CallbackHandle handle = add_global_callback(
+      RecordFunctionCallback(start_with_a_function_inside, end_with_a_function_inside));
+  nested = 0;
+  {
+    RecordFunction function;
+    function.before("outer");
+  }
+  CHECK_EQ(nested, 1);
+  {
+    RecordFunction function;
+    function.before("outer again");
+  }
+  CHECK_EQ(nested, 2);
+  remove_callback(handle);
+}
+
+#if FASTPROF_EXCEPTIONS
+namespace {
+std::unique_ptr<ObserverContext> throwing_start(const RecordFunction&) {
+  throw std::runtime_error("start failed on purpose");
+}
+void throwing_end(const RecordFunction&, ObserverContext*) {
+  throw 7;
+}
+
+// What `body` writes to stderr.
+template <class Body>
+std::string stderr_of(Body body) {
+  std::fflush(stderr);
+  char path[] = "/tmp/fastprof_stderr_XXXXXX";
+  const int file = ::mkstemp(path);
+  const int saved = ::dup(2);
+  ::dup2(file, 2);
+  body();
+  std::fflush(stderr);
+  ::dup2(saved, 2);
+  ::close(saved);
+  std::string text(4096, '\0');
+  const ssize_t size = ::pread(file, text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  ::close(file);
+  ::unlink(path);
+  return text;
+}
+}  // namespace
+
+TEST(what_callbacks_throw_is_caught_and_reported_once) {
+  const CallbackHandle bad =
+      add_global_callback(RecordFunctionCallback(throwing_start, throwing_end));
+  const std::string text = stderr_of([] {
+    const Observed observed;
+    for (int i = 0; i < 5; ++i) {
+      RecordFunction function;
+      function.before("f");
+    }
+    CHECK_EQ(starts.size(), 5u);
+    CHECK_EQ(ends.size(), 5u);
+  });
+  remove_callback(bad);
+  const size_t first = text.find("start failed on purpose");
+  CHECK(first != std::string::npos);
+  CHECK(text.find("start failed on purpose", first + 1) == std::string::npos);
+  CHECK_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  RecordFunction function;  // the thread still dispatches
+  const Observed observed;
+  RecordFunction after;
+  after.before("after");
+  CHECK_EQ(starts.size(), 1u);
+}
+
+TEST(an_exception_through_the_scope_still_ends_it) {
+  const Observed observed;
+  try {
+    FASTPROF_RECORD_FUNCTION("scope");
+    throw std::runtime_error("through");
+  } catch (const std::runtime_error&) {
+  }
+  CHECK_EQ(ends.size(), 1u);
+}
+#endif
+
+// --- macros
+
+namespace {
+int evaluated = 0;
+int evaluate(int value) {
+  ++evaluated;
+  return value;
+}
+int add(int a, int b) {
+  FASTPROF_RECORD_FUNCTION("add", inputs(evaluate(a), b), kwinputs({{"alpha", 1}}),
+                           sequence_number(3), forward_thread_id(4), overload_name("Scalar"),
+                           debug_handle(5), node_id(6), async());
+  const int sum = a + b;
+  FASTPROF_RECORD_OUTPUTS(evaluate(sum), "done");
+  return sum;
+}
+template <class T>
+T twice(T value) {
+  FASTPROF_RECORD_USER_SCOPE("twice");
+  return value + value;
+}
+}  // namespace
+
+TEST(macros_pass_their_options) {
+  const Observed observed(all());
+  evaluated = 0;
+  CHECK_EQ(add(1, 2), 3);
+  CHECK_EQ(evaluated, 2);
+  CHECK_EQ(starts[0].name, "add");
+  CHECK_EQ(starts[0].scope, RecordScope::FUNCTION);
+  CHECK_EQ(starts[0].inputs.size(), 3u);
+  CHECK_EQ(starts[0].inputs[1].as_int64(), 2);
+  CHECK_EQ(starts[0].keys[0], "alpha");
+  CHECK_EQ(starts[0].sequence_number, 3);
+  CHECK_EQ(starts[0].forward_thread_id, 4u);
+  CHECK_EQ(starts[0].overload, "Scalar");
+  CHECK_EQ(starts[0].debug_handle, 5);
+  CHECK_EQ(starts[0].node_id, 6);
+  CHECK(starts[0].async);
+  CHECK_EQ(ends[0].outputs.size(), 2u);
+  CHECK_EQ(ends[0].outputs[0].as_int64(), 3);
+  CHECK_EQ(twice(4), 8);
+  CHECK_EQ(starts[1].scope, RecordScope::USER_SCOPE);
+  const std::string name = "dynamic";
+  { FASTPROF_RECORD_FUNCTION_DYNAMIC(name + " name", inputs(1), sequence_number(9)); }
+  CHECK_EQ(starts[2].name, "dynamic name");
+  CHECK_EQ(starts[2].sequence_number, 9);
+  { FASTPROF_RECORD_USER_SCOPE_DYNAMIC(name); }
+  CHECK_EQ(starts[3].name, "dynamic");
+  { FASTPROF_RECORD_FUNCTION_WITH_SCOPE(RecordScope::STATIC_RUNTIME_OP, "op"); }
+  CHECK_EQ(starts[4].scope, RecordScope::STATIC_RUNTIME_OP);
+}
+
+TEST(macros_evaluate_nothing_when_nobody_listens) {
+  evaluated = 0;
+  CHECK_EQ(add(1, 2), 3);
+  CHECK_EQ(evaluated, 0);
+}
+
+TEST(inputs_are_converted_only_when_needed) {
+  const Observed observed;
+  evaluated = 0;
+  add(1, 2);
+  CHECK_EQ(evaluated, 1);  // the argument of inputs(); the outputs are not wanted
+  CHECK_EQ(starts[0].num_inputs, 0u);
+}
+
+// --- with the recorder
+
+namespace {
+int rows_named(const Session& session, const char* name) {
+  const Capture& capture = session.capture();
+  int count = 0;
+  for (const uint32_t site : capture.site) count += capture.sites[site].name == name;
+  return count;
+}
+std::string category_of(const Session& session, const char* name) {
+  for (const SiteInfo& site : session.capture().sites)
+    if (site.name == name) return site.category;
+  return "none";
+}
+}  // namespace
+
+TEST(functions_are_recorded_with_and_without_callbacks) {
+  Session session;
+  session.start();
+  add(1, 2);
+  twice(1);
+  {
+    RecordFunction function;
+    function.before(std::string("interned op"));
+  }
+  {
+    const Observed observed(all());
+    add(1, 2);
+    { FASTPROF_RANGE("range with callbacks"); }
+    { FASTPROF_RANGE_ARGS("args with callbacks", "rows", 12, "ratio", 0.5, "label", "x"); }
+    CHECK_EQ(starts.size(), 3u);
+    CHECK_EQ(starts[1].name, "range with callbacks");
+    CHECK_EQ(starts[1].scope, RecordScope::USER_SCOPE);
+    CHECK_EQ(starts[2].inputs.size(), 3u);
+    CHECK_EQ(starts[2].keys[2], "label");
+    CHECK_EQ(starts[2].inputs[0].as_int64(), 12);
+    CHECK_EQ(starts[2].inputs[1].as_float64(), 0.5);
+    CHECK_EQ(starts[2].inputs[2].as_string(), "x");
+  }
+  {
+    const DisableRecordFunctionGuard off;
+    add(1, 2);
+  }
+  session.stop();
+  CHECK_EQ(rows_named(session, "add"), 2);
+  CHECK_EQ(rows_named(session, "twice"), 1);
+  CHECK_EQ(rows_named(session, "interned op"), 1);
+  CHECK_EQ(rows_named(session, "range with callbacks"), 1);
+  CHECK_EQ(rows_named(session, "args with callbacks"), 1);
+  CHECK_EQ(category_of(session, "add"), "cpu_op");
+  CHECK_EQ(category_of(session, "twice"), "user_annotation");
+  const Capture& capture = session.capture();
+  for (size_t row = 0; row < capture.size(); ++row) {
+    CHECK(capture.flags[row] & event_flag::finished);
+    if (capture.sites[capture.site[row]].name != "args with callbacks") continue;
+    CHECK_EQ(capture.payload_words[capture.payload[row]], 12u);
+  }
+}
+
+TEST(a_recorded_function_may_end_on_another_thread) {
+  Session session;
+  session.start();
+  auto function = std::make_unique<RecordFunction>();
+  function->before("handed over");
+  std::thread([&] { function->end(); }).join();
+  function.reset();
+  session.stop();
+  CHECK_EQ(rows_named(session, "handed over"), 1);
+  const Capture& capture = session.capture();
+  for (size_t row = 0; row < capture.size(); ++row)
+    if (capture.sites[capture.site[row]].name == "handed over")
+      CHECK((capture.flags[row] & event_flag::finished) != 0 &&
+            (capture.flags[row] & event_flag::foreign_end) != 0);
+}
+
+TEST(ranges_call_callbacks_without_a_session) {
+  const Observed observed;
+  {
+    FASTPROF_RANGE("outer");
+    FASTPROF_RANGE_DYNAMIC(std::string("inner"));
+    FASTPROF_FUNCTION();
+  }
+  CHECK_EQ(starts.size(), 3u);
+  CHECK_EQ(ends.size(), 3u);
+  CHECK_EQ(starts[0].name, "outer");
+  CHECK_EQ(starts[1].name, "inner");
+  CHECK_EQ(ends[2].name, "outer");
+}
