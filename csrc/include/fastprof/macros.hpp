@@ -57,7 +57,10 @@
 #define FASTPROF_DETAIL_DYNAMIC(id, name)                                                                              \
   FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user, USER_SCOPE, "<dynamic>"); \
   ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id),               \
-                                                                     [&]() noexcept { return ::std::string_view(name); })
+                                                                     [&](const ::fastprof::Site& fastprof_like) noexcept {             \
+                                                                       return ::fastprof::intern_site(fastprof_like,                   \
+                                                                                                      ::std::string_view(name));       \
+                                                                     })
 #define FASTPROF_RANGE_DYNAMIC(name) FASTPROF_DETAIL_DYNAMIC(__COUNTER__, name)
 
 #define FASTPROF_MARK(name)                                                                        \

@@ -37,6 +37,7 @@ void call() {
 }
 
 thread_local int slot_value = 0;
+thread_local std::string text;
 
 }  // namespace
 
@@ -123,7 +124,7 @@ TEST(users_slots_travel) {
   const SlotHandle handle = register_thread_local_slot(
       [] { return slot_value; }, [](const int& value) { slot_value = value; });
   const std::shared_ptr<int> tag = std::make_shared<int>(0);
-  thread_local std::string text;
+
   const SlotHandle stateful = register_thread_local_slot(
       [tag] { return text; }, [tag](const std::string& value) { ++*tag, text = value; });
   CHECK(handle != kInvalidSlotHandle && stateful != handle);

@@ -17,6 +17,7 @@ FASTPROF_NAMESPACE_BEGIN
 
 struct CallbackListBlock;
 struct SlotRegistryBlock;
+struct ThreadPrimitives;
 
 constexpr unsigned kMaxReportedFailures = 32;
 
@@ -33,8 +34,9 @@ struct ProcessPrimitives {
   uint32_t enabled_callbacks;     // of `callbacks`; a hint read without the lock (relaxed)
   uint32_t reported_count;        // (lock)
   void (*reported[kMaxReportedFailures])();  // callbacks whose exception was reported (lock)
-  const void* device_stubs[4];               // legacy/device_stubs.hpp: by DeviceStubsKind (release, acquire)
-  uint64_t reserved[12];
+  const void* device_stubs[4];  // legacy/device_stubs.hpp: by DeviceStubsKind (release, acquire)
+  ThreadPrimitives* threads;    // list of all: keeps them reachable for leak checkers (lock)
+  uint64_t reserved[11];
 };
 
 // Locks for a scope; also what guards State::callbacks_users.

@@ -45,7 +45,9 @@ struct ThreadPrimitives {
   CallbackListBlock* callbacks;  // thread-local ones, owned reference
   DebugInfoNode* debug_info;     // owned reference
   SamplingGenerator generator;
-  uint64_t reserved[8];
+  ThreadPrimitives* next;  // in ProcessPrimitives::threads
+  ThreadPrimitives* previous;
+  uint64_t reserved[6];
   StepCache step_caches[kNumRecordScopes];
 };
 
@@ -61,6 +63,10 @@ inline ThreadPrimitives* new_thread_primitives() {
   primitives->thread_id = 1 + __atomic_fetch_add(&process->next_thread_id, 1, __ATOMIC_RELAXED);
   primitives->generator.state = raw_ticks() ^ (primitives->thread_id << 48);
   for (StepCache& cache : primitives->step_caches) cache.active = cache.inline_active;
+  const PrimitivesLock lock(process);
+  primitives->next = process->threads;
+  if (process->threads != nullptr) process->threads->previous = primitives;
+  process->threads = primitives;
   return primitives;
 }
 
@@ -78,6 +84,13 @@ inline void delete_thread_primitives(ThreadPrimitives* primitives) {
     if (callbacks.enabled() != 0) remove_callbacks_user(process_primitives(), false);
   }
   DebugInfoNode* debug_info = primitives->debug_info;
+  {
+    ProcessPrimitives* process = process_primitives();
+    const PrimitivesLock lock(process);
+    (primitives->previous != nullptr ? primitives->previous->next : process->threads) =
+        primitives->next;
+    if (primitives->next != nullptr) primitives->next->previous = primitives->previous;
+  }
   primitives->~ThreadPrimitives();
   std::free(primitives);
   // Last: user destructors may look at this thread's debug info, which is empty by now.

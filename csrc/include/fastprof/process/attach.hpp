@@ -34,10 +34,14 @@ inline void leader_thread_exit(void* argument) noexcept {
   auto* block = static_cast<ThreadBlock*>(argument);
   State* s = state();
   if (Track* track = block->track) {
-    ThreadPrimitives* primitives = track->primitives;
+        close_track_detail(track);
+    // Again when a destructor of a user's debug info made new ones.
+    for (int round = 0; round < 4 && track->primitives != nullptr; ++round) {
+      ThreadPrimitives* primitives = track->primitives;
+      track->primitives = nullptr;
+      delete_thread_primitives(primitives);
+    }
     track->primitives = nullptr;
-    close_track_detail(track);
-    if (primitives != nullptr) delete_thread_primitives(primitives);
   }
   retire_track(s, block);
 }

@@ -59,7 +59,8 @@ FASTPROF_ALWAYS_INLINE void store_args(uint64_t* words, const K&, const V& value
   store_args(words + 1, rest...);
 }
 
-// A range whose name is a string made at run time; `name` is called only when something records.
+// A range whose name is a string made at run time; `name` is called only when something records. It interns the name
+// itself, because the string may be a temporary of its expression.
 class DynamicRange {
  public:
   template <class Name>
@@ -67,7 +68,7 @@ class DynamicRange {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
     if (FASTPROF_UNLIKELY((mask & (like.mask | mask_bit::special)) != 0)) {
-      site_ = intern_site(like, name());
+      site_ = name(like);
       open_ = begin_open(s, mask, site_, 0, nullptr, 0);
     }
   }
