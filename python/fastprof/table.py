@@ -352,11 +352,8 @@ class EventTable:
 
     @property
     def duration_ns(self) -> Array:
-        """end_ns - start_ns, int64."""
-        cached = self._cache.get("duration_ns")
-        if cached is None:
-            cached = self._cache["duration_ns"] = _read_only(self.end_ns - self.start_ns)
-        return cached
+        """end_ns - start_ns, int64; computed each time, so that it takes no memory."""
+        return _read_only(self.end_ns - self.start_ns)
 
     @property
     def name_id(self) -> Array:

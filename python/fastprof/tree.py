@@ -172,7 +172,7 @@ class EventTree:
 
     # ---- structure -----------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def n_children(self) -> Array:
         """Number of direct children of each row, int64."""
         return np.bincount(self.parent + 1, minlength=len(self) + 1)[1:]

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from fastprof import errors
 from fastprof.exporters.atomic_file import atomic_text
@@ -37,23 +39,34 @@ def collapsed_stacks(events: Iterable[Any], metric: str = "self_cpu_time_total")
     field = _FIELDS.get(metric)
     if field is None:
         raise errors.ValueError(f"metric should be one of: {list(STACK_METRICS)}, not {metric!r}")
-    return _lines(events, field)
+    # A list computes on its columns; anything else is read event by event.
+    columns = getattr(events, "_frame", None)
+    return _lines(events, field) if columns is None else _column_lines(columns(), field)
+
+
+def _column_lines(frame: Any, field: str) -> Iterator[str]:
+    if frame.stack is None:
+        return
+    rows = np.arange(frame.size) if frame.order is None else frame.order
+    values = np.asarray(frame.metric(field) / frame.unit_per_us)[rows]
+    codes = frame.stack.codes[rows]
+    texts = [_folded(stack) for stack in frame.stack.values]
+    written = (codes >= 0) & (values >= 1)
+    for code, value in zip(codes[written].tolist(), values[written].tolist(), strict=True):
+        if texts[code]:
+            yield f"{texts[code]} {int(value)}"
 
 
 def _lines(events: Iterable[Any], field: str) -> Iterator[str]:
-    folded: dict[tuple[str, ...], str] = {}
     for event in events:
-        stack = event.stack
-        if not stack:
-            continue
-        value = int(getattr(event, field))
-        if value <= 0:
-            continue
-        key = tuple(stack)
-        text = folded.get(key)
-        if text is None:
-            text = folded[key] = ";".join(frame.translate(_SEPARATORS) for frame in reversed(stack))
-        yield f"{text} {value}"
+        if event.stack:
+            value = int(getattr(event, field))
+            if value > 0:
+                yield f"{_folded(event.stack)} {value}"
+
+
+def _folded(stack: Sequence[str]) -> str:
+    return ";".join(frame.translate(_SEPARATORS) for frame in reversed(stack))
 
 
 def export_stacks(

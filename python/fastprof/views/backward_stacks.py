@@ -37,20 +37,22 @@ def forward_stacks(tree: EventTree, order: Array | None) -> CodedColumn | None:
     for level in tree.levels[1:]:
         inherit = level[backward[level] < 0]
         backward[inherit] = backward[tree.parent[inherit]]
+    under = np.flatnonzero(backward >= 0)
+    functions, function_of = np.unique(backward[under], return_inverse=True)
     sequence, thread = tree.column("sequence_nr"), tree.take(tree.table.thread)
     listed = np.arange(len(tree)) if order is None else order
     forward = listed[(backward[listed] < 0) & (stacks.codes[listed] >= 0)]
+    forward = forward[np.isin(sequence[forward], sequence[functions])]
     found: dict[tuple[int, int], int] = {}
     keys = zip(sequence[forward].tolist(), thread[forward].tolist(), strict=True)
     for key, code in zip(keys, stacks.codes[forward].tolist(), strict=True):
         found.setdefault(key, code)
-    codes = stacks.codes.copy()
     empty = len(stacks.values)
-    under = np.flatnonzero(backward >= 0)
-    source = backward[under]
-    fwd_thread = tree.column("fwd_thread")
-    wanted = zip(sequence[source].tolist(), fwd_thread[source].tolist(), strict=True)
-    codes[under] = [found.get(key, empty) for key in wanted]
+    fwd_thread = tree.column("fwd_thread")[functions]
+    wanted = zip(sequence[functions].tolist(), fwd_thread.tolist(), strict=True)
+    function_codes = np.array([found.get(key, empty) for key in wanted], np.int64)
+    codes = stacks.codes.copy()
+    codes[under] = function_codes[function_of]
     return CodedColumn(codes, [*stacks.values, ()])
 
 

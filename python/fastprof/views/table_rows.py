@@ -139,7 +139,7 @@ class TableRows:
     def time_range(self, index: int) -> Interval:
         table, row = self.tree.table, self.tree.table_row(index)
         start = int(table.start_ns[row]) - table.t0_ns
-        return Interval(start / 1000, (start + int(table.duration_ns[row])) / 1000)
+        return Interval(start / 1000, (int(table.end_ns[row]) - table.t0_ns) / 1000)
 
     def shown_name(self, index: int) -> str:
         codes, texts = self._names

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -229,3 +230,15 @@ def test_sums_of_averages() -> None:
             t += a
             o += b
     assert_same_averages([t], [o])
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("metric", ["self_cpu_time_total", "self_cuda_time_total"])
+def test_same_collapsed_stacks(seed: int, metric: str, tmp_path: Path) -> None:
+    theirs, ours = both_lists(seed, 40, "cuda")
+    theirs._build_tree()
+    ours._build_tree()
+    theirs.export_stacks(str(tmp_path / "theirs"), metric)
+    ours.export_stacks(tmp_path / "ours", metric)
+    assert (tmp_path / "ours").read_text() == (tmp_path / "theirs").read_text()
+    assert ours.supported_export_stacks_metrics() == theirs.supported_export_stacks_metrics()

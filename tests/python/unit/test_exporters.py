@@ -21,7 +21,7 @@ from fastprof import errors
 from fastprof.exporters.atomic_file import atomic_binary, atomic_text
 from fastprof.exporters.chrome_python import chrome_events
 from fastprof.exporters.speedscope import export_speedscope, speedscope_profile
-from fastprof.exporters.stacks import STACK_METRICS
+from fastprof.exporters.stacks import STACK_METRICS, collapsed_stacks
 from fastprof.table import EventTable, Site, Track
 from fastprof.views import EventList, FunctionEvent
 
@@ -109,8 +109,10 @@ def test_collapsed_stacks(tmp_path: Path) -> None:
         ]
     )
     path = tmp_path / "stacks.txt"
-    events.export_stacks(path)
-    assert path.read_text() == "outer;in_ner_x_y_z 10\n"
+    for form in (events, EventList.from_table(events.to_table())):
+        form.export_stacks(path)
+        assert path.read_text() == "outer;in_ner_x_y_z 10\n"
+    assert list(collapsed_stacks(iter(events))) == ["outer;in_ner_x_y_z 10"]
     assert events.supported_export_stacks_metrics() == list(STACK_METRICS)
     with pytest.raises(errors.ValueError, match="self_cuda_time_total"):
         events.export_stacks(path, "cpu_time")
