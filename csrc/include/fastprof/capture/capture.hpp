@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/drop_cause.hpp"
 #include "fastprof/base/scope.hpp"
@@ -65,17 +66,16 @@ struct TrackInfo {
 struct Capture {
   // Columns of one length. Rows are grouped by track (ascending), within a track in begin order: a
   // parent comes before its children. 34 bytes a row, plus 8 for each payload word.
-  std::vector<int64_t>
-      start_ns;                 // Unix time, nanoseconds (monotonic clock plus one constant offset)
-  std::vector<int64_t> end_ns;  // == start_ns for instants
-  std::vector<uint32_t> site;   // index into sites
-  std::vector<uint32_t> track;  // index into tracks: where it began
-  std::vector<int32_t> parent;  // row of the enclosing range of the same track, or kNoParent
-  std::vector<uint32_t> payload;  // index of its first word in payload_words, or kNoPayload
-  std::vector<EventKind> kind;
-  std::vector<uint8_t> flags;
+  Column<int64_t> start_ns;  // Unix time, nanoseconds (monotonic clock plus one constant offset)
+  Column<int64_t> end_ns;    // == start_ns for instants
+  Column<uint32_t> site;     // index into sites
+  Column<uint32_t> track;    // index into tracks: where it began
+  Column<int32_t> parent;    // row of the enclosing range of the same track, or kNoParent
+  Column<uint32_t> payload;  // index of its first word in payload_words, or kNoPayload
+  Column<EventKind> kind;
+  Column<uint8_t> flags;
 
-  std::vector<uint64_t> payload_words;
+  Column<uint64_t> payload_words;
   std::vector<std::string> strings;
   std::vector<SiteInfo> sites;
   std::vector<TrackInfo> tracks;

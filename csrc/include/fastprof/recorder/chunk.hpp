@@ -41,7 +41,9 @@ struct Chunk {
   uint64_t counted;      // bit per session slot that is done with it: its records were read, or counted as dropped
   Chunk* next;           // in its track's list (oldest first) or in the free list
   Track* owner;
-  uint64_t reserved[5];
+  uint32_t quiet_gen;  // == gen once a drain has seen that no range of this full chunk is open (relaxed)
+  uint32_t reserved0;
+  uint64_t reserved[4];
 };
 static_assert(sizeof(Chunk) == 128, "the chunk header is ABI");
 constexpr size_t kChunkCapacity = (kChunkBytes - sizeof(Chunk)) / sizeof(Slot);

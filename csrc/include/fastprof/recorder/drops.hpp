@@ -47,6 +47,7 @@ inline uint64_t count_records(const Chunk* chunk, const Slot* last, const Sessio
 
 // Whether a range of the chunk is still open. 2.5 us for a full chunk. Slow paths only; State::lock held.
 inline bool has_open_slots(const Chunk* chunk) noexcept {
+  if (chunk->place == ChunkPlace::full && load_relaxed(&chunk->quiet_gen) == chunk->gen) return false;
   const Slot* last = reinterpret_cast<const Slot*>(reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
   for (const Slot* slot = chunk_slots(chunk); slot < last;) {
     const uint64_t begin = load_acquire(&slot->begin);

@@ -15,17 +15,27 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Rows of one track, begin-ordered, in ticks.
+// Rows of one track, begin-ordered, in ticks (below 2^63).
 struct TrackRows {
   TrackInfo info;
-  std::vector<uint64_t> begin;
-  std::vector<uint64_t> end;  // 0: open
-  std::vector<uint32_t> site;
-  std::vector<uint32_t> payload;
-  std::vector<EventKind> kind;
-  std::vector<uint8_t> flags;
+  Column<int64_t> begin;
+  Column<int64_t> end;  // 0: open
+  Column<uint32_t> site;
+  Column<uint32_t> payload;
+  Column<EventKind> kind;
+  Column<uint8_t> flags;
 
   size_t size() const noexcept { return begin.size(); }
+
+  template <class Each>
+  void each_column(Each&& each) {
+    each(begin);
+    each(end);
+    each(site);
+    each(payload);
+    each(kind);
+    each(flags);
+  }
 };
 
 // An end that was appended as a record of its own.
@@ -41,7 +51,7 @@ struct EndRecord {
 struct DrainedRows {
   std::vector<TrackRows> tracks;
   std::vector<EndRecord> ends;
-  std::vector<uint64_t> payload_words;
+  Column<uint64_t> payload_words;
   SiteTable table;
   uint64_t in_flight = 0;
 };
@@ -67,6 +77,9 @@ class Drain {
     for (const TrackSnapshot& track : snapshot.tracks) {
       TrackRows& rows = rows_of(track.info);
       track_id_ = track.info.id;
+      size_t most = 0;
+      for (const PinnedRun& run : track.runs) most += units_of(run);
+      reserve_rows(rows, rows.size() + most);
       for (const PinnedRun& run : track.runs) {
         // What has to wait does not hold up what comes after it (a range around the whole program would hold up
         // everything): assemble sorts by begin.
@@ -115,11 +128,11 @@ class Drain {
   }
 
   void read_run(State* s, TrackRows& rows, const PinnedRun& run, uint64_t t1) {
-    const Chunk* chunk = run.chunk;
+    Chunk* chunk = run.chunk;
     const uint64_t open_ticks = chunk->open_ticks;
-    const auto room = static_cast<size_t>(run.end - chunk_slots(chunk)) + rows.size();
-    if (rows.begin.capacity() < room) reserve_rows(rows, room);
     segments_ = SegmentWalk(session_id_, local_);
+    reserve_rows(rows, rows.size() + units_of(run));
+    size_t open = 0;
     for (const Slot* slot = chunk_slots(chunk); slot < run.end;) {
       if (!wait_valid(s, slot, open_ticks)) {
         ++rows_.in_flight;
@@ -130,28 +143,31 @@ class Drain {
       const RecordTag tag = tag_of(word);
       const uint32_t units = record_units(slot);
       if (FASTPROF_LIKELY(tag == RecordTag::slot && site->kind == SiteKind::range && units == 1)) {
-        add_range(rows, slot, site, t1);
+        open += add_range(rows, slot, site, t1);
       } else {
         add_other(rows, slot, site, tag, t1);
+        open += 1;  // not looked at: another kind may hold its chunk
       }
       slot += units;
     }
+    // Spares the scan when the chunk is given back. Closed ranges stay closed.
+    if (run.closed && open == 0) store_relaxed(&chunk->quiet_gen, chunk->gen);
+  }
+
+  static size_t units_of(const PinnedRun& run) noexcept {
+    return static_cast<size_t>(run.end - chunk_slots(run.chunk));
   }
 
   static void reserve_rows(TrackRows& rows, size_t room) {
-    if (room < rows.begin.capacity() * 2) room = rows.begin.capacity() * 2;
-    rows.begin.reserve(room);
-    rows.end.reserve(room);
-    rows.site.reserve(room);
-    rows.payload.reserve(room);
-    rows.kind.reserve(room);
-    rows.flags.reserve(room);
+    if (room <= rows.begin.capacity()) return;
+    if (rows.size() != 0 && room < rows.begin.capacity() * 2) room = rows.begin.capacity() * 2;
+    rows.each_column([room](auto& column) { column.reserve(room); });
   }
 
   static void add_row(TrackRows& rows, uint64_t begin, uint64_t end, uint32_t site, EventKind kind, uint32_t payload,
                       uint8_t flags) {
-    rows.begin.push_back(begin);
-    rows.end.push_back(end);
+    rows.begin.push_back(static_cast<int64_t>(begin));
+    rows.end.push_back(static_cast<int64_t>(end));
     rows.site.push_back(site);
     rows.payload.push_back(payload);
     rows.kind.push_back(kind);
@@ -168,13 +184,16 @@ class Drain {
     return true;
   }
 
-  void add_range(TrackRows& rows, const Slot* slot, const Site* site, uint64_t t1) {
+  // Returns 1 when the range is open, else 0.
+  size_t add_range(TrackRows& rows, const Slot* slot, const Site* site, uint64_t t1) {
     const uint64_t begin = load_relaxed(&slot->begin);
     uint64_t end = load_acquire(&slot->end);
     uint8_t flags = 0;
-    if (!in_session(begin, end, site, t1, flags)) return;
     if (end < begin) end = 0;
-    add_row(rows, begin, end, rows_.table.index_of(site), EventKind::range, kNoPayload, flags);
+    const size_t open = end == 0 ? 1 : 0;
+    if (in_session(begin, end, site, t1, flags))
+      add_row(rows, begin, end, rows_.table.index_of(site), EventKind::range, kNoPayload, flags);
+    return open;
   }
 
   uint32_t add_words(const uint64_t* words, size_t count) {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining what a drain read: ends that were appended elsewhere to the rows they end.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/session/drain.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+namespace assembling {
+
+inline void sort_by_begin(TrackRows& rows) {
+  if (std::is_sorted(rows.begin.begin(), rows.begin.end())) return;
+  std::vector<uint32_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&rows](uint32_t a, uint32_t b) { return rows.begin[a] < rows.begin[b]; });
+  rows.each_column([&order](auto& column) {
+    auto sorted = column;
+    for (size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
+    column.swap(sorted);
+  });
+}
+
+// Rows of a track that end on other threads: row of the track, id of the ending one.
+using ForeignEnds = std::vector<std::pair<uint32_t, uint32_t>>;
+
+inline int64_t find_row(const TrackRows& rows, uint64_t begin) noexcept {
+  const auto stamp = static_cast<int64_t>(begin);
+  const auto found = std::lower_bound(rows.begin.begin(), rows.begin.end(), stamp);
+  return found != rows.begin.end() && *found == stamp ? found - rows.begin.begin() : -1;
+}
+
+// Ends whose begin is gone (its chunk was recycled, or had no room) stand alone, as the events they are. Those begins were
+// counted as dropped, so the count gives them back: recorded + dropped stays what was produced. A thread-local session
+// cannot tell whose they were and leaves them counted. Rows must be sorted, and stay so.
+inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64_t& dropped) {
+  if (snapshot.local || drained.ends.empty()) return;
+  std::unordered_map<uint32_t, size_t> index;
+  for (size_t i = 0; i < drained.tracks.size(); ++i) index.emplace(drained.tracks[i].info.id, i);
+  std::vector<const EndRecord*> lone;
+  for (const EndRecord& end : drained.ends) {
+    if (end.begin < snapshot.t0 || end.begin >= snapshot.t1) continue;
+    const auto at = index.find(end.origin_track);
+    if (at == index.end() || find_row(drained.tracks[at->second], end.begin) < 0) lone.push_back(&end);
+  }
+  const auto before = [](const EndRecord* a, const EndRecord* b) {
+    return a->origin_track != b->origin_track ? a->origin_track < b->origin_track : a->begin < b->begin;
+  };
+  std::sort(lone.begin(), lone.end(), before);
+  for (size_t i = 0; i < lone.size(); ++i) {
+    const EndRecord& end = *lone[i];
+    if (i > 0 && !before(lone[i - 1], lone[i])) continue;  // ended twice
+    const auto [at, fresh] = index.try_emplace(end.origin_track, drained.tracks.size());
+    if (fresh) {
+      drained.tracks.emplace_back();
+      TrackInfo& info = drained.tracks.back().info;
+      info.id = end.origin_track;
+      info.pid = static_cast<int64_t>(::getpid());
+      info.name = "thread " + std::to_string(end.origin_track);
+      info.alive = false;
+    }
+    TrackRows& rows = drained.tracks[at->second];
+    rows.begin.push_back(static_cast<int64_t>(end.begin));
+    rows.end.push_back(0);
+    rows.site.push_back(end.site);
+    rows.payload.push_back(kNoPayload);
+    rows.kind.push_back(drained.table.sites[end.site].kind);
+    rows.flags.push_back(0);
+    if (dropped > 0) --dropped;
+  }
+  if (!lone.empty())
+    for (TrackRows& rows : drained.tracks) sort_by_begin(rows);
+}
+
+// Joins ends that were appended elsewhere to their rows by (origin track, begin), which is unique because stamps of a
+// thread are strict. Tracks must have their final order.
+inline std::vector<ForeignEnds> join_ends(DrainedRows& drained, const Snapshot& snapshot) {
+  std::vector<ForeignEnds> foreign(drained.tracks.size());
+  std::unordered_map<uint32_t, size_t> index;
+  for (size_t i = 0; i < drained.tracks.size(); ++i) index.emplace(drained.tracks[i].info.id, i);
+  for (const EndRecord& end : drained.ends) {
+    const auto at = index.find(end.origin_track);
+    const int64_t row = at == index.end() ? -1 : find_row(drained.tracks[at->second], end.begin);
+    if (row < 0) continue;
+    TrackRows& rows = drained.tracks[at->second];
+    const auto r = static_cast<size_t>(row);
+    rows.end[r] = static_cast<int64_t>(end.end < end.begin ? end.begin : end.end);  // stamps of two threads differ by up to 0.25 us
+    if (end.ending_track == end.origin_track || end.end > snapshot.t1 || (rows.flags[r] & event_flag::foreign_end) != 0)
+      continue;
+    rows.flags[r] |= event_flag::foreign_end;
+    foreign[at->second].emplace_back(static_cast<uint32_t>(r), end.ending_track);
+  }
+  for (ForeignEnds& rows : foreign) std::sort(rows.begin(), rows.end());
+  return foreign;
+}
+
+}  // namespace assembling
+
+FASTPROF_NAMESPACE_END
