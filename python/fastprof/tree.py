@@ -24,6 +24,7 @@ Array: TypeAlias = NDArray[Any]
 NestKernel: TypeAlias = Callable[[Array, Array, "Array | None"], Array]
 
 _EXACT_FLOAT = 1 << 53  # integers below this are exact in float64
+_BLOCK = 1 << 15  # rows walked at a time: a few int64 columns of them fit into a core's cache
 
 
 def sum_by(codes: Array, values: Array, size: int) -> Array:
@@ -271,6 +272,34 @@ class EventTree:
             own = np.where(self.on_cpu, own, 0)
         return own
 
+    def grouped_times(self, codes: Array, groups: int) -> tuple[Array, Array, Array]:
+        """Sums by group without a column of times: (total ns, self ns, count), int64 each.
+
+        `codes` is the group of each row, in [0, groups). The rows are walked in blocks that stay
+        in the cache: the cost of a row does not grow with their number, and nothing of the
+        length of the table is made. total_ns and self_ns summed by group give the same.
+        """
+        total, own, count = (np.zeros(groups, np.int64) for _ in range(3))
+        start, end = self.table.start_ns, self.table.end_ns
+        step = max(_BLOCK, 4 * groups)
+        for low in range(0, len(self), step):
+            block = slice(low, low + step)
+            rows = block if self.rows is None else self.rows[block]
+            duration = end[rows] - start[rows]
+            if self.on_cpu is not None:
+                duration = np.where(self.on_cpu[block], duration, 0)
+            code = codes[block]
+            count += np.bincount(code, minlength=groups)
+            sums = sum_by(code, duration, groups)
+            total += sums
+            if self.is_async is not None:
+                sums = sum_by(code, np.where(self.is_async[block], 0, duration), groups)
+            own += sums
+            parent = self.parent[block]
+            nested = np.flatnonzero(parent >= 0)
+            own -= sum_by(codes[parent[nested]], duration[nested], groups)
+        return total, own, count
+
     @cached_property
     def has_device_time(self) -> bool:
         """True when there are kernels or device activities."""
@@ -322,11 +351,10 @@ class EventTree:
             return self
         if names is None:
             names = self.take(self.table.name_id)
-        # A negative parent reads the last row; masked out below.
-        repeated = self.n_children[self.parent] == 1
-        repeated &= self.parent >= 0
-        candidates = np.flatnonzero(repeated)
-        candidates = candidates[names[candidates] == names[self.parent[candidates]]]
+        candidates = self._named_as_parent(names)
+        if not len(candidates):
+            return self
+        candidates = candidates[self.n_children[self.parent[candidates]] == 1]
         if not len(candidates):
             return self
         kept = np.ones(len(self), np.bool_)
@@ -349,6 +377,17 @@ class EventTree:
         rows = keep_index if self.rows is None else self.rows[keep_index]
         kernel_rows = source[keep_index] if self.table.kernels else None
         return EventTree(self.table, rows, position[parent[keep_index]], kernel_rows)
+
+    def _named_as_parent(self, names: Array) -> Array:
+        """Rows with their parent's name: seldom any, so found block by block."""
+        found = []
+        for low in range(0, len(self), _BLOCK):
+            parent = self.parent[low : low + _BLOCK]
+            same = names[parent] == names[low : low + _BLOCK]  # parent -1 reads the last row
+            same &= parent >= 0
+            if same.any():
+                found.append(np.flatnonzero(same) + low)
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 def _nesting_rows(table: EventTable) -> Array | None:

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.table import CodedColumn
-from fastprof.tree import sum_by
+from fastprof.tree import EventTree, sum_by
 from fastprof.views.frame import EventFrame
 
 __all__ = ["Grouping", "average", "group_rows"]
 
 Array: TypeAlias = NDArray[Any]
 
+_BLOCK = 1 << 15
 _SUMMED = (
     "cpu_time_total",
     "self_cpu_time_total",
@@ -76,15 +77,30 @@ def average(
     by_shapes: bool = False,
     by_stack_n: int = 0,
     by_overload: bool = False,
+    tree: EventTree | None = None,
 ) -> EventFrame:
-    """The summed frame: one row per group. What was not grouped by is blank, as in PyTorch."""
+    """The summed frame: one row per group. What was not grouped by is blank, as in PyTorch.
+
+    With the `tree` that the frame was made of, CPU times come from it (grouped_times) and the
+    frame's own are not read: EventFrame.from_tree(..., times=False) will do.
+    """
     codes, first = grouping
     groups = len(first)
     sums: dict[str, Any] = {}
-    for field in _SUMMED:
-        values = getattr(frame, field)
-        sums[field] = None if values is None else _group_sum(codes, values, groups, frame)
     count = frame.count
+    has_parent = frame.has_parent[first]
+    if tree is not None:
+        times = tree.grouped_times(codes, groups)
+        sums["cpu_time_total"], sums["self_cpu_time_total"], count_sums = times
+        has_parent = tree.parent[first] >= 0
+    elif count is None:
+        count_sums = np.bincount(codes, minlength=groups)
+    else:
+        count_sums = sum_by(codes, count, groups)
+    for field in _SUMMED:
+        if field not in sums:
+            values = getattr(frame, field)
+            sums[field] = None if values is None else _group_sum(codes, values, groups, frame)
     flops = None
     if frame.flops is not None:
         flops = _group_sum(codes, np.nan_to_num(frame.flops), groups, frame)
@@ -100,16 +116,14 @@ def average(
         size=groups,
         key=frame.key.take(first),
         annotation_in_key=False,
-        count=np.bincount(codes, minlength=groups)
-        if count is None
-        else sum_by(codes, count, groups),
+        count=count_sums,
         flops=flops,
         node_id=frame.node_id[first],
         device_type=frame.device_type[first],
         is_async=frame.is_async[first],
         is_legacy=frame.is_legacy[first],
         is_user_annotation=frame.is_user_annotation[first],
-        has_parent=frame.has_parent[first],
+        has_parent=has_parent,
         overload_name=_taken(frame.overload_name, first) if by_overload else blank,
         input_shapes=_taken(frame.input_shapes, first) if by_shapes else blank,
         stack=stack,
@@ -161,11 +175,12 @@ def _split(codes: Array, size: int, other: Array, other_size: int) -> tuple[Arra
 def _first_rows(codes: Array, size: int, frame: EventFrame) -> Array:
     """The first row of each code in list order, -1 for codes that do not occur."""
     first = np.full(size, -1, np.int64)
-    if frame.order is None:
-        # Of several writes to one place the last wins, so going backwards leaves the first.
-        first[codes[::-1]] = np.arange(frame.size - 1, -1, -1)
-    else:
-        first[codes[frame.order[::-1]]] = frame.order[::-1]
+    # Of several writes to one place the last wins, so going backwards leaves the first. In blocks,
+    # so that nothing of the length of the list is made.
+    for high in range(frame.size, 0, -_BLOCK):
+        low = max(high - _BLOCK, 0)
+        rows = np.arange(low, high) if frame.order is None else frame.order[low:high]
+        first[codes[rows[::-1]]] = rows[::-1]
     return first
 
 

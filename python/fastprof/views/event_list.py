@@ -167,11 +167,11 @@ class EventList(list[Any]):
         rows = self._columnar()
         if isinstance(rows, TableRows):
             options = (by_shapes, group_by_stack_n, group_by_overload_name)
-            grouping = group_rows(rows.frame, *options)
+            frame = rows.keys_frame
+            grouping = group_rows(frame, *options)
+            summed = average(frame, grouping, *options, tree=rows.tree)
             averages = self._like()
-            averages._rows = AverageRows(
-                average(rows.frame, grouping, *options), grouping.first, rows
-            )
+            averages._rows = AverageRows(summed, grouping.first, rows)
             averages._tree_built = True
             return averages
         groups: dict[tuple[str, ...], FunctionEventAvg] = {}

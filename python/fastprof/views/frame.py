@@ -65,9 +65,18 @@ class EventFrame:
 
     @classmethod
     def from_tree(
-        cls, tree: EventTree, use_device: str | None = None, order: Array | None = None
+        cls,
+        tree: EventTree,
+        use_device: str | None = None,
+        order: Array | None = None,
+        *,
+        times: bool = True,
     ) -> EventFrame:
-        """Columns of the events of a tree. No Python object is made per event."""
+        """Columns of the events of a tree. No Python object is made per event.
+
+        `times=False` leaves out the CPU times and the parents (zeros stand for them), for
+        averages, which sum them straight from the tree.
+        """
         table = tree.table
         size = len(tree)
         per_row_annotation = table.has("is_user_annotation")
@@ -85,6 +94,7 @@ class EventFrame:
         if tree.rows is not None:
             coded = {name: column.take(tree.rows) for name, column in coded.items()}
         none = np.broadcast_to(np.False_, (size,))
+        zeros = np.broadcast_to(np.int64(0), (size,))
         # Site by site unless a column says otherwise; only read when it differs between rows.
         annotation = tree.column("is_user_annotation") if per_row_annotation else none
         return cls(
@@ -92,8 +102,8 @@ class EventFrame:
             unit_per_us=1000,
             key=key,
             annotation_in_key=not per_row_annotation,
-            cpu_time_total=tree.total_ns,
-            self_cpu_time_total=tree.self_ns,
+            cpu_time_total=tree.total_ns if times else zeros,
+            self_cpu_time_total=tree.self_ns if times else zeros,
             device_time_total=device_total,
             self_device_time_total=device_self,
             cpu_memory_usage=memory[0],
@@ -107,7 +117,7 @@ class EventFrame:
             is_async=none if tree.is_async is None else tree.is_async,
             is_legacy=_uniform(tree, "is_legacy"),
             is_user_annotation=annotation,
-            has_parent=tree.parent >= 0,
+            has_parent=tree.parent >= 0 if times else none,
             overload_name=coded.get("overload_name"),
             input_shapes=coded.get("input_shapes"),
             stack=coded.get("stack"),

@@ -97,6 +97,12 @@ class TableRows:
         return replace(frame, stack=self.stacks)
 
     @cached_property
+    def keys_frame(self) -> EventFrame:
+        """The columns without CPU times: all that averages read, which sum times by the tree."""
+        frame = EventFrame.from_tree(self.tree, self.use_device, self.order, times=False)
+        return replace(frame, stack=self.stacks)
+
+    @cached_property
     def stacks(self) -> CodedColumn | None:
         """Stack of each tree row; ops of the backward pass have the forward op's."""
         return forward_stacks(self.tree, self.order)
