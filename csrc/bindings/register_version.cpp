@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Version, ABI and build facts of the compiled module, for the version test and `fastprof doctor`.
+#include <utility>
+
 #include "bindings/register.hpp"
 #include "fastprof/base/config.hpp"
 
@@ -8,7 +10,9 @@ namespace bindings {
 
 void register_version(pybind11::module_& module) {
   module.attr("version") = FASTPROF_VERSION_STRING;
-  module.attr("abi_version") = pybind11::make_tuple(FASTPROF_ABI_MAJOR, FASTPROF_ABI_MINOR);
+  module.def(
+      "abi_version", [] { return std::pair<int, int>(FASTPROF_ABI_MAJOR, FASTPROF_ABI_MINOR); },
+      "The (major, minor) version that annotated libraries of one process share.");
   module.attr("compiler") =
 #if defined(__clang__)
       "clang " __clang_version__;
