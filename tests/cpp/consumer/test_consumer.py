@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of other people: compiled by g++ and clang++, for three standards, found in each way that is promised."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compilers import (
+    BARE,
+    COMPILERS,
+    EITHER_COMPILER,
+    INCLUDE,
+    LIBRARIES,
+    ROOT,
+    STANDARDS,
+    STRICT,
+    build,
+    need,
+    run,
+)
+
+HERE = Path(__file__).resolve().parent
+SOURCES = [HERE / "main.cpp", HERE / "work.cpp"]
+
+
+def run_consumer(program: Path, folder: Path) -> None:
+    """Run the program; check its own verdict and that it printed its table."""
+    output = run([program], cwd=folder)
+    assert output.splitlines()[-1] == "0 failures"
+    assert "sum_of_squares" in output
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize("standard", STANDARDS)
+@EITHER_COMPILER
+def test_two_translation_units(tmp_path: Path, compiler: str, standard: str) -> None:
+    run_consumer(build(compiler, tmp_path / "consumer", SOURCES, standard=standard), tmp_path)
+
+
+@pytest.mark.compilers
+@EITHER_COMPILER
+def test_without_exceptions_and_rtti(tmp_path: Path, compiler: str) -> None:
+    run_consumer(build(compiler, tmp_path / "consumer", SOURCES, flags=["-O2", *BARE]), tmp_path)
+
+
+@pytest.mark.compilers
+@EITHER_COMPILER
+def test_disabled_at_compile_time(tmp_path: Path, compiler: str) -> None:
+    """FASTPROF_DISABLE leaves nothing: no argument is evaluated and no symbol of ours is in the program."""
+    program = build(compiler, tmp_path / "disabled", [HERE / "disabled.cpp"])
+    run([program])
+    assert "fastprof" not in run([need("nm"), "-C", program])
+
+
+def cmake(folder: Path, program_flags: list[str]) -> Path:
+    """Configure and build the consumer project; return the program."""
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    run([need("cmake"), *generator, "-S", HERE, "-B", folder, *program_flags])
+    run(["cmake", "--build", folder])
+    return folder / "consumer"
+
+
+@pytest.mark.compilers
+@EITHER_COMPILER
+def test_add_subdirectory(tmp_path: Path, compiler: str) -> None:
+    flags = [f"-DCMAKE_CXX_COMPILER={need(compiler)}", f"-DFASTPROF_SOURCE={ROOT}"]
+    run_consumer(cmake(tmp_path / "build", flags), tmp_path)
+
+
+@pytest.mark.compilers
+def test_find_package_in_an_installed_prefix(tmp_path: Path) -> None:
+    prefix = tmp_path / "prefix"
+    options = [f"-DFASTPROF_{part}=OFF" for part in ("BUILD_TESTS", "HEADER_CHECKS")]
+    run([need("cmake"), "-S", ROOT, "-B", tmp_path / "install", *options])
+    run(["cmake", "--install", tmp_path / "install", "--prefix", prefix])
+    shutil.rmtree(tmp_path / "install")
+    program = cmake(tmp_path / "build", [f"-DCMAKE_PREFIX_PATH={prefix}"])
+    run_consumer(program, tmp_path)
+    includes = (tmp_path / "build" / "CMakeCache.txt").read_text()
+    assert str(prefix) in includes
+
+
+def test_find_package_refuses_another_version(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.21)\nproject(version LANGUAGES CXX)\n"
+        "foreach(good 0 0.1 0.1.0)\n"
+        "  find_package(fastprof ${good} REQUIRED)\nendforeach()\n"
+        "foreach(bad 0.2 1.0 0.0.9 99)\n"
+        "  set(fastprof_FOUND FALSE)\n  find_package(fastprof ${bad} QUIET)\n"
+        "  if(fastprof_FOUND)\n    message(FATAL_ERROR ${bad})\n  endif()\nendforeach()\n"
+    )
+    run([need("cmake"), "-S", tmp_path, "-B", tmp_path / "b", f"-Dfastprof_DIR={ROOT / 'cmake'}"])
+
+
+def test_find_package_from_this_python(tmp_path: Path) -> None:
+    """An editable install answers with the source tree, so that edited headers are the ones compiled."""
+    folder = run([sys.executable, "-m", "fastprof", "--cmakedir"]).strip()
+    run_consumer(cmake(tmp_path / "build", [f"-Dfastprof_DIR={folder}"]), tmp_path)
+
+
+@pytest.mark.packaging
+def test_pip_install_with_build_isolation(tmp_path: Path) -> None:
+    """From a copy of the sources into a fresh environment, as a user does it; then both C++ ways through it."""
+    source, environment = tmp_path / "source", tmp_path / "environment"
+    ignore = shutil.ignore_patterns(
+        "build", ".venv", "out", ".git", "__pycache__", "*.so", ".mypy_cache"
+    )
+    shutil.copytree(ROOT, source, ignore=ignore, symlinks=True)
+    run([sys.executable, "-m", "venv", environment])
+    python = environment / "bin" / "python"
+    clean = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "CMAKE_PREFIX_PATH"}}
+    install = [python, "-m", "pip", "install", "--disable-pip-version-check", source]
+    result = subprocess.run(install, capture_output=True, text=True, env=clean, timeout=900)
+    assert result.returncode == 0, result.stdout + result.stderr
+    shutil.rmtree(source)
+
+    version = run(
+        [
+            python,
+            "-c",
+            "import fastprof, fastprof._core as c; print(fastprof.__version__, c.version)",
+        ]
+    )
+    assert len(set(version.split())) == 1
+    flag = run([python, "-m", "fastprof", "--includes"]).strip()
+    assert flag.startswith(f"-I{environment}")
+    compiler = next((c for c in COMPILERS if shutil.which(c)), COMPILERS[0])
+    run_consumer(build(compiler, tmp_path / "consumer", SOURCES, include=Path(flag[2:])), tmp_path)
+    folder = run([python, "-m", "fastprof", "--cmakedir"]).strip()
+    assert folder.startswith(str(environment))
+    run_consumer(cmake(tmp_path / "build", [f"-Dfastprof_DIR={folder}"]), tmp_path)
+
+
+@pytest.mark.integrations
+def test_musl(tmp_path: Path) -> None:
+    """musl: Debian's musl-gcc has no C++ library, so this uses the compiler that the Python package ziglang brings."""
+    if importlib.util.find_spec("ziglang") is None:
+        pytest.skip(
+            "no C++ library for musl: musl-gcc compiles C only; `pip install ziglang` brings one"
+        )
+    program = tmp_path / "consumer"
+    zig = [sys.executable, "-m", "ziglang", "c++", "-target", f"{platform.machine()}-linux-musl"]
+    run([*zig, "-std=c++17", "-O2", *STRICT, f"-I{INCLUDE}", *SOURCES, "-o", program, *LIBRARIES])
+    run_consumer(program, tmp_path)
