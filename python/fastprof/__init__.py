@@ -14,6 +14,7 @@ from fastprof._version import __version__
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
     from fastprof.device_type import DeviceType
     from fastprof.flops import FlopEstimate, estimate_flops
+    from fastprof.memory_attribution import attribute_memory
     from fastprof.records import LegacyRecord, parse_records
     from fastprof.sites import Site, SiteTable, Track, TrackTable
     from fastprof.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable
@@ -21,11 +22,14 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
     from fastprof.views import (
         EventList,
         EventMetadata,
+        EventViewError,
+        FormattedTimesMixin,
         FunctionEvent,
         FunctionEventAvg,
         Interval,
         Kernel,
         MemRecordsAcc,
+        StringTable,
     )
 
 # Exported name -> module that defines it, imported when the name is first used.
@@ -33,6 +37,7 @@ _LAZY: dict[str, str] = {
     "DeviceType": "fastprof.device_type",
     "FlopEstimate": "fastprof.flops",
     "estimate_flops": "fastprof.flops",
+    "attribute_memory": "fastprof.memory_attribution",
     "LegacyRecord": "fastprof.records",
     "parse_records": "fastprof.records",
     "Site": "fastprof.sites",
@@ -47,6 +52,9 @@ _LAZY: dict[str, str] = {
     "EventTree": "fastprof.tree",
     "EventList": "fastprof.views",
     "EventMetadata": "fastprof.views",
+    "EventViewError": "fastprof.views",
+    "FormattedTimesMixin": "fastprof.views",
+    "StringTable": "fastprof.views",
     "FunctionEvent": "fastprof.views",
     "FunctionEventAvg": "fastprof.views",
     "Interval": "fastprof.views",
@@ -64,7 +72,9 @@ __all__ = [
     "EventMetadata",
     "EventTable",
     "EventTree",
+    "EventViewError",
     "FlopEstimate",
+    "FormattedTimesMixin",
     "FunctionEvent",
     "FunctionEventAvg",
     "Interval",
@@ -74,9 +84,11 @@ __all__ = [
     "MemRecordsAcc",
     "Site",
     "SiteTable",
+    "StringTable",
     "Track",
     "TrackTable",
     "__version__",
+    "attribute_memory",
     "estimate_flops",
     "parse_records",
 ]

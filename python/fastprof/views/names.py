@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 __all__ = [
     "MACHINERY_NAMES",
@@ -64,8 +63,10 @@ def wildcard_name(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _cxa_demangle() -> ctypes._NamedFuncPointer | None:
+def _cxa_demangle() -> Any:
     """__cxa_demangle of a C++ runtime that is found here (Itanium C++ ABI), or None."""
+    import ctypes.util  # seldom needed and slow to import
+
     for library in (None, ctypes.util.find_library("stdc++"), ctypes.util.find_library("c++abi")):
         try:
             function = ctypes.CDLL(library).__cxa_demangle
@@ -88,6 +89,8 @@ def demangle(name: str) -> str:
     function = _cxa_demangle()
     if function is None:
         return name
+    import ctypes
+
     status = ctypes.c_int(-1)
     try:
         text = function(name.encode(), None, None, ctypes.byref(status))
@@ -96,7 +99,8 @@ def demangle(name: str) -> str:
     if status.value != 0 or not text:
         return name
     try:
-        return ctypes.string_at(text).decode(errors="replace")
+        readable: bytes = ctypes.string_at(text)
+        return readable.decode(errors="replace")
     finally:
         free = ctypes.CDLL(None).free
         free.argtypes = [ctypes.c_void_p]

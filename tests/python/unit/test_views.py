@@ -23,6 +23,7 @@ from fastprof.views import (
     Interval,
     Kernel,
     MemRecordsAcc,
+    StringTable,
 )
 
 
@@ -464,3 +465,22 @@ def test_a_faster_nesting_kernel_can_be_given() -> None:
 
     assert parents(EventList.from_table(table, kernel=kernel)) == {"a": None, "b": "a"}
     assert calls == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("_ZN3foo3barEi", "foo::bar(int)"),
+        ("_ZSt4cout", "std::cout"),
+        ("_Z", "_Z"),
+        ("_Znot mangled", "_Znot mangled"),
+        ("_Zé", "_Zé"),
+        ("_Z\udc80", "_Z\udc80"),
+        ("Pi", "Pi"),  # a user's range, not int*
+        ("t", "t"),
+        ("aten::add", "aten::add"),
+        ("", ""),
+    ],
+)
+def test_only_mangled_names_are_demangled(name: str, shown: str) -> None:
+    assert StringTable()[name] == shown
