@@ -22,6 +22,7 @@ BUILD = ROOT / "build" / "bench"
 sys.path.insert(0, str(HERE))
 
 from harness.machine import facts  # noqa: E402
+from harness.peers import run_peers  # noqa: E402
 
 Rows = list[dict[str, Any]]
 
@@ -75,6 +76,7 @@ def hot_path(rounds: int) -> Rows:
         [program("hot_path"), "--rounds", str(rounds), "--json", out, "--library", program("libhot_path_library.so")],
         check=True,
     )
+    run_peers(BUILD, out, rounds)
     return json_lines(out) + growing(rounds)
 
 
