@@ -32,11 +32,24 @@
 #include "fastprof/recorder/range_args.hpp"
 #include "fastprof/recorder/site_macros.hpp"
 
-// g++ gives a local constant the visibility of its type, which is hidden; clang must be told.
+// g++ gives a local constant the visibility of its type, which is hidden. Clang gives it that of the function around it,
+// whatever the attribute of the constant says, so there it gets no linkage at all.
 #if defined(__clang__)
-#define FASTPROF_LOCAL_CONSTANT __attribute__((visibility("hidden"))) static constexpr
+#define FASTPROF_LOCAL_CONSTANT __attribute__((internal_linkage)) static constexpr
 #else
 #define FASTPROF_LOCAL_CONSTANT static constexpr
+#endif
+
+// __COUNTER__ makes the names of one line differ. Clang 22 and newer call it an extension in pedantic mode.
+#define FASTPROF_UNIQUE_BEGIN
+#define FASTPROF_UNIQUE_END
+#if defined(__clang__) && defined(__has_warning)
+#if __has_warning("-Wc2y-extensions")
+#undef FASTPROF_UNIQUE_BEGIN
+#undef FASTPROF_UNIQUE_END
+#define FASTPROF_UNIQUE_BEGIN _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc2y-extensions\"")
+#define FASTPROF_UNIQUE_END _Pragma("clang diagnostic pop")
+#endif
 #endif
 
 // A site of its own for this place in the source. The ranges below are not const: g++ 12 keeps a const object in memory,
@@ -50,18 +63,18 @@
   FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, mask, scope, name);       \
   ::fastprof::Range FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id))
 
-#define FASTPROF_RANGE_IN(category_mask, name) FASTPROF_DETAIL_RANGE(__COUNTER__, category_mask, USER_SCOPE, "" name)
+#define FASTPROF_RANGE_IN(category_mask, name) FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, category_mask, USER_SCOPE, "" name) FASTPROF_UNIQUE_END
 #define FASTPROF_RANGE(name) FASTPROF_RANGE_IN(::fastprof::category::user, name)
-#define FASTPROF_FUNCTION() FASTPROF_DETAIL_RANGE(__COUNTER__, ::fastprof::category::user, FUNCTION, __func__)
+#define FASTPROF_FUNCTION() FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, ::fastprof::category::user, FUNCTION, __func__) FASTPROF_UNIQUE_END
 
 #define FASTPROF_DETAIL_DYNAMIC(id, name)                                                                              \
   FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user, USER_SCOPE, "<dynamic>"); \
   ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id),               \
-                                                                     [&](const ::fastprof::Site& fastprof_like) noexcept {             \
+                                                                     [&](const ::fastprof::Site& fastprof_like) {             \
                                                                        return ::fastprof::intern_site(fastprof_like,                   \
                                                                                                       ::std::string_view(name));       \
                                                                      })
-#define FASTPROF_RANGE_DYNAMIC(name) FASTPROF_DETAIL_DYNAMIC(__COUNTER__, name)
+#define FASTPROF_RANGE_DYNAMIC(name) FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_DYNAMIC(__COUNTER__, name) FASTPROF_UNIQUE_END
 
 #define FASTPROF_MARK(name)                                                                        \
   do {                                                                                             \
@@ -105,8 +118,8 @@
                             FASTPROF_CONCAT(fastprof_types_, id)::types);                                                \
   ::fastprof::ArgRange<FASTPROF_CONCAT(fastprof_types_, id)::count> FASTPROF_CONCAT(fastprof_range_, id)(          \
       FASTPROF_CONCAT(fastprof_site_, id),                                                                               \
-      [&](uint64_t* fastprof_words) noexcept { ::fastprof::store_args(fastprof_words, __VA_ARGS__); })
-#define FASTPROF_RANGE_ARGS(name, ...) FASTPROF_DETAIL_ARGS(__COUNTER__, name, __VA_ARGS__)
+      [&](uint64_t* fastprof_words) { ::fastprof::store_args(fastprof_words, __VA_ARGS__); })
+#define FASTPROF_RANGE_ARGS(name, ...) FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_ARGS(__COUNTER__, name, __VA_ARGS__) FASTPROF_UNIQUE_END
 
 #define FASTPROF_DETAIL_KEYS(...)                                                                                     \
   FASTPROF_DETAIL_PICK(__VA_ARGS__, FASTPROF_DETAIL_KEYS6, 0, FASTPROF_DETAIL_KEYS5, 0, FASTPROF_DETAIL_KEYS4, 0,     \

@@ -21,3 +21,7 @@ __attribute__((visibility("default"))) void range_with_arguments(int a, int b) {
 }
 __attribute__((visibility("default"))) void nothing() {}
 }
+
+#if defined(WITH_MAIN)
+int main() { return 0; }
+#endif

@@ -20,7 +20,7 @@ pytestmark = [
 # As a part of a library, and as a part of a program (no position-independent code).
 KINDS = {
     "library": ["-shared", "-fPIC", "-fvisibility=hidden"],
-    "program": ["-fno-pie", "-no-pie", "-Wl,--export-dynamic", "-nostartfiles", "-Wl,-e,nothing"],
+    "program": ["-fno-pie", "-no-pie", "-Wl,--export-dynamic", "-DWITH_MAIN"],
 }
 
 
@@ -73,13 +73,14 @@ def test_the_reader_sees_what_it_must_reject(tmp_path: Path) -> None:
         'extern "C" int thread_local_read() { return t; }\n'
         'extern "C" int three_loads() { return v + v + v; }\n'
         'extern "C" void* calls() { return new int(v); }\n'
+        "int main() { return 0; }\n"
     )
     program = Program(
         build(
             "g++",
             tmp_path / "bad",
             [source],
-            flags=["-O2", *KINDS["program"][:3], "-nostartfiles", "-Wl,-e,locked"],
+            flags=["-O2", *KINDS["program"]],
         )
     )
     for function in ("locked", "clock_read", "thread_local_read", "three_loads"):

@@ -60,11 +60,12 @@ FASTPROF_ALWAYS_INLINE void store_args(uint64_t* words, const K&, const V& value
 }
 
 // A range whose name is a string made at run time; `name` is called only when something records. It interns the name
-// itself, because the string may be a temporary of its expression.
+// itself, because the string may be a temporary of its expression. What the expression throws leaves
+// the constructor.
 class DynamicRange {
  public:
   template <class Name>
-  FASTPROF_ALWAYS_INLINE DynamicRange(const Site& like, Name name) noexcept {
+  FASTPROF_ALWAYS_INLINE DynamicRange(const Site& like, Name name) {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
     if (FASTPROF_UNLIKELY((mask & (like.mask | mask_bit::special)) != 0)) {
@@ -83,12 +84,13 @@ class DynamicRange {
   const Site* site_ = nullptr;
 };
 
-// A range with N argument words; `fill` writes them and is called only when something records.
+// A range with N argument words; `fill` writes them and is called only when something records. What the expressions of
+// the values throw leaves the constructor; nothing was recorded then.
 template <size_t N>
 class ArgRange {
  public:
   template <class Fill>
-  FASTPROF_ALWAYS_INLINE ArgRange(const Site& site, Fill fill) noexcept : site_(&site) {
+  FASTPROF_ALWAYS_INLINE ArgRange(const Site& site, Fill fill) : site_(&site) {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
     if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0)) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the macros do with the expressions handed to them: temporaries live long enough, an expression that throws throws
+// out of the macro, none is evaluated while nothing records.
+#include <stdexcept>
+#include <string>
+
+#include "check.hpp"
+#include "fastprof/fastprof.hpp"
+
+static int evaluations = 0;
+
+static std::string long_name(int i) {
+  ++evaluations;
+  return std::string(100, 'a') + std::to_string(i);  // beyond any small-string buffer
+}
+
+static int throwing() {
+  ++evaluations;
+  throw std::out_of_range("from an argument");
+}
+
+static std::string throwing_name() { return std::to_string(throwing()); }
+
+TEST(a_temporary_name_is_recorded_whole) {
+  fastprof::Session session;
+  session.start();
+  for (int i = 0; i < 3; ++i) {
+    FASTPROF_RANGE_DYNAMIC(long_name(i));
+    FASTPROF_RANGE_DYNAMIC(long_name(i) + "/inner");
+  }
+  session.stop();
+  const fastprof::Summary summary = session.summary();
+  CHECK_EQ(summary.size(), size_t{6});
+  for (int i = 0; i < 3; ++i) {
+    CHECK(summary.find(long_name(i)) != nullptr);
+    CHECK(summary.find(long_name(i) + "/inner") != nullptr);
+  }
+}
+
+TEST(names_of_every_string_kind) {
+  fastprof::Session session;
+  session.start();
+  {
+    const std::string text = "string";
+    const std::string_view view = "view and more";
+    const char* pointer = "pointer";
+    FASTPROF_RANGE_DYNAMIC(text);
+    FASTPROF_RANGE_DYNAMIC(view.substr(0, 4));
+    FASTPROF_RANGE_DYNAMIC(pointer);
+  }
+  session.stop();
+  const fastprof::Summary summary = session.summary();
+  CHECK(summary.find("string") != nullptr);
+  CHECK(summary.find("view") != nullptr);
+  CHECK(summary.find("pointer") != nullptr);
+}
+
+TEST(what_an_expression_throws_comes_out) {
+  fastprof::Session session;
+  session.start();
+  {
+    FASTPROF_RANGE("around");
+    CHECK_THROWS(std::out_of_range, [] { FASTPROF_RANGE_DYNAMIC(throwing_name()); }());
+    CHECK_THROWS(std::out_of_range, [] { FASTPROF_RANGE_ARGS("with", "a", 1, "b", throwing()); }());
+    CHECK_THROWS(std::out_of_range, [] { FASTPROF_COUNTER("count", throwing()); }());
+  }
+  const fastprof::Capture& capture = session.stop();
+  CHECK_EQ(capture.size(), size_t{1});  // "around" alone: a range whose arguments failed never began
+  CHECK_EQ(session.dropped_events(), uint64_t{0});
+}
+
+TEST(nothing_is_evaluated_while_off) {
+  evaluations = 0;
+  FASTPROF_RANGE_DYNAMIC(long_name(1));
+  FASTPROF_RANGE_DYNAMIC(throwing_name());
+  FASTPROF_RANGE_ARGS("with", "a", throwing());
+  FASTPROF_COUNTER("count", throwing());
+  CHECK_EQ(evaluations, 0);
+}
+
+TEST(several_on_one_line) {
+  fastprof::Session session;
+  session.start();
+  // clang-format off
+  { FASTPROF_RANGE("a"); FASTPROF_RANGE("b"); FASTPROF_RANGE_DYNAMIC("c"); [] { FASTPROF_RANGE("d"); }(); }
+  // clang-format on
+  const fastprof::Capture& capture = session.stop();
+  CHECK_EQ(capture.size(), size_t{4});
+  for (size_t row = 1; row < capture.size(); ++row) CHECK_EQ(capture.parent[row], row - 1);
+}
