@@ -15,7 +15,12 @@ PUBLIC = {
     "primitives": {"base", "recorder"},
     "process": {"base", "recorder", "primitives", "range_detail"},
     "range_detail": {"base", "recorder", "capture"},
-    "export": {"base", "recorder", "capture", "range_detail"},  # range_detail: it decodes what rows carry
+    "export": {
+        "base",
+        "recorder",
+        "capture",
+        "range_detail",
+    },  # range_detail: it decodes what rows carry
     "session": {"base", "recorder", "process", "capture", "primitives", "range_detail", "export"},
     "legacy": {"base", "recorder", "capture", "primitives", "export"},
     ".": {

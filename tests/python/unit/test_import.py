@@ -41,6 +41,14 @@ def test_one_version_in_header_package_and_native_part() -> None:
     assert run("-m", "fastprof", "--version").strip() == f"fastprof {fastprof.__version__}"
 
 
+def test_the_inline_namespace_carries_the_version() -> None:
+    """Two libraries with headers of different versions must share no symbol."""
+    text = (_paths.include_dir() / "fastprof" / "base" / "config.hpp").read_text()
+    match = re.search(r"inline namespace (\w+) ", text)
+    assert match is not None
+    assert match[1] == "v" + header_version().replace(".", "_")
+
+
 def test_every_exported_name_exists() -> None:
     assert sorted(fastprof.__all__) == sorted({"__version__", *fastprof._LAZY})
     for name in fastprof.__all__:

@@ -68,5 +68,7 @@ __extension__ typedef unsigned __int128 fastprof_uint128;
 
 // Every declaration of ours is hidden: a default-visible inline variable would become STB_GNU_UNIQUE, merge header
 // versions that differ, and block unloading. Both compilers apply a namespace's visibility to everything in it.
-#define FASTPROF_NAMESPACE_BEGIN namespace fastprof { inline namespace v1 __attribute__((visibility("hidden"))) {
+// The inline namespace carries the exact version (a test holds it equal): libstdc++ exports its templates over our types
+// (std::vector<SummaryRow>) whatever we say, and those of two libraries with different headers must not merge.
+#define FASTPROF_NAMESPACE_BEGIN namespace fastprof { inline namespace v0_1_0 __attribute__((visibility("hidden"))) {
 #define FASTPROF_NAMESPACE_END }}
