@@ -32,14 +32,6 @@
 #include "fastprof/recorder/range_args.hpp"
 #include "fastprof/recorder/site_macros.hpp"
 
-// g++ gives a local constant the visibility of its type, which is hidden. Clang gives it that of the function around it,
-// whatever the attribute of the constant says, so there it gets no linkage at all.
-#if defined(__clang__)
-#define FASTPROF_LOCAL_CONSTANT __attribute__((internal_linkage)) static constexpr
-#else
-#define FASTPROF_LOCAL_CONSTANT static constexpr
-#endif
-
 // __COUNTER__ makes the names of one line differ. Clang 22 and newer call it an extension in pedantic mode.
 #define FASTPROF_UNIQUE_BEGIN
 #define FASTPROF_UNIQUE_END

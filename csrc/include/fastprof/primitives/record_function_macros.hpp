@@ -26,11 +26,11 @@
 #else
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/macros.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/primitives/record_function_options.hpp"
 #include "fastprof/primitives/scope_site.hpp"
 #include "fastprof/primitives/scoped_record_function.hpp"
+#include "fastprof/recorder/site_macros.hpp"
 
 // RecordScope::FUNCTION.
 #define FASTPROF_RECORD_FUNCTION(...) \

@@ -11,6 +11,14 @@
 #include "fastprof/recorder/intern.hpp"
 #include "fastprof/recorder/site.hpp"
 
+// g++ gives a local constant the visibility of its type, which is hidden. Clang gives it that of the function around it,
+// whatever the attribute of the constant says, so there it gets no linkage at all.
+#if defined(__clang__)
+#define FASTPROF_LOCAL_CONSTANT __attribute__((internal_linkage)) static constexpr
+#else
+#define FASTPROF_LOCAL_CONSTANT static constexpr
+#endif
+
 FASTPROF_NAMESPACE_BEGIN
 
 constexpr const char* default_category_name(uint32_t mask) noexcept {
