@@ -80,7 +80,18 @@ def hot_path(rounds: int) -> Rows:
     return json_lines(out) + growing(rounds)
 
 
-SUITES: dict[str, Callable[[int], Rows]] = {"hot_path": hot_path}
+def pipeline(rounds: int) -> Rows:
+    """Run what follows a stop in C++: summary and trace writers at 10^6 ranges."""
+    build("outputs")
+    out = BUILD / "pipeline.jsonl"
+    out.unlink(missing_ok=True)
+    subprocess.run(
+        [program("outputs"), "--rounds", str(rounds), "--json", out, "--folder", BUILD], check=True
+    )
+    return json_lines(out)
+
+
+SUITES: dict[str, Callable[[int], Rows]] = {"hot_path": hot_path, "pipeline": pipeline}
 
 
 def main() -> int:
