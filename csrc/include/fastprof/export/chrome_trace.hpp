@@ -58,25 +58,6 @@ class ChromeTraceWriter {
   }
 
  private:
-  // Text that is copied in whole 16-byte blocks: cheaper than a call to memcpy for some 60 bytes.
-  class Block {
-   public:
-    Block() = default;
-    explicit Block(const std::string& text) : size_(text.size()), data_(text) {
-      data_.resize((size_ + 15) / 16 * 16);
-    }
-    size_t size() const noexcept { return size_; }
-    FASTPROF_ALWAYS_INLINE char* copy(char* out) const noexcept {
-      const char* from = data_.data();
-      for (size_t i = 0; i < size_; i += 16) std::memcpy(out + i, from + i, 16);
-      return out + size_;
-    }
-
-   private:
-    size_t size_ = 0;
-    std::string data_;
-  };
-
   // Timestamps share all but their last digits: the milliseconds are kept as text.
   class TimeText {
    public:
@@ -232,8 +213,8 @@ class ChromeTraceWriter {
 
   // Site, lane and time. Returns where to go on, with kTail bytes of room.
   static constexpr size_t kTail = 256;
-  FASTPROF_ALWAYS_INLINE char* begin_event(size_t row, const Block& site) {
-    const Block& lane = lane_texts_[layout_.lane_of(row)];
+  FASTPROF_ALWAYS_INLINE char* begin_event(size_t row, const ByteBlock& site) {
+    const ByteBlock& lane = lane_texts_[layout_.lane_of(row)];
     if (FASTPROF_LIKELY(site.size() + lane.size() + kTail + 32 <= ByteBuffer::kMinRoom)) {
       char* at = out_.room(ByteBuffer::kMinRoom);
       at = lane.copy(site.copy(at));
@@ -241,7 +222,8 @@ class ChromeTraceWriter {
     }
     return begin_long_event(row, site, lane);
   }
-  FASTPROF_NOINLINE char* begin_long_event(size_t row, const Block& site, const Block& lane) {
+  FASTPROF_NOINLINE char* begin_long_event(size_t row, const ByteBlock& site,
+                                           const ByteBlock& lane) {
     scratch_.resize(site.size() + 16);
     site.copy(&scratch_[0]);
     out_.append(scratch_.data(), site.size());
@@ -317,8 +299,8 @@ class ChromeTraceWriter {
   void write_flow(size_t row, uint32_t site) {
     if (capture_.payload[row] == kNoPayload) return;
     const uint64_t id = capture_.payload_words[capture_.payload[row]];
-    const Block* text = &site_texts_[site];
-    Block of_end;
+    const ByteBlock* text = &site_texts_[site];
+    ByteBlock of_end;
     if (capture_.kind[row] == EventKind::flow_end) {
       const auto begin = flow_site_.find(id);
       if (begin != flow_site_.end()) {
@@ -334,12 +316,12 @@ class ChromeTraceWriter {
     }
     out_.advance(put(at, "}"));
   }
-  Block flow_end_text(uint32_t begin_site) const {
+  ByteBlock flow_end_text(uint32_t begin_site) const {
     std::string text = ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":";
     append_json_string(text, capture_.sites[begin_site].category);
     text += ",\"name\":";
     append_json_string(text, capture_.sites[begin_site].name);
-    return Block(text);
+    return ByteBlock(text);
   }
 
   void write_memory(size_t row, uint32_t site) {
@@ -365,8 +347,8 @@ class ChromeTraceWriter {
   int64_t base_ns_ = 0;
   TimeText time_;
   bool first_event_ = true;
-  std::vector<Block> site_texts_;
-  std::vector<Block> lane_texts_;
+  std::vector<ByteBlock> site_texts_;
+  std::vector<ByteBlock> lane_texts_;
   std::unordered_map<uint64_t, uint32_t> flow_site_;
   std::string scratch_;
 };

@@ -21,7 +21,8 @@ class PerfettoArgs {
  public:
   explicit PerfettoArgs(const Capture& capture) : capture_(capture) {
     for (const SiteInfo& site : capture.sites) {
-      for (const std::string& name : site.arg_names) intern(name);
+      site_iids_.emplace_back();
+      for (const std::string& name : site.arg_names) site_iids_.back().push_back(intern(name));
     }
     for (const std::string& name : capture.counter_names) intern(name);
     for (const char* name : {"finished",
@@ -60,11 +61,12 @@ class PerfettoArgs {
 
   // Appends the annotations of a range or mark to its track event.
   void write_row(size_t row, ProtoMessage& event) {
-    const SiteInfo& info = capture_.sites[capture_.site[row]];
+    const uint32_t site = capture_.site[row];
+    const SiteInfo& info = capture_.sites[site];
     if (capture_.payload[row] != kNoPayload) {
       const uint64_t* const words = capture_.payload_words.data() + capture_.payload[row];
       for (size_t i = 0; i < info.arg_types.size(); ++i) {
-        add(event, info.arg_names[i], payload_value(capture_, info.arg_types[i], words[i]));
+        add(event, site_iids_[site][i], payload_value(capture_, info.arg_types[i], words[i]));
       }
       for_each_detail(capture_, row, [&](DetailType type, const uint64_t* block, size_t count) {
         add_detail(event, type, block, count);
@@ -95,7 +97,10 @@ class PerfettoArgs {
     const SiteInfo& info = capture_.sites[capture_.site[row]];
     if (capture_.payload[row] != kNoPayload) {
       const uint64_t* words = capture_.payload_words.data() + capture_.payload[row];
-      if (info.kind == EventKind::memory) add(event, "Addr", {ArgType::pointer, *words++, {}});
+      if (info.kind == EventKind::memory) {
+        named("Addr").number(perfetto::debug_annotation::pointer_value, *words++);
+        finish(event);
+      }
       for (const char* name : {"Bytes", "Total Allocated", "Total Reserved"})
         add_int(event, name, static_cast<int64_t>(*words++));
     }
@@ -104,13 +109,19 @@ class PerfettoArgs {
   }
 
  private:
-  void intern(const std::string& name) {
-    if (iids_.emplace(name, names_.size() + 1).second) names_.push_back(name);
+  size_t intern(const std::string& name) {
+    const auto [at, fresh] = iids_.emplace(name, names_.size() + 1);
+    if (fresh) names_.push_back(name);
+    return at->second;
+  }
+  // Starts an annotation of an interned name.
+  ProtoMessage& named(size_t iid) {
+    annotation_.clear();
+    return annotation_.number(perfetto::debug_annotation::name_iid, iid);
   }
   ProtoMessage& named(std::string_view name) {
     lookup_.assign(name);
-    annotation_.clear();
-    return annotation_.number(perfetto::debug_annotation::name_iid, iids_.find(lookup_)->second);
+    return named(iids_.find(lookup_)->second);
   }
   void finish(ProtoMessage& event) const {
     event.message(perfetto::track_event::debug_annotations, annotation_);
@@ -124,8 +135,8 @@ class PerfettoArgs {
     named(name).number(perfetto::debug_annotation::int_value, static_cast<uint64_t>(value));
     finish(event);
   }
-  void add(ProtoMessage& event, std::string_view name, const PayloadValue& value) {
-    ProtoMessage& to = named(name);
+  void add(ProtoMessage& event, size_t iid, const PayloadValue& value) {
+    ProtoMessage& to = named(iid);
     switch (value.type) {
       case ArgType::int64:
         to.number(perfetto::debug_annotation::int_value, value.word);
@@ -210,6 +221,7 @@ class PerfettoArgs {
   const Capture& capture_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, size_t> iids_;
+  std::vector<std::vector<size_t>> site_iids_;  // by site, of each argument
   ProtoMessage annotation_;
   std::string lookup_;
 };

@@ -98,7 +98,8 @@ class PerfettoTraceWriter {
       }
       site_fields_.push_back(fields.encoded());
       // As one field of the packet, for events without annotations.
-      site_events_.push_back(ProtoMessage().message(trace_packet::track_event, fields).encoded());
+      site_events_.emplace_back(
+          ProtoMessage().message(trace_packet::track_event, fields).encoded());
     }
   }
 
@@ -270,10 +271,12 @@ class PerfettoTraceWriter {
                 .number(trace_packet::trusted_packet_sequence_id, kFirstLaneSequence + lane)
                 .number(trace_packet::sequence_flags, trace_packet::needs_incremental_state)
                 .encoded();
-    end_event_ = ProtoMessage()
-                     .message(trace_packet::track_event,
-                              ProtoMessage().number(track_event::type, track_event::slice_end))
-                     .encoded();
+    tail_block_ = ByteBlock(tail_);
+    end_event_ =
+        ByteBlock(ProtoMessage()
+                      .message(trace_packet::track_event,
+                               ProtoMessage().number(track_event::type, track_event::slice_end))
+                      .encoded());
     open_.clear();
     for (size_t i = 0; i < count; ++i) {
       const size_t row = rows[i];
@@ -364,15 +367,12 @@ class PerfettoTraceWriter {
 
   // A packet {timestamp, `event` (an encoded field), sequence id and flags}: some 15 bytes, one
   // length byte.
-  FASTPROF_ALWAYS_INLINE void write_event(int64_t time_ns, const std::string& event) {
+  FASTPROF_ALWAYS_INLINE void write_event(int64_t time_ns, const ByteBlock& event) {
     char* const start = out_.room(ByteBuffer::kMinRoom);
     start[0] = perfetto::trace::packet << 3 | 2;
     start[2] = perfetto::trace_packet::timestamp << 3;
     char* at = put_varint(start + 3, take_delta(time_ns));
-    std::memcpy(at, event.data(), event.size());
-    at += event.size();
-    std::memcpy(at, tail_.data(), tail_.size());
-    at += tail_.size();
+    at = tail_block_.copy(event.copy(at));
     start[1] = static_cast<char>(at - (start + 2));
     out_.advance(at);
   }
@@ -398,12 +398,13 @@ class PerfettoTraceWriter {
   TrackLayout layout_;
   uint64_t uuid_base_ = 0;
   std::vector<std::string> site_fields_;
-  std::vector<std::string> site_events_;
+  std::vector<ByteBlock> site_events_;
   std::vector<std::string> counter_names_;
   std::vector<uint32_t> seen_in_;  // by site: the lane that has its names last
   std::vector<OpenSlice> open_;
   std::string tail_;
-  std::string end_event_;
+  ByteBlock tail_block_;
+  ByteBlock end_event_;
   ProtoMessage event_;
   ProtoMessage packet_;
   int64_t last_ns_ = 0;
