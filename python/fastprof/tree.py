@@ -7,7 +7,6 @@ parent nor children. Looking at a tree never changes the table under it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -15,79 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.device_type import DeviceType
+from fastprof.nesting import NestKernel, nest_intervals, sum_by
 from fastprof.table import EventKind, EventTable
 
 __all__ = ["EventTree", "NestKernel", "nest_intervals", "sum_by"]
 
 Array: TypeAlias = NDArray[Any]
-# (start, end, group) -> parent index per interval, -1 for none; the rule of nest_intervals.
-NestKernel: TypeAlias = Callable[[Array, Array, "Array | None"], Array]
-
-_EXACT_FLOAT = 1 << 53  # integers below this are exact in float64
 _BLOCK = 1 << 15  # rows walked at a time: a few int64 columns of them fit into a core's cache
-
-
-def sum_by(codes: Array, values: Array, size: int) -> Array:
-    """Sum of `values` per code, in the order of the rows; shape (size,).
-
-    Integer values give int64 sums, exact; float values float64. Codes must lie in [0, size).
-    """
-    if values.dtype.kind == "f":
-        return np.bincount(codes, weights=values, minlength=size)
-    bound = max(abs(int(values.max())), abs(int(values.min()))) * len(values) if len(values) else 0
-    if bound < _EXACT_FLOAT:  # every partial sum is exact in float64
-        return np.bincount(codes, weights=values, minlength=size).astype(np.int64)
-    sums = np.zeros(size, np.int64)
-    np.add.at(sums, codes, values.astype(np.int64))
-    return sums
-
-
-def nest_intervals(start: Array, end: Array, group: Array | None = None) -> Array:
-    """Parent of each interval by PyTorch's rule for EventList, int32, -1 for none.
-
-    Within a group (thread and node), intervals in the order (start, -end, input order) are laid on
-    a stack; a new one first pops every top with `start >= top.end or end > top.end`, for good. So
-    identical intervals nest, the first being the outer one; a zero-length interval at its would-be
-    parent's end is outside; a partial overlap ends the earlier interval's life as a parent.
-
-    start, end: equal shape (n,), integers or floats, any unit. Cost: O(n log n).
-    """
-    size = len(start)
-    parent = np.full(size, -1, np.int32)
-    if size == 0:
-        return parent
-    order = _nesting_order(start, end, group)
-    if order is not None:
-        start, end = start[order], end[order]
-        group = None if group is None else group[order]
-    # The stack holds non-increasing ends, so the parent is the nearest earlier interval that
-    # passes both tests. Candidates that fail hand over their own candidate: pointer jumping.
-    candidate = np.arange(-1, size - 1, dtype=np.int64)
-    if group is not None:
-        candidate[1:][group[1:] != group[:-1]] = -1
-    active = np.flatnonzero(candidate >= 0)
-    while len(active):
-        top = candidate[active]
-        popped = (end[top] <= start[active]) | (end[top] < end[active])
-        active, top = active[popped], top[popped]
-        candidate[active] = candidate[top]
-        active = active[candidate[active] >= 0]
-    if order is None:
-        return candidate.astype(np.int32)
-    found = candidate >= 0
-    parent[order[found]] = order[candidate[found]]
-    return parent
-
-
-def _nesting_order(start: Array, end: Array, group: Array | None) -> Array | None:
-    """The order by (group, start, -end), equal ones as given; None when it is that already."""
-    first, second = start[:-1], start[1:]
-    ordered = (first < second) | ((first == second) & (end[:-1] >= end[1:]))
-    if group is not None:
-        ordered = (group[:-1] < group[1:]) | ((group[:-1] == group[1:]) & ordered)
-    if bool(ordered.all()):
-        return None
-    return np.lexsort((-end, start) if group is None else (-end, start, group))
 
 
 class EventTree:

@@ -64,7 +64,7 @@ FOREIGN = {
 # ---- Python: module or package under fastprof -> what it may import from fastprof -----------------------------------
 # FOUNDATION knows nothing above itself and may be imported by all. A module that is named nowhere may import anything
 # but the native part.
-FOUNDATION = {"_version", "_paths", "errors", "device_type", "sites", "units"}
+FOUNDATION = {"_paths", "_version", "columns", "device_type", "errors", "nesting", "sites", "units"}
 PYTHON = {
     "table": set[str](),
     "tree": {"table"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
 from fastprof.table import EventTable
@@ -17,12 +17,13 @@ from fastprof.views.event_nesting import link_events, without_repeats
 from fastprof.views.frame import EventFrame, display_codes, machinery_rows, sequential_sum
 from fastprof.views.function_event_avg import FunctionEventAvg
 from fastprof.views.outputs import output
+from fastprof.views.row_list import RowList
 from fastprof.views.table_rows import AverageRows, TableRows
 
 __all__ = ["EventList"]
 
 
-class EventList(list[Any]):
+class EventList(RowList):
     """FunctionEvents or FunctionEventAvgs, in list order.
 
     Made of objects (`EventList([FunctionEvent(...), ...])`) it is a plain list of them. Made of a
@@ -49,8 +50,6 @@ class EventList(list[Any]):
         self._profile_memory = profile_memory
         self._with_flops = with_flops
         self._tree_built = False
-        self._rows: TableRows | AverageRows | None = None
-        self._made: dict[int, FunctionEventAvg] = {}
 
     @classmethod
     def from_table(
@@ -330,72 +329,7 @@ class EventList(list[Any]):
         """Write to_columns() as a JSON array of objects; gzip when the path ends in .gz."""
         output("json")(self, path)
 
-    # ---- being a list --------------------------------------------------------------------------
-
-    def _at(self, position: int) -> Any:
-        rows = self._rows
-        if isinstance(rows, AverageRows):
-            made = self._made.get(position)
-            if made is None:
-                made = self._made[position] = rows.at(position)
-            return made
-        assert rows is not None
-        return rows.at(position)
-
-    def __len__(self) -> int:
-        return super().__len__() if self._rows is None else len(self._rows)
-
-    def __bool__(self) -> bool:
-        return len(self) > 0
-
-    def __iter__(self) -> Iterator[Any]:
-        if self._rows is None:
-            return super().__iter__()
-        return map(self._at, range(len(self._rows)))
-
-    def __reversed__(self) -> Iterator[Any]:
-        if self._rows is None:
-            return super().__reversed__()
-        return map(self._at, range(len(self._rows) - 1, -1, -1))
-
-    def __getitem__(self, index: Any) -> Any:
-        if self._rows is None:
-            return super().__getitem__(index)
-        if isinstance(index, slice):
-            return [self._at(i) for i in range(*index.indices(len(self)))]
-        position = int(index.__index__())
-        if position < 0:
-            position += len(self)
-        if not 0 <= position < len(self):
-            raise IndexError("list index out of range")
-        return self._at(position)
-
-    def __contains__(self, item: object) -> bool:
-        return any(event is item or event == item for event in self)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, list):
-            return NotImplemented
-        return self is other or list(self) == list(other)
-
-    def __ne__(self, other: object) -> bool:
-        if not isinstance(other, list):
-            return NotImplemented
-        return not self == other
-
-    __hash__ = None
-
-    def __add__(self, other: Any) -> list[Any]:
-        return list(self) + list(other)
-
-    def index(self, value: Any, start: SupportsIndex = 0, stop: SupportsIndex = 1 << 62) -> int:
-        return list(self).index(value, start, stop)
-
-    def count(self, value: Any) -> int:
-        return list(self).count(value)
-
-    def copy(self) -> list[Any]:
-        return list(self)
+    # ---- copying ------------------------------------------------------------------------------
 
     def __copy__(self) -> EventList:
         copied = self._like(() if self._rows is not None else self)
@@ -407,16 +341,6 @@ class EventList(list[Any]):
         options = (self._use_device, self._profile_memory, self._with_flops, self._tree_built)
         return _restored, (list(self), *options)
 
-    def _make_plain(self) -> None:
-        """Become a list of objects, before the first change."""
-        if self._rows is not None:
-            events = list(self)
-            if isinstance(self._rows, TableRows):
-                for event in events:
-                    self._rows.pin(event)
-            self._rows, self._made = None, {}
-            super().extend(events)
-
 
 def _restored(
     events: list[Any], use_device: str | None, memory: bool, flops: bool, built: bool
@@ -425,40 +349,6 @@ def _restored(
     restored._tree_built = built
     return restored
 
-
-def _changing(name: str) -> Callable[..., Any]:
-    plain = getattr(list, name)
-
-    def method(self: EventList, *args: Any, **kwargs: Any) -> Any:
-        self._make_plain()
-        return plain(self, *args, **kwargs)
-
-    method.__name__ = name
-    method.__doc__ = plain.__doc__
-    return method
-
-
-for _name in (
-    "append",
-    "clear",
-    "extend",
-    "insert",
-    "pop",
-    "remove",
-    "reverse",
-    "sort",
-    "__setitem__",
-    "__delitem__",
-    "__iadd__",
-    "__imul__",
-    "__mul__",
-    "__rmul__",
-    "__lt__",
-    "__le__",
-    "__gt__",
-    "__ge__",
-):
-    setattr(EventList, _name, _changing(_name))
 
 _DESCRIBING = (
     "node_id",
