@@ -15,6 +15,7 @@
 
 #include "check.hpp"
 #include "fastprof/export/chrome_trace.hpp"
+#include "fastprof/export/frame_name.hpp"
 #include "rich_capture.hpp"
 
 using namespace fastprof;
@@ -114,6 +115,31 @@ TEST(lines) {
   CHECK(has(text, "{\"name\":\"worker again (tid 4300)\"}"));
   CHECK(has(text, "{\"name\":\"main: async 0\"}"));
   CHECK(has(text, "{\"name\":\"main: overlapping 0\"}"));
+}
+
+__attribute__((noinline)) static const void* here() {
+  return __builtin_return_address(0);
+}
+
+TEST(native_stacks_are_named) {
+  const uint64_t in_this_test = reinterpret_cast<uint64_t>(here());
+  const auto make = [&] {
+    CaptureBuilder b;
+    const uint32_t site = b.site("x");
+    b.track(1, "");
+    b.row(site, 0, 9, {5, block_word(DetailType::cpp_stack, 2), in_this_test, 0x10, 0, 0},
+          event_flag::detail);
+    return b.finish();
+  };
+  Capture capture = make();
+  CHECK(!capture_frame_name(capture));  // made by another process
+  capture.pid = getpid();
+  ChromeTraceOptions options;
+  options.frame_name = capture_frame_name(capture);
+  const std::string text = chrome_text(capture, options);
+  CHECK(is_json_value(text));
+  CHECK(has(text, "test_native_stacks_are_named"));
+  CHECK(has(text, ")\",\"0x10\"]"));
 }
 
 TEST(base_time_is_a_multiple_of_three_months) {

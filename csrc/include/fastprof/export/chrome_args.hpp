@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fastprof/base/json_check.hpp"
@@ -23,7 +24,8 @@ FASTPROF_NAMESPACE_BEGIN
 // strings.
 class ChromeArgs {
  public:
-  ChromeArgs(const Capture& capture, ByteBuffer& out) : capture_(capture), out_(out) {
+  ChromeArgs(const Capture& capture, ByteBuffer& out, FrameName frame_name)
+      : capture_(capture), out_(out), frames_(std::move(frame_name)) {
     for (const SiteInfo& site : capture.sites) keys_.push_back(member_keys(site.arg_names));
     counter_keys_ = member_keys(capture.counter_names);
   }
@@ -184,7 +186,11 @@ class ChromeArgs {
         member(",\"C++ stack\":[");
         for (size_t i = 0; i < count; ++i) {
           if (i > 0) out_.append(",");
-          write_value(payload_value(capture_, ArgType::pointer, words[i]));
+          if (frames_.known()) {
+            write_string(frames_.of(words[i]));
+          } else {
+            write_value(payload_value(capture_, ArgType::pointer, words[i]));
+          }
         }
         out_.append("]");
         return;
@@ -215,6 +221,7 @@ class ChromeArgs {
 
   const Capture& capture_;
   ByteBuffer& out_;
+  FrameNames frames_;
   std::vector<std::vector<std::string>> keys_;  // by site: `,"name":` of each argument
   std::vector<std::string> counter_keys_;
   std::unordered_map<uint64_t, std::optional<std::string_view>> json_members_;

@@ -35,12 +35,17 @@ struct ChromeTraceOptions {
   // string.
   std::vector<std::pair<std::string, std::string>> metadata;
   std::string trace_name;  // "traceName"; the path when empty
+  FrameName frame_name;    // for native stacks; see capture_frame_name
 };
 
 class ChromeTraceWriter {
  public:
   ChromeTraceWriter(const Capture& capture, const ChromeTraceOptions& options, ByteBuffer& out)
-      : capture_(capture), options_(options), out_(out), args_(capture, out), layout_(capture) {
+      : capture_(capture),
+        options_(options),
+        out_(out),
+        args_(capture, out, options.frame_name),
+        layout_(capture) {
     constexpr int64_t three_months_ns = 7889238 * int64_t{1000000000};
     base_ns_ = options.base_time_ns != ChromeTraceOptions::kAutomaticBase
                    ? options.base_time_ns

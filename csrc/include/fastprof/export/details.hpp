@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/capture/validate.hpp"
@@ -58,6 +61,25 @@ inline void for_each_detail(const Capture& capture, size_t row, Visit&& visit) {
     at += count;
   }
 }
+
+// Text for the return address of a stack frame. Empty: addresses are written as they are.
+using FrameName = std::function<std::string(uint64_t return_address)>;
+
+// Names of frames, each asked for once.
+class FrameNames {
+ public:
+  explicit FrameNames(FrameName name) : name_(std::move(name)) {}
+  bool known() const noexcept { return static_cast<bool>(name_); }
+  const std::string& of(uint64_t address) {
+    const auto [at, fresh] = names_.try_emplace(address);
+    if (fresh) at->second = name_(address);
+    return at->second;
+  }
+
+ private:
+  FrameName name_;
+  std::unordered_map<uint64_t, std::string> names_;
+};
 
 // Why a range that asked for counters has no values; empty when it has them or never asked.
 inline std::string_view counter_problem(const CounterDeltas& counters) noexcept {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fastprof/base/json_check.hpp"
@@ -19,7 +20,8 @@ FASTPROF_NAMESPACE_BEGIN
 
 class PerfettoArgs {
  public:
-  explicit PerfettoArgs(const Capture& capture) : capture_(capture) {
+  PerfettoArgs(const Capture& capture, FrameName frame_name)
+      : capture_(capture), frames_(std::move(frame_name)) {
     for (const SiteInfo& site : capture.sites) {
       site_iids_.emplace_back();
       for (const std::string& name : site.arg_names) site_iids_.back().push_back(intern(name));
@@ -194,8 +196,13 @@ class PerfettoArgs {
       case DetailType::cpp_stack: {
         ProtoMessage& to = named("C++ stack");
         for (size_t i = 0; i < count; ++i) {
-          to.message(perfetto::debug_annotation::array_values,
-                     ProtoMessage().number(perfetto::debug_annotation::pointer_value, words[i]));
+          ProtoMessage frame;
+          if (frames_.known()) {
+            frame.text(perfetto::debug_annotation::string_value, frames_.of(words[i]));
+          } else {
+            frame.number(perfetto::debug_annotation::pointer_value, words[i]);
+          }
+          to.message(perfetto::debug_annotation::array_values, frame);
         }
         finish(event);
         return;
@@ -219,6 +226,7 @@ class PerfettoArgs {
   }
 
   const Capture& capture_;
+  FrameNames frames_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, size_t> iids_;
   std::vector<std::vector<size_t>> site_iids_;  // by site, of each argument

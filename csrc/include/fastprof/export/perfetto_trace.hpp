@@ -26,10 +26,14 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+struct PerfettoTraceOptions {
+  FrameName frame_name;  // for native stacks; see capture_frame_name
+};
+
 class PerfettoTraceWriter {
  public:
-  PerfettoTraceWriter(const Capture& capture, ByteBuffer& out)
-      : capture_(capture), out_(out), args_(capture), layout_(capture) {
+  PerfettoTraceWriter(const Capture& capture, const PerfettoTraceOptions& options, ByteBuffer& out)
+      : capture_(capture), out_(out), args_(capture, options.frame_name), layout_(capture) {
     // Different processes and sessions get different track ids, so that their files can be
     // concatenated.
     uuid_base_ = (static_cast<uint64_t>(capture.pid) << 40) ^
@@ -414,7 +418,8 @@ class PerfettoTraceWriter {
 // ValueError for a capture whose columns disagree and IoError when the stream reports a failure.
 template <class Stream, class = decltype(std::declval<Stream&>().write(std::declval<const char*>(),
                                                                        std::ptrdiff_t{}))>
-inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream) {
+inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream,
+                                     const PerfettoTraceOptions& options = {}) {
   validate_capture(capture);
   const WriteFunction write = [](void* state, const char* data, size_t size) {
     Stream& to = *static_cast<Stream*>(state);
@@ -422,7 +427,7 @@ inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream) {
     return stream_is_good(to);
   };
   ByteBuffer out(write, &stream);
-  PerfettoTraceWriter(capture, out).write();
+  PerfettoTraceWriter(capture, options, out).write();
   out.flush();
   if (!out.ok()) raise<IoError>("cannot write the trace: the stream reports a failure");
   return out.bytes();
@@ -431,17 +436,19 @@ inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream) {
 // Writes the capture to a file that appears only when it is whole (customary suffix: .pftrace).
 // Returns its size in bytes. Raises ValueError as above and IoError when it cannot be written;
 // `path` is then what it was before. Any thread; reads the capture only.
-inline uint64_t write_perfetto_trace(const Capture& capture, const std::string& path) {
+inline uint64_t write_perfetto_trace(const Capture& capture, const std::string& path,
+                                     const PerfettoTraceOptions& options = {}) {
   validate_capture(capture);
   TraceFile file(path);
   ByteBuffer out(&TraceFile::write_function, &file);
-  PerfettoTraceWriter(capture, out).write();
+  PerfettoTraceWriter(capture, options, out).write();
   out.flush();
   file.commit();
   return out.bytes();
 }
-inline uint64_t write_perfetto_trace(const Capture& capture, const char* path) {
-  return write_perfetto_trace(capture, std::string(path));
+inline uint64_t write_perfetto_trace(const Capture& capture, const char* path,
+                                     const PerfettoTraceOptions& options = {}) {
+  return write_perfetto_trace(capture, std::string(path), options);
 }
 
 FASTPROF_NAMESPACE_END

@@ -12,6 +12,7 @@
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/capture/summary.hpp"
 #include "fastprof/export/chrome_trace.hpp"
+#include "fastprof/export/frame_name.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
 #include "fastprof/process/attach.hpp"
 #include "fastprof/recorder/thread.hpp"
@@ -129,9 +130,17 @@ class Session {
   // Rows by name of the last capture, largest self time first.
   Summary summary() const { return summarise(capture_); }
   // Writes the last capture as a trace for chrome://tracing, Perfetto, TensorBoard and HTA. Throws IoError.
-  void write_chrome_trace(const std::string& path) const { fastprof::write_chrome_trace(capture_, path); }
+  void write_chrome_trace(const std::string& path) const {
+    ChromeTraceOptions options;
+    options.frame_name = capture_frame_name(capture_);
+    fastprof::write_chrome_trace(capture_, path, options);
+  }
   // The same in Perfetto's native format: a fifth of the size, exact nanoseconds. Throws IoError.
-  void write_perfetto_trace(const std::string& path) const { fastprof::write_perfetto_trace(capture_, path); }
+  void write_perfetto_trace(const std::string& path) const {
+    PerfettoTraceOptions options;
+    options.frame_name = capture_frame_name(capture_);
+    fastprof::write_perfetto_trace(capture_, path, options);
+  }
   // The columns to iterate over.
   const Capture& events() const noexcept { return capture_; }
   // How many events are missing from the last capture, in all; by cause in events().dropped.

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names for the native stacks of a capture, looked up in the modules of this process.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "fastprof/capture/capture.hpp"
+#include "fastprof/export/details.hpp"
+#include "fastprof/range_detail/symbolize.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// The function that names this capture's frames ("function+0x12 (libx.so)"), for the options of the
+// trace writers. Empty when another process made the capture: its addresses mean nothing here. No
+// file is read before the first frame is named.
+inline FrameName capture_frame_name(const Capture& capture) {
+  if (capture.pid != static_cast<int64_t>(::getpid())) return {};
+  auto symbols = std::make_shared<std::unique_ptr<Symbolizer>>();
+  return [symbols](uint64_t return_address) {
+    if (*symbols == nullptr) *symbols = std::make_unique<Symbolizer>();
+    return (*symbols)->return_address(return_address).text();
+  };
+}
+
+FASTPROF_NAMESPACE_END
