@@ -228,6 +228,31 @@ TEST(enclosing_ranges_in_recycled_and_full_chunks_are_listed_too) {
   CHECK_EQ(name_of(open.capture(), 0), "far away");
 }
 
+TEST(a_range_that_another_thread_ended_before_the_start_is_not_enclosing) {
+  fp::Session background;
+  background.start();
+  const fp::RangeHandle ended = fp::begin_range(loose_site);
+  const fp::RangeHandle open_still = fp::begin_range(loose_site);
+  std::atomic<int> step{0};
+  std::thread other([&] {
+    fp::end_range(ended);
+    step.store(1);
+    while (step.load() < 2) std::this_thread::yield();
+    fp::end_range(open_still);
+  });
+  while (step.load() < 1) std::this_thread::yield();
+  fp::SessionOptions with_open;
+  with_open.include_open = true;
+  fp::Session open(with_open);
+  open.start();
+  step.store(2);
+  other.join();
+  open.stop();
+  background.stop();
+  CHECK_EQ(open.capture().size(), 1);
+  CHECK(finished(open.capture(), 0));
+}
+
 TEST(thread_local_sessions_see_their_thread_only) {
   fp::Session local(local_options());
   std::atomic<int> step{0};
@@ -492,13 +517,14 @@ TEST(drain_while_others_record) {
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
       uint64_t count = 0;
-      do {
+      while (!stop.load() && count < 50000) {
         for (int i = 0; i < 1000; ++i) {
           FASTPROF_RANGE("outer");
           FASTPROF_RANGE("inner");
           ++count;
         }
-      } while (!stop.load());
+        std::this_thread::yield();
+      }
       produced.fetch_add(count);
     });
   for (int i = 0; i < 20; ++i) {

@@ -80,6 +80,7 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   for (TrackRows& rows : drained.tracks) assembling::sort_by_begin(rows);
   capture.dropped = snapshot.dropped;
   capture.dropped[static_cast<size_t>(DropCause::in_flight)] += drained.in_flight;
+  assembling::drop_ended_before(drained, snapshot);
   assembling::add_lone_ends(drained, snapshot,
                             capture.dropped[static_cast<size_t>(snapshot.keeps ? DropCause::bound : DropCause::overwritten)]);
   std::sort(drained.tracks.begin(), drained.tracks.end(),

@@ -207,7 +207,8 @@ class Drain {
     const uint64_t second = load_acquire(&slot->end);
     const auto* words = reinterpret_cast<const uint64_t*>(slot + 1);
     if (tag == RecordTag::late || tag == RecordTag::foreign_end || tag == RecordTag::async_end) {
-      if ((site->mask & mask_) == 0) return;
+      // `second` is the begin of what ends here.
+      if ((site->mask & mask_) == 0 || (second < t0_ && !include_open_)) return;
       rows_.ends.push_back(EndRecord{tag, rows_.table.index_of(site), static_cast<uint32_t>(load_relaxed(&words[0])),
                                      static_cast<uint32_t>(load_relaxed(&words[1])), second, load_relaxed(&words[2])});
       return;

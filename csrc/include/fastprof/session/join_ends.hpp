@@ -39,6 +39,17 @@ inline int64_t find_row(const TrackRows& rows, uint64_t begin) noexcept {
   return found != rows.begin.end() && *found == stamp ? found - rows.begin.begin() : -1;
 }
 
+// Listed as open around the session's start, but an end that was appended elsewhere says that it was over by then.
+inline void drop_ended_before(DrainedRows& drained, const Snapshot& snapshot) {
+  for (const EndRecord& end : drained.ends) {
+    if (end.begin >= snapshot.t0 || end.end > snapshot.t0) continue;
+    for (TrackRows& rows : drained.tracks) {
+      const int64_t row = rows.info.id == end.origin_track ? find_row(rows, end.begin) : -1;
+      if (row >= 0) rows.each_column([row](auto& column) { column.erase(column.begin() + row); });
+    }
+  }
+}
+
 // Ends whose begin is gone (its chunk was recycled, or had no room) stand alone, as the events they are. Those begins were
 // counted as dropped, so the count gives them back: recorded + dropped stays what was produced. A thread-local session
 // cannot tell whose they were and leaves them counted. Rows must be sorted, and stay so.

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// recorded + dropped + in flight = produced, checked stamp by stamp: each thread keeps the begin stamp of every range it
+// produced, and a session of [t0, t1) must have exactly those with t0 <= begin < t1.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "recorder_checks.hpp"
+
+using namespace recorder_checks;
+
+namespace {
+
+constexpr fp::Site site =
+    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "exact", __FILE__, "", __LINE__);
+
+// A stretch of the recorder read in ticks, by the same calls that fp::Session makes.
+struct TickSession {
+  int index = -1;
+  uint64_t t0 = 0, t1 = 0, in_flight = 0, dropped = 0;
+  std::vector<uint64_t> begins;
+
+  void start(const fp::SessionRequest& request = {}) { index = fp::start_session(fp::state(), request); }
+  void stop() {
+    fp::State* s = fp::state();
+    fp::ScopedLock drains(s->drain_lock);
+    fp::Drain drain;
+    fp::Snapshot snapshot;
+    {
+      fp::StateLock hold(s);
+      snapshot = fp::take_snapshot(s, index, true);
+    }
+    drain.read(s, snapshot, false);
+    fp::release_session(s, index);
+    t0 = snapshot.t0;
+    t1 = snapshot.t1;
+    in_flight = drain.rows().in_flight;
+    for (const uint64_t count : snapshot.dropped) dropped += count;
+    for (const fp::TrackRows& track : drain.rows().tracks) {
+      for (const auto begin : track.begin) begins.push_back(static_cast<uint64_t>(begin));
+    }
+    std::sort(begins.begin(), begins.end());
+  }
+};
+
+// A thread that records until told to stop, and remembers what it did.
+struct Producer {
+  std::vector<uint64_t> begins;                         // of what was recorded
+  std::vector<std::pair<uint64_t, uint64_t>> refused;   // stamps around each that was not
+  std::thread thread;
+
+  void run(std::atomic<bool>& stop, size_t at_most) {
+    thread = std::thread([this, &stop, at_most] {
+      begins.reserve(at_most);
+      refused.reserve(at_most);
+      while (!stop.load(std::memory_order_relaxed) && begins.size() + refused.size() < at_most) {
+        const uint64_t before = fp::raw_ticks();
+        const fp::RangeHandle range = fp::begin_range(site);
+        if (range) begins.push_back(range.begin);
+        else refused.emplace_back(before, fp::raw_ticks());
+        fp::end_range(range);
+      }
+    });
+  }
+};
+
+struct Produced {
+  std::vector<uint64_t> begins;
+  std::vector<std::pair<uint64_t, uint64_t>> refused;
+};
+
+Produced collect(std::vector<Producer>& producers) {
+  Produced all;
+  for (Producer& producer : producers) {
+    producer.thread.join();
+    all.begins.insert(all.begins.end(), producer.begins.begin(), producer.begins.end());
+    all.refused.insert(all.refused.end(), producer.refused.begin(), producer.refused.end());
+  }
+  std::sort(all.begins.begin(), all.begins.end());
+  return all;
+}
+
+// What a session must say about what was produced. dropping: some of it may be counted instead of recorded.
+void check_exact(const TickSession& session, const Produced& produced, bool dropping) {
+  const auto first = std::lower_bound(produced.begins.begin(), produced.begins.end(), session.t0);
+  const auto last = std::lower_bound(produced.begins.begin(), produced.begins.end(), session.t1);
+  const auto inside = static_cast<uint64_t>(last - first);
+  // Nothing that was not produced, and nothing twice.
+  CHECK(std::includes(first, last, session.begins.begin(), session.begins.end()));
+  CHECK(std::adjacent_find(session.begins.begin(), session.begins.end()) == session.begins.end());
+  if (!dropping) {
+    CHECK_EQ(session.dropped, 0);
+    // A slot in flight may turn out to have begun after t1, so it may make up for one that is missing or for none.
+    CHECK(session.begins.size() <= inside);
+    CHECK(session.begins.size() + session.in_flight >= inside);
+    return;
+  }
+  uint64_t surely = 0, perhaps = 0;
+  for (const auto& [before, after] : produced.refused) {
+    if (after >= session.t0 && before < session.t1) ++perhaps;
+    if (before >= session.t0 && after < session.t1) ++surely;
+  }
+  const uint64_t accounted = session.begins.size() + session.dropped;
+  CHECK(accounted + session.in_flight >= inside + surely);
+  CHECK(accounted <= inside + perhaps);
+}
+
+}  // namespace
+
+TEST(racing_stops_lose_nothing) {
+  const long rounds = scaled(60);
+  for (long round = 0; round < rounds; ++round) {
+    std::atomic<bool> stop{false};
+    std::vector<Producer> producers(3);
+    for (Producer& producer : producers) producer.run(stop, 100000);
+    TickSession session;
+    session.start();
+    for (long spin = 0; spin < 2000 * (round % 7); ++spin) fp::raw_ticks();
+    session.stop();
+    stop.store(true);
+    check_exact(session, collect(producers), false);
+  }
+}
+
+TEST(sessions_that_start_and_stop_within_each_other_lose_nothing) {
+  const long rounds = scaled(25);
+  for (long round = 0; round < rounds; ++round) {
+    std::atomic<bool> stop{false};
+    std::vector<Producer> producers(3);
+    TickSession outer, a, b;
+    outer.start();
+    for (Producer& producer : producers) producer.run(stop, 100000);
+    a.start();
+    for (long spin = 0; spin < 1000 * (round % 5); ++spin) fp::raw_ticks();
+    b.start();
+    a.stop();
+    for (long spin = 0; spin < 1000 * (round % 3); ++spin) fp::raw_ticks();
+    b.stop();
+    outer.stop();
+    stop.store(true);
+    const Produced produced = collect(producers);
+    check_exact(outer, produced, false);
+    check_exact(a, produced, false);
+    check_exact(b, produced, false);
+  }
+}
+
+TEST(the_bound_and_a_racing_stop_account_for_everything) {
+  const long rounds = scaled(30);
+  for (long round = 0; round < rounds; ++round) {
+    std::atomic<bool> stop{false};
+    std::vector<Producer> producers(3);
+    fp::SessionRequest request;
+    request.max_bytes = static_cast<uint64_t>(2 + round % 5) * fp::kChunkBytes;
+    TickSession session;
+    session.start(request);
+    for (Producer& producer : producers) producer.run(stop, 60000);
+    for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
+    session.stop();
+    stop.store(true);
+    check_exact(session, collect(producers), true);
+  }
+}
+
+TEST(overwriting_and_a_racing_stop_account_for_everything) {
+  const long rounds = scaled(30);
+  for (long round = 0; round < rounds; ++round) {
+    std::atomic<bool> stop{false};
+    std::vector<Producer> producers(3);
+    fp::SessionRequest request;
+    request.max_bytes = static_cast<uint64_t>(4 + round % 5) * fp::kChunkBytes;
+    request.policy = fp::OverflowPolicy::overwrite_oldest;
+    TickSession session;
+    session.start(request);
+    for (Producer& producer : producers) producer.run(stop, 60000);
+    for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
+    session.stop();
+    stop.store(true);
+    check_exact(session, collect(producers), true);
+  }
+}
+
+TEST(different_bounds_and_policies_at_once) {
+  const long rounds = scaled(20);
+  for (long round = 0; round < rounds; ++round) {
+    std::atomic<bool> stop{false};
+    std::vector<Producer> producers(3);
+    fp::SessionRequest small, large, ring;
+    small.max_bytes = 2 * fp::kChunkBytes;
+    large.max_bytes = 400 * fp::kChunkBytes;
+    ring.max_bytes = 8 * fp::kChunkBytes;
+    ring.policy = fp::OverflowPolicy::overwrite_oldest;
+    TickSession a, b, c;
+    a.start(small);
+    for (Producer& producer : producers) producer.run(stop, 60000);
+    c.start(ring);
+    b.start(large);
+    for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
+    a.stop();
+    c.stop();
+    b.stop();
+    stop.store(true);
+    const Produced produced = collect(producers);
+    check_exact(a, produced, true);
+    check_exact(b, produced, false);
+    check_exact(c, produced, true);
+  }
+}
