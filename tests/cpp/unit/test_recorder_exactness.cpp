@@ -55,10 +55,10 @@ struct Producer {
       begins.reserve(at_most);
       refused.reserve(at_most);
       while (!stop.load(std::memory_order_relaxed) && begins.size() + refused.size() < at_most) {
-        const uint64_t before = fp::raw_ticks();
+        const uint64_t before = fp::ticks(fp::state());
         const fp::RangeHandle range = fp::begin_range(site);
-        if (range) begins.push_back(range.begin);
-        else refused.emplace_back(before, fp::raw_ticks());
+        if (range) begins.push_back((range.begin >> 63) != 0 ? ~range.begin : range.begin);  // inverted: ends the cold way
+        else refused.emplace_back(before, fp::ticks(fp::state()));
         fp::end_range(range);
       }
     });
@@ -86,9 +86,8 @@ void check_exact(const TickSession& session, const Produced& produced, bool drop
   const auto first = std::lower_bound(produced.begins.begin(), produced.begins.end(), session.t0);
   const auto last = std::lower_bound(produced.begins.begin(), produced.begins.end(), session.t1);
   const auto inside = static_cast<uint64_t>(last - first);
-  // Nothing that was not produced, and nothing twice.
+  // Nothing that was not produced, and nothing twice (two threads may well share a stamp: multisets).
   CHECK(std::includes(first, last, session.begins.begin(), session.begins.end()));
-  CHECK(std::adjacent_find(session.begins.begin(), session.begins.end()) == session.begins.end());
   if (!dropping) {
     CHECK_EQ(session.dropped, 0);
     // A slot in flight may turn out to have begun after t1, so it may make up for one that is missing or for none.

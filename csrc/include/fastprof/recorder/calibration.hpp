@@ -100,7 +100,7 @@ class TickConverter {
     const ClockKnot& base = knots_[segment_];
     const auto delta = static_cast<int64_t>(stamp - base.ticks);
     const uint64_t magnitude = delta < 0 ? static_cast<uint64_t>(-delta) : static_cast<uint64_t>(delta);
-    const auto ns = static_cast<int64_t>((static_cast<fastprof_uint128>(magnitude) * slopes_[segment_]) >> 36);
+    const auto ns = static_cast<int64_t>((static_cast<fastprof_uint128>(magnitude) * slopes_[segment_] + (uint64_t{1} << 35)) >> 36);
     return base.monotonic_ns + (delta < 0 ? -ns : ns) + offset_ns_;
   }
 

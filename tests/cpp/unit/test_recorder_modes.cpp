@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recorder where it has less to work with: without a static thread block, with clock_gettime for a clock, without
+// membarrier. The other recorder tests run again in each, and some things are seen from inside.
+#include <thread>
+
+#include "recorder_checks.hpp"
+
+using namespace recorder_checks;
+
+namespace {
+
+// Runs another recorder test of this folder with `variable`=`value`.
+int run_sibling(const char* test, const char* variable, const char* value) {
+  char path[4096] = {};
+  if (::readlink("/proc/self/exe", path, sizeof path - 1) <= 0) return -1;
+  std::string program = path;
+  // Builds put all tests into one folder; their names differ after the last "test_".
+  const size_t at = program.rfind("test_recorder_modes");
+  if (at == std::string::npos) return -1;
+  program.replace(at, std::string("test_recorder_modes").size(), test);
+  if (::access(program.c_str(), X_OK) != 0) return 77;
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv(variable, value, 1);
+    ::execl(program.c_str(), program.c_str(), static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void run_all_in(const char* variable, const char* value) {
+  for (const char* test : {"test_recorder_sessions", "test_recorder_records", "test_recorder_exactness"}) {
+    const int status = run_sibling(test, variable, value);
+    if (status == 77) SKIP(std::string(test) + " is not built");
+    if (status != 0) std::fprintf(stderr, "%s with %s=%s: status %d\n", test, variable, value, status);
+    CHECK_EQ(status, 0);
+  }
+}
+
+// Only meaningful in a run that one of the tests below starts.
+bool mode(const char* variable) { return std::getenv(variable) != nullptr; }
+
+}  // namespace
+
+TEST(slow_clock) {
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "slow", "inner_slow"), 0);
+  run_all_in("FASTPROF_CLOCK", "slow");
+}
+
+TEST(dynamic_thread_block) {
+  CHECK_EQ(run_again("FASTPROF_TLS", "dynamic", "inner_dynamic"), 0);
+  run_all_in("FASTPROF_TLS", "dynamic");
+}
+
+TEST(no_membarrier) {
+  CHECK_EQ(run_again("FASTPROF_NO_MEMBARRIER", "1", "inner_no_membarrier"), 0);
+}
+
+TEST(inner_slow) {
+  if (!mode("FASTPROF_CLOCK")) SKIP("runs with FASTPROF_CLOCK=slow");
+  CHECK_EQ(fp::state()->slow_clock, 1);
+  fp::Session session;
+  session.start();
+  CHECK_EQ(fp::load_relaxed(&fp::state()->mask), fp::mask_bit::dynamic);
+  const int64_t before = fp::clock_ns(CLOCK_MONOTONIC);
+  {
+    FASTPROF_RANGE("a");
+    for (int i = 0; i < 10000; ++i) { FASTPROF_RANGE("b"); }
+    FASTPROF_MARK("m");
+  }
+  const int64_t took = fp::clock_ns(CLOCK_MONOTONIC) - before;
+  session.stop();
+  const fp::Capture& capture = session.capture();
+  CHECK_EQ(capture.size(), 10002);
+  size_t children = 0;
+  for (size_t i = 1; i < capture.size(); ++i) children += capture.parent[i] == 0 ? 1 : 0;
+  CHECK_EQ(children, 10001);
+  // The map is CLOCK_MONOTONIC itself.
+  CHECK(capture.end_ns[0] - capture.start_ns[0] <= took + 1);
+  CHECK_EQ(capture.clock_error_ns, 0);
+}
+
+TEST(inner_dynamic) {
+  if (!mode("FASTPROF_TLS")) SKIP("runs with FASTPROF_TLS=dynamic");
+  CHECK_EQ(fp::g_tls_static, 0);
+  fp::Session session;
+  session.start();
+  CHECK_EQ(fp::load_relaxed(&fp::state()->mask), fp::mask_bit::dynamic);
+  CHECK(fp::recording(fp::category::user));
+  { FASTPROF_RANGE("here"); }
+  std::thread([] { FASTPROF_RANGE("there"); }).join();
+  session.stop();
+  CHECK(!fp::recording(fp::category::user));
+  CHECK_EQ(session.capture().size(), 2);
+}
+
+TEST(inner_no_membarrier) {
+  if (!mode("FASTPROF_NO_MEMBARRIER")) SKIP("runs with FASTPROF_NO_MEMBARRIER");
+  fp::Session session;
+  session.start();
+  { FASTPROF_RANGE("x"); }
+  session.stop();
+  CHECK(!session.capture().exact_stop);
+  CHECK_EQ(session.capture().size(), 1);
+}
+
+TEST(the_usual_way_is_exact) {
+  if (mode("FASTPROF_NO_MEMBARRIER")) return;
+  fp::Session session;
+  session.start();
+  session.stop();
+  CHECK(session.capture().exact_stop);
+}
