@@ -118,12 +118,11 @@ int main(int argc, char** argv) {
   volatile int64_t sink = 0;
   summary.add("limit: the columns copied once", n, [&](size_t) {
     return bench::timed([&] {
-      const std::vector<int64_t> start = capture.start_ns, end = capture.end_ns;
-      const std::vector<uint32_t> site = capture.site, track = capture.track,
-                                  payload = capture.payload;
-      const std::vector<int32_t> parent = capture.parent;
-      const std::vector<fastprof::EventKind> kind = capture.kind;
-      const std::vector<uint8_t> flags = capture.flags;
+      const auto start = capture.start_ns, end = capture.end_ns;
+      const auto site = capture.site, track = capture.track, payload = capture.payload;
+      const auto parent = capture.parent;
+      const auto kind = capture.kind;
+      const auto flags = capture.flags;
       sink = sink + start.back() + end.back() + site.back() + track.back() + payload.back() +
              parent.back() + flags.back() + static_cast<int64_t>(kind.back());
     });
