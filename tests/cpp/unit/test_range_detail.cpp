@@ -50,7 +50,7 @@ TEST(every_range_has_its_stack_and_it_starts_in_the_function_of_the_range) {
   for (int i = 0; i < 3; ++i) outer_caller(1);
   std::thread([] { outer_caller(1); }).join();
   session.stop();
-  const Capture& capture = session.events();
+  const Capture& capture = session.capture();
   const std::vector<size_t> rows = rows_named(capture, "work");
   CHECK_EQ(rows.size(), size_t{4});
   Symbolizer symbols;
@@ -82,7 +82,7 @@ TEST(counters_of_ranges_are_those_of_their_thread) {
   outer_caller(100);
   std::thread([] { outer_caller(300); }).join();
   session.stop();
-  const Capture& capture = session.events();
+  const Capture& capture = session.capture();
   CHECK_EQ(capture.counter_names.size(), size_t{2});
   const std::vector<size_t> rows = rows_named(capture, "work");
   CHECK_EQ(rows.size(), size_t{2});
@@ -118,7 +118,7 @@ TEST(nested_ranges_and_a_child_process) {
     CHECK_EQ(status, 0);
   }
   session.stop();
-  const Capture& capture = session.events();
+  const Capture& capture = session.capture();
   CHECK_EQ(capture.size(), size_t{2});
   for (size_t row = 0; row < capture.size(); ++row) {
     const CppStackFrames frames = decode_cpp_stack(capture, row);
@@ -144,7 +144,7 @@ TEST(sessions_with_other_details_come_and_go_while_threads_record) {
     session.start();
     outer_caller(1);
     session.stop();
-    const Capture& capture = session.events();
+    const Capture& capture = session.capture();
     for (const size_t row : rows_named(capture, "work")) {
       const CppStackFrames frames = decode_cpp_stack(capture, row);
       ++rows;

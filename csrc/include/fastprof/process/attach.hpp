@@ -5,6 +5,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <string>
+#include <vector>
+
 #include "fastprof/base/config.hpp"
 #include "fastprof/primitives/fork.hpp"
 #include "fastprof/primitives/range_dispatch.hpp"
@@ -141,6 +144,15 @@ inline void attach() noexcept {
     leader->modules = &own_module;
   }
   store_release(&g_state, leader);
+}
+
+// Loaded objects that were built with another ABI major of fastprof: what they record stays their own. Empty path: the
+// executable. For diagnosis; any thread.
+inline std::vector<std::string> libraries_of_other_abi() {
+  const discovery::Found found = discovery::look(&own_state);
+  std::vector<std::string> paths;
+  for (int i = 0; i < found.other_count; ++i) paths.emplace_back(found.other_paths[i] != nullptr ? found.other_paths[i] : "");
+  return paths;
 }
 
 // Leaves it: the library is being unloaded, or the process ends.

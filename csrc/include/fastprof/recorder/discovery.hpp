@@ -21,8 +21,8 @@ constexpr int kMaxObjects = 512;
 struct Found {
   State* states[kMaxObjects];  // same ABI major, in link-map order
   int count = 0;
-  int other_major = 0;         // objects of another ABI major
-  const char* other_name = nullptr;
+  const char* other_paths[16];  // of objects of another ABI major, the first few
+  int other_count = 0;
   uintptr_t self = 0;          // address whose object we want to know
   uintptr_t self_first = 0, self_last = 0;
   const char* self_path = nullptr;
@@ -82,8 +82,7 @@ inline int visit(dl_phdr_info* info, size_t, void* argument) noexcept {
       if (text_at + text_size > static_cast<size_t>(end - at)) break;
       if (name_size == 9 && std::memcmp(at + 12, "fastprof", 9) == 0 && text_size == 16) {
         if (type != FASTPROF_ABI_MAJOR) {
-          ++found->other_major;
-          found->other_name = info->dlpi_name;
+          if (found->other_count < 16) found->other_paths[found->other_count++] = info->dlpi_name;
         } else if (State* state = state_of_note(info, at + text_at)) {
           if (found->count < kMaxObjects) found->states[found->count++] = state;
         }

@@ -10,6 +10,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/event_view.hpp"
 #include "fastprof/capture/summary.hpp"
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/frame_name.hpp"
@@ -141,10 +142,11 @@ class Session {
     options.frame_name = capture_frame_name(capture_);
     fastprof::write_perfetto_trace(capture_, path, options);
   }
-  // The columns to iterate over.
-  const Capture& events() const noexcept { return capture_; }
-  // How many events are missing from the last capture, in all; by cause in events().dropped.
+  // The events of the last capture, to iterate over; capture() has them as columns.
+  Events events() const noexcept { return Events(capture_); }
+  // How many events are missing from the last capture: in all, or for one cause.
   uint64_t dropped_events() const noexcept { return capture_.dropped_total(); }
+  uint64_t dropped_events(DropCause cause) const noexcept { return capture_.dropped[static_cast<size_t>(cause)]; }
 
   Capture take_capture() noexcept { return std::exchange(capture_, Capture{}); }
 
