@@ -38,7 +38,7 @@ install: $(INSTALLED)  ## install fastprof, editable, into .venv
 demo: $(INSTALLED)  ## build, then profile real work and print the result
 	@mkdir -p build/demo
 	$(CXX) -std=c++17 -O2 $$($(BIN)/python -m fastprof --includes) examples/demo.cpp -o build/demo/demo -pthread -ldl
-	build/demo/demo
+	build/demo/demo build/demo
 
 build: $(TOOLS)  ## build the C++ tests (preset release)
 	cmake --preset release -DPython_EXECUTABLE=$(BIN)/python
@@ -50,7 +50,8 @@ test-cpp: build  ## run the C++ unit and stress tests
 test-python: $(INSTALLED)  ## run the Python tests, and those that drive compilers
 	$(BIN)/python -m pytest -m 'not integrations'
 
-test-integrations: $(INSTALLED)  ## run the tests that need torch, trace readers and the like
+test-integrations: $(INSTALLED)  ## install torch, trace readers and the like, and run the tests that need them
+	$(BIN)/python tests/tools/requirements.py integrations | xargs -d '\n' $(BIN)/pip install -q
 	$(BIN)/python -m pytest -m integrations || { status=$$?; test $$status -eq 5; }  # 5: none written yet
 
 test: test-cpp test-python  ## build and run all tests

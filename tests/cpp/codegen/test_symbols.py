@@ -16,6 +16,9 @@ pytestmark = pytest.mark.compilers
 # Instantiations of the standard library over our types are exported by libstdc++ whatever we say; the version in our
 # inline namespace keeps those of different headers apart.
 STANDARD_LIBRARY = re.compile(r"_Z(T[VISH]|GV)?(N[KVRO]*)?(St|S[absiod]|9__gnu_cxx)")
+# With clang the site in an inline function has the function's visibility, as each of its statics: a weak constant under the
+# function's name, which merges with the same function of the same header only.
+STATIC_OF_A_FUNCTION = re.compile(r"_ZZ(?!N[KVRO]*8fastprof).*E\d+fastprof_\w+$")
 OURS = re.compile(r"8fastprof|fastprof_")
 
 
@@ -41,7 +44,9 @@ def test_a_library_exports_nothing_of_ours(tmp_path: Path, compiler: str, level:
     ours = [
         (letter, name)
         for letter, name in exported
-        if OURS.search(name) and not STANDARD_LIBRARY.match(name)
+        if OURS.search(name)
+        and not STANDARD_LIBRARY.match(name)
+        and not (compiler == "clang++" and letter == "V" and STATIC_OF_A_FUNCTION.match(name))
     ]
     assert ours == []
     assert [name for letter, name in everything if letter == "u" and OURS.search(name)] == []

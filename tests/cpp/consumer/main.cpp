@@ -28,7 +28,7 @@ static void expect(const fastprof::Summary& summary, const char* name, uint64_t 
   }
 }
 
-int main() {
+int main(int argc, char** argv) {
   fastprof::SessionOptions options;
   options.max_bytes = size_t{64} << 20;
   fastprof::Session session(options);
@@ -65,6 +65,8 @@ int main() {
     ++failures;
   }
   std::fputs(summary.to_string(20, 40).c_str(), stdout);
+  if (argc > 1) session.write_chrome_trace(argv[1]);
+  if (argc > 2) session.write_perfetto_trace(argv[2]);
   std::printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;
 }

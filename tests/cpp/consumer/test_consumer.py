@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import platform
 import shutil
@@ -31,10 +32,15 @@ SOURCES = [HERE / "main.cpp", HERE / "work.cpp"]
 
 
 def run_consumer(program: Path, folder: Path) -> None:
-    """Run the program; check its own verdict and that it printed its table."""
-    output = run([program], cwd=folder)
+    """Run the program; check its own verdict, and that the traces it wrote hold what it recorded."""
+    chrome, perfetto = folder / "trace.json", folder / "trace.pftrace"
+    output = run([program, chrome, perfetto])
     assert output.splitlines()[-1] == "0 failures"
     assert "sum_of_squares" in output
+    names = [event.get("name") for event in json.loads(chrome.read_bytes())["traceEvents"]]
+    assert names.count("batch") == 33
+    assert names.count("with arguments") == 3
+    assert b"sum_of_squares" in perfetto.read_bytes()
 
 
 @pytest.mark.compilers

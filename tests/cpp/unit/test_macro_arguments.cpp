@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the macros do with the expressions handed to them: temporaries live long enough, an expression that throws throws
-// out of the macro, none is evaluated while nothing records.
+// What the macros do with the expressions handed to them: temporaries live long enough, an
+// expression that throws throws out of the macro, none is evaluated while nothing records.
 #include <stdexcept>
 #include <string>
 
@@ -19,7 +19,9 @@ static int throwing() {
   throw std::out_of_range("from an argument");
 }
 
-static std::string throwing_name() { return std::to_string(throwing()); }
+static std::string throwing_name() {
+  return std::to_string(throwing());
+}
 
 TEST(a_temporary_name_is_recorded_whole) {
   fastprof::Session session;
@@ -65,7 +67,8 @@ TEST(what_an_expression_throws_comes_out) {
     CHECK_THROWS(std::out_of_range, [] { FASTPROF_COUNTER("count", throwing()); }());
   }
   const fastprof::Capture& capture = session.stop();
-  CHECK_EQ(capture.size(), size_t{1});  // "around" alone: a range whose arguments failed never began
+  CHECK_EQ(capture.size(),
+           size_t{1});  // "around" alone: a range whose arguments failed never began
   CHECK_EQ(session.dropped_events(), uint64_t{0});
 }
 
@@ -87,4 +90,40 @@ TEST(several_on_one_line) {
   const fastprof::Capture& capture = session.stop();
   CHECK_EQ(capture.size(), size_t{4});
   for (size_t row = 1; row < capture.size(); ++row) CHECK_EQ(capture.parent[row], row - 1);
+}
+
+template <class T>
+static void annotated(T value) {
+  FASTPROF_RANGE_ARGS("typed", "value", value);
+  FASTPROF_COUNTER("typed counter", value);
+  FASTPROF_MARK("mark of a template");
+}
+
+inline void annotated_inline() {
+  FASTPROF_MARK("mark of an inline function");
+  FASTPROF_FLOW_BEGIN(7);
+  FASTPROF_FLOW_END(7);
+}
+
+// Constants of one name in different functions, and in instances of one template, are different
+// sites.
+TEST(sites_of_one_name_stay_apart) {
+  fastprof::Session session;
+  session.start();
+  annotated(1);
+  annotated(2.5);
+  annotated(true);
+  annotated_inline();
+  FASTPROF_MARK("mark of a test");
+  const fastprof::Capture& capture = session.stop();
+  CHECK_EQ(capture.size(), size_t{13});
+  CHECK_EQ(capture.sites.size(), size_t{13});
+  std::string types;
+  for (const fastprof::SiteInfo& site : capture.sites)
+    if (site.name == "typed") types += std::to_string(static_cast<int>(site.arg_types.at(0))) + " ";
+  const auto text = [](fastprof::ArgType type) {
+    return std::to_string(static_cast<int>(type)) + " ";
+  };
+  CHECK_EQ(types, text(fastprof::ArgType::int64) + text(fastprof::ArgType::float64) +
+                      text(fastprof::ArgType::boolean));
 }

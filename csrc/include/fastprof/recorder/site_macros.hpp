@@ -11,10 +11,11 @@
 #include "fastprof/recorder/intern.hpp"
 #include "fastprof/recorder/site.hpp"
 
-// g++ gives a local constant the visibility of its type, which is hidden. Clang gives it that of the function around it,
-// whatever the attribute of the constant says, so there it gets no linkage at all.
+// g++ gives a local constant the visibility of its type, which is hidden. Clang gives one in an inline function that of the
+// function, whatever is said here: such a site is a weak symbol under the function's own name, as its other statics are.
+// (internal_linkage is no way out: clang 14 then merges all constants of one name in a translation unit.)
 #if defined(__clang__)
-#define FASTPROF_LOCAL_CONSTANT __attribute__((internal_linkage)) static constexpr
+#define FASTPROF_LOCAL_CONSTANT __attribute__((visibility("hidden"))) static constexpr
 #else
 #define FASTPROF_LOCAL_CONSTANT static constexpr
 #endif
