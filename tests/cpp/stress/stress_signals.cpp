@@ -15,6 +15,7 @@ using namespace recorder_checks;
 namespace {
 
 std::atomic<uint64_t> handled{0};
+std::atomic<int> fillers{0};  // more records by each handler: enough to change the chunk under what it interrupts
 
 void handler(int) {
   const int saved = errno;
@@ -23,6 +24,7 @@ void handler(int) {
     FASTPROF_MARK("mark in handler");
   }
   { FASTPROF_RANGE_ARGS("args in handler", "i", 1, "s", "text", "j", 2, "k", 3); }
+  for (int i = fillers.load(std::memory_order_relaxed); i > 0; --i) { FASTPROF_RANGE("in handler"); }
   handled.fetch_add(1, std::memory_order_relaxed);
   errno = saved;
 }
@@ -62,7 +64,7 @@ struct Load {
   explicit Load(int count) {
     for (int t = 0; t < count; ++t)
       threads.emplace_back([this, t] {
-        const Interrupts interrupts(40'000 + 7'000 * t);
+        const Interrupts interrupts(fillers.load() == 0 ? 40'000 + 7'000 * t : 150'000);
         uint64_t own = 0;
         while (!stop.load(std::memory_order_relaxed)) {
           for (int i = 0; i < 500; ++i) {
@@ -113,6 +115,23 @@ TEST(handlers_under_every_policy_corrupt_nothing) {
     CHECK(session.capture().size() > 0);
   }
   CHECK(handled.load() > 0);
+}
+
+TEST(handlers_that_change_the_chunk_under_a_reservation) {
+  fillers.store(static_cast<int>(fp::kChunkCapacity));
+  for (long round = 0; round < scaled(6); ++round) {
+    fp::SessionOptions options;
+    options.max_bytes = 64 * 65536;
+    options.overflow = fp::OverflowPolicy::overwrite_oldest;
+    fp::Session session(options);
+    Load load(2);
+    session.start();
+    ::usleep(200000);
+    session.stop();
+    load.join();
+    check_rows(session.capture());
+  }
+  fillers.store(0);
 }
 
 TEST(handlers_while_sessions_start_and_stop) {

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// fork in the middle, process exit with open ranges and open sessions, memory over many sessions.
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "recorder_checks.hpp"
+
+using namespace recorder_checks;
+
+namespace {
+
+constexpr fp::Site loose_site =
+    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose", __FILE__, "", __LINE__);
+constexpr fp::Site async_site = fp::make_site(fp::SiteKind::async_range, fp::category::async,
+                                              fp::RecordScope::USER_SCOPE, "async", __FILE__, "", __LINE__);
+
+// What a forked child checks: an empty recorder that works. The parent's session is not its.
+int child_works(fp::Session& parents) {
+  if (parents.running()) return 10;
+  bool refused = false;
+  try {
+    parents.stop();
+  } catch (const fp::StateError&) {
+    refused = true;
+  }
+  if (!refused) return 11;
+  { FASTPROF_RANGE("unrecorded"); }
+  fp::Session own;
+  own.start();
+  { FASTPROF_RANGE("child"); }
+  std::thread([] { FASTPROF_RANGE("child's thread"); }).join();
+  for (int i = 0; i < 10000; ++i) { FASTPROF_RANGE("child"); }
+  own.stop();
+  const fp::Capture& capture = own.capture();
+  fp::validate_capture(capture);
+  if (capture.size() != 10002 || capture.dropped_total() != 0) return 12;
+  if (count_named(capture, "child's thread") != 1) return 13;
+  if (capture.pid != ::getpid() || capture.tracks[0].pid != ::getpid() || capture.tracks[0].tid != ::getpid()) return 14;
+  return 0;
+}
+
+}  // namespace
+
+TEST(fork_in_an_open_range) {
+  for (long round = 0; round < scaled(20); ++round) {
+    fp::Session session;
+    session.start();
+    int status = -1;
+    {
+      FASTPROF_RANGE("around");
+      const auto async = fp::begin_async(async_site);
+      {
+        FASTPROF_RANGE("fork");
+        status = in_child([&] { return child_works(session); });
+      }
+      fp::end_async(async);
+    }
+    session.stop();
+    CHECK_EQ(status, 0);
+    CHECK_EQ(session.capture().size(), 3);
+    for (size_t i = 0; i < session.capture().size(); ++i) CHECK(finished(session.capture(), i));
+  }
+}
+
+TEST(the_child_ends_what_the_parent_began) {
+  fp::Session session;
+  session.start();
+  int status = -1;
+  {
+    fp::Session in_the_childs_way;
+    in_the_childs_way.start();
+    const auto range = fp::begin_range(loose_site);
+    const auto async = fp::begin_async(async_site);
+    status = in_child([&] {
+      fp::Session own;
+      own.start();
+      fp::end_range(range);
+      fp::end_async(async);
+      { FASTPROF_RANGE("mine"); }
+      own.stop();
+      return own.capture().size() == 1 ? 0 : 20;
+    });
+    fp::end_range(range);
+    fp::end_async(async);
+  }
+  CHECK_EQ(status, 0);
+  session.stop();
+  CHECK_EQ(session.capture().size(), 2);
+}
+
+TEST(fork_while_other_threads_record) {
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> produced{0};
+  fp::Session session;
+  session.start();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      uint64_t count = 0;
+      while (!stop.load(std::memory_order_relaxed) && count < 150000) {
+        FASTPROF_RANGE("outer");
+        FASTPROF_RANGE("inner");
+        ++count;
+        if (count % 64 == 0) std::this_thread::yield();
+      }
+      produced.fetch_add(2 * count);
+    });
+  for (long round = 0; round < scaled(15); ++round) {
+    CHECK_EQ(in_child([&] { return child_works(session); }), 0);
+    if (round % 3 == 0) session.drain();
+  }
+  stop.store(true);
+  for (auto& thread : threads) thread.join();
+  session.stop();
+  fp::validate_capture(session.capture());
+  CHECK_EQ(session.capture().size() + session.dropped_events(), produced.load());
+}
+
+TEST(children_of_children) {
+  fp::Session session;
+  session.start();
+  { FASTPROF_RANGE("grandparent"); }
+  const int status = in_child([&] {
+    fp::Session own;
+    own.start();
+    { FASTPROF_RANGE("parent"); }
+    const int inner = in_child([&] { return child_works(own); });
+    own.stop();
+    return inner != 0 ? inner : own.capture().size() == 1 ? 0 : 30;
+  });
+  CHECK_EQ(status, 0);
+  session.stop();
+  CHECK_EQ(session.capture().size(), 1);
+}
+
+TEST(exit_with_everything_open) {
+  // In each way a process ends by itself: with ranges, sessions and threads that still record.
+  for (const bool threads : {false, true}) {
+    const int status = in_child([threads] {
+      static fp::Session of_static_storage;
+      of_static_storage.start();
+      auto* leaked = new std::unique_ptr<fp::Session>(new fp::Session);
+      (*leaked)->start();
+      fp::begin_range(loose_site);
+      if (threads)
+        for (int t = 0; t < 3; ++t) std::thread([] { for (;;) { FASTPROF_RANGE("for ever"); } }).detach();
+      static const struct Last {
+        ~Last() { FASTPROF_RANGE("static destructor"); }
+      } last;
+      (void)last;
+      FASTPROF_RANGE("open at exit");
+      ::usleep(2000);
+      std::exit(0);
+      return 1;
+    });
+    CHECK_EQ(status, 0);
+  }
+}
+
+TEST(a_session_outside_of_any_thread_that_lives) {
+  fp::Session session;
+  std::thread([&] {
+    session.start();
+    FASTPROF_RANGE("x");
+  }).join();
+  session.stop();
+  CHECK_EQ(session.capture().size(), 1);
+  CHECK(finished(session.capture(), 0));
+}
+
+TEST(memory_is_flat_over_a_thousand_sessions) {
+  const auto run = [](long count, uint64_t each) {
+    for (long i = 0; i < count; ++i) {
+      fp::Session session;
+      session.start();
+      for (uint64_t k = 0; k < each; ++k) { FASTPROF_RANGE("x"); }
+      session.stop();
+      if (session.capture().size() != each) CHECK(false);
+    }
+  };
+  run(50, 3000);
+  const uint64_t chunks = fp::state()->chunk_count;
+  const uint64_t before = resident_bytes();
+  run(scaled(1000), 3000);
+  CHECK(fp::state()->chunk_count <= chunks + 1);
+  // Room for the allocator's whims; a session leaves nothing, a leak of one chunk each would be 64 MB.
+  CHECK(resident_bytes() < before + (16u << 20));
+}
+
+TEST(memory_of_a_large_session_is_given_back) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  SKIP("sanitizers keep freed memory resident");
+#else
+  const uint64_t before = resident_bytes();
+  {
+    fp::Session session;
+    session.start();
+    for (int i = 0; i < 4'000'000; ++i) { FASTPROF_RANGE("x"); }
+    session.stop();
+    CHECK_EQ(session.capture().size() + session.dropped_events(), 4'000'000);
+  }
+  // 96 MB of records: the warm pool stays, a slab or two beside it.
+  CHECK(resident_bytes() < before + fp::kWarmPoolBytes + (12u << 20));
+  fp::StateLock hold(fp::state());
+  CHECK(fp::state()->free_count * fp::kChunkBytes <= fp::kWarmPoolBytes + 2 * fp::kSlabBytes);
+#endif
+}
+
+TEST(the_bound_is_honoured) {
+  for (const auto policy : {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::overwrite_oldest}) {
+    fp::SessionOptions options;
+    options.max_bytes = 16 * 65536;
+    options.overflow = policy;
+    fp::Session session(options);
+    session.start();
+    std::vector<std::thread> threads;
+    constexpr uint64_t kEach = 60000;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([] { for (uint64_t i = 0; i < kEach; ++i) { FASTPROF_RANGE("x"); } });
+    for (auto& thread : threads) thread.join();
+    {
+      fp::StateLock hold(fp::state());
+      // This thread's idle chunk may come on top.
+      CHECK(fp::state()->chunk_count - fp::state()->free_count <= 17);
+    }
+    session.stop();
+    const fp::Capture& capture = session.capture();
+    CHECK(capture.size() <= 17 * fp::kChunkCapacity);
+    CHECK(capture.size() >= 10 * fp::kChunkCapacity);
+    CHECK_EQ(capture.size() + capture.dropped_total(), 3 * kEach);
+    const auto cause = policy == fp::OverflowPolicy::drop_newest ? fp::DropCause::bound : fp::DropCause::overwritten;
+    CHECK_EQ(dropped(capture, cause), capture.dropped_total());
+  }
+}
