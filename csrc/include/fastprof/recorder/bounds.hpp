@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a session may hold when nobody says.
+// What the process's cgroup and machine allow: memory a session may hold when nobody says, and CPUs.
 #pragma once
 
 #include <unistd.h>
@@ -33,6 +33,26 @@ inline uint64_t default_max_bytes() noexcept {
   const uint64_t share = memory_limit_bytes() / 16;
   constexpr uint64_t kMost = uint64_t{256} << 20;
   return share < kMost ? share : kMost;
+}
+
+// CPUs that the cgroup's quota is worth (v2, v1); very many without one.
+inline double cgroup_cpus() noexcept {
+  double quota = 0, period = 0;
+  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
+    char text[32] = {};
+    if (std::fscanf(f, "%31s %lf", text, &period) != 2 || std::sscanf(text, "%lf", &quota) != 1) quota = 0;
+    std::fclose(f);
+  } else {
+    if (std::FILE* q = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re")) {
+      if (std::fscanf(q, "%lf", &quota) != 1) quota = 0;
+      std::fclose(q);
+    }
+    if (std::FILE* p = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re")) {
+      if (std::fscanf(p, "%lf", &period) != 1) period = 0;
+      std::fclose(p);
+    }
+  }
+  return quota > 0 && period > 0 ? quota / period : 1e6;
 }
 
 FASTPROF_NAMESPACE_END

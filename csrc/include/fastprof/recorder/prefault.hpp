@@ -22,32 +22,13 @@ FASTPROF_NAMESPACE_BEGIN
 
 constexpr uint64_t kPrefaultSlabs = 4;
 
-// CPUs this process may use: its affinity, and its cgroup's quota (v2, v1). At least 1.
-inline uint32_t count_usable_cpus() noexcept {
+// CPUs this process may use now: its affinity, and `quota_cpus` of its cgroup. At least 1.
+inline uint32_t count_usable_cpus(double quota_cpus) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
   double cpus = 1;
   if (::sched_getaffinity(0, sizeof set, &set) == 0) cpus = CPU_COUNT(&set);
-  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
-    char quota[32] = {};
-    double period = 0;
-    double value = 0;
-    if (std::fscanf(f, "%31s %lf", quota, &period) == 2 && std::strcmp(quota, "max") != 0 && period > 0 &&
-        std::sscanf(quota, "%lf", &value) == 1 && value / period < cpus)
-      cpus = value / period;
-    std::fclose(f);
-  } else {
-    double quota = 0, period = 0;
-    if (std::FILE* q = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re")) {
-      if (std::fscanf(q, "%lf", &quota) != 1) quota = 0;
-      std::fclose(q);
-    }
-    if (std::FILE* p = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re")) {
-      if (std::fscanf(p, "%lf", &period) != 1) period = 0;
-      std::fclose(p);
-    }
-    if (quota > 0 && period > 0 && quota / period < cpus) cpus = quota / period;
-  }
+  if (quota_cpus < cpus) cpus = quota_cpus;
   return cpus < 1 ? 1 : static_cast<uint32_t>(cpus);
 }
 

@@ -189,6 +189,8 @@ struct State {
   uint64_t late_records = 0;       // relaxed
   uint64_t last_slow_ticks = 0;    // acq_rel RMW in slow_ticks
   uint64_t pid = 0;
+  uint64_t default_max_bytes = 0;  // of a session, and the cgroup's CPUs: read once (session_control.hpp)
+  uint64_t cgroup_cpus_x100 = 0;
   uint64_t detail_users = 0;   // sessions that want details (lock)
   uint64_t detail_options[16]{}; // detail_sources: plain options, valid while mask_bit::detail is set
   uint64_t reserved[32]{};

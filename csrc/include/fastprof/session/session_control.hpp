@@ -66,6 +66,23 @@ struct SessionRequest {
   bool include_open = false;
 };
 
+struct Allowance {
+  uint64_t max_bytes;
+  uint64_t cpus_x100;
+};
+
+// What the cgroup allows, read from its files once a process (20 us).
+inline Allowance allowance(State* s) noexcept {
+  uint64_t cpus = load_acquire(&s->cgroup_cpus_x100);  // stored last; partner: the release below
+  if (cpus == 0) {
+    store_relaxed(&s->default_max_bytes, default_max_bytes());
+    cpus = static_cast<uint64_t>(cgroup_cpus() * 100);
+    if (cpus == 0) cpus = 1;
+    store_release(&s->cgroup_cpus_x100, cpus);
+  }
+  return {load_relaxed(&s->default_max_bytes), cpus};
+}
+
 // Makes the first chunk's memory present, so that the first range does not pay for 2 MB of it (0.2 ms).
 inline void warm_up(State* s) noexcept {
   {
@@ -87,9 +104,9 @@ inline void warm_up(State* s) noexcept {
 // under one chunk.
 inline int start_session(State* s, const SessionRequest& request) {
   if (s->functions == nullptr) raise<StateError>("this library is not attached to the recorder: include fastprof/fastprof.hpp");
-  const uint64_t max_bytes = request.max_bytes != 0 ? request.max_bytes : default_max_bytes();
+  const uint64_t max_bytes = request.max_bytes != 0 ? request.max_bytes : allowance(s).max_bytes;
   if (max_bytes < kChunkBytes) raise<ValueError>("max_bytes must be at least 65536, one chunk of the recorder");
-  const uint32_t cpus = count_usable_cpus();
+  const uint32_t cpus = count_usable_cpus(static_cast<double>(allowance(s).cpus_x100) / 100);
   process_barrier(s);  // registers membarrier outside the lock
   warm_up(s);
   int index = -1;
