@@ -16,8 +16,8 @@ pytestmark = pytest.mark.compilers
 # Instantiations of the standard library over our types are exported by libstdc++ whatever we say; the version in our
 # inline namespace keeps those of different headers apart.
 STANDARD_LIBRARY = re.compile(r"_Z(T[VISH]|GV)?(N[KVRO]*)?(St|S[absiod]|9__gnu_cxx)")
-# With clang the site in an inline function has the function's visibility, as each of its statics: a weak constant under the
-# function's name, which merges with the same function of the same header only.
+# With clang the site in an inline function has the function's visibility, as each of its statics: a weak constant
+# under the function's name, which merges with the same function of the same header only.
 STATIC_OF_A_FUNCTION = re.compile(r"_ZZ(?!N[KVRO]*8fastprof).*E\d+fastprof_\w+$")
 OURS = re.compile(r"8fastprof|fastprof_")
 

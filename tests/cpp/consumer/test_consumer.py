@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,18 @@ def test_two_translation_units(tmp_path: Path, compiler: str, standard: str) -> 
 @EITHER_COMPILER
 def test_without_exceptions_and_rtti(tmp_path: Path, compiler: str) -> None:
     run_consumer(build(compiler, tmp_path / "consumer", SOURCES, flags=["-O2", *BARE]), tmp_path)
+
+
+@pytest.mark.compilers
+def test_the_example_of_the_readme(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    examples = re.findall(r"^```cpp\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 1
+    (tmp_path / "program.cpp").write_text(examples[0])
+    program = build("g++", tmp_path / "program", [tmp_path / "program.cpp"])
+    assert re.search(r"^step +user_annotation .* 3 ", run([program], cwd=tmp_path), re.MULTILINE)
+    assert json.loads((tmp_path / "trace.json").read_bytes())["traceEvents"]
+    assert (tmp_path / "trace.pftrace").stat().st_size > 0
 
 
 @pytest.mark.compilers
