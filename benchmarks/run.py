@@ -34,7 +34,11 @@ def build(*targets: str) -> None:
          "-DFASTPROF_BUILD_TESTS=OFF", "-DFASTPROF_HEADER_CHECKS=OFF"],
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    subprocess.run(["cmake", "--build", BUILD, "-j", "2", "--target", *targets], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["cmake", "--build", BUILD, "-j", "2", "--target", *targets],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def program(name: str) -> Path:
@@ -50,10 +54,15 @@ def json_lines(path: Path) -> Rows:
 def growing(rounds: int) -> Rows:
     """Measure 10^7 scopes without reuse, each in a fresh process, on all CPUs and on one."""
     rows: Rows = []
-    for label, extra in (("growing, 10^7 without reuse", []), ("growing, 10^7 without reuse, one CPU", ["--one-cpu"])):
+    for label, extra in (
+        ("growing, 10^7 without reuse", []),
+        ("growing, 10^7 without reuse, one CPU", ["--one-cpu"]),
+    ):
         pairs = []
         for _ in range(rounds):
-            out = subprocess.run([program("growing"), *extra], check=True, capture_output=True, text=True).stdout.split()
+            out = subprocess.run(
+                [program("growing"), *extra], check=True, capture_output=True, text=True
+            ).stdout.split()
             pairs.append((float(out[0]), float(out[1])))
         limit = min(p[0] for p in pairs)
         ns = [p[1] for p in pairs]
@@ -63,7 +72,9 @@ def growing(rounds: int) -> Rows:
              "min_ratio": min(ratios), "median_ratio": statistics.median(ratios), "rounds": rounds}
         )  # fmt: skip
         row = rows[-1]
-        print(f"{label:44} {row['min_ns']:10.2f} {row['median_ns']:10.2f} {row['min_ratio']:8.3f} {row['median_ratio']:8.3f}")
+        print(
+            f"{label:44} {row['min_ns']:10.2f} {row['median_ns']:10.2f} {row['min_ratio']:8.3f} {row['median_ratio']:8.3f}"
+        )
     return rows
 
 
@@ -73,7 +84,15 @@ def hot_path(rounds: int) -> Rows:
     out = BUILD / "hot_path.jsonl"
     out.unlink(missing_ok=True)
     subprocess.run(
-        [program("hot_path"), "--rounds", str(rounds), "--json", out, "--library", program("libhot_path_library.so")],
+        [
+            program("hot_path"),
+            "--rounds",
+            str(rounds),
+            "--json",
+            out,
+            "--library",
+            program("libhot_path_library.so"),
+        ],
         check=True,
     )
     run_peers(BUILD, out, rounds)

@@ -30,7 +30,9 @@ def _cpu() -> str:
 def _version(*command: str) -> str:
     if shutil.which(command[0]) is None:
         return ""
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()[0]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()[
+        0
+    ]
 
 
 def facts() -> dict[str, str | int | float]:
@@ -41,7 +43,9 @@ def facts() -> dict[str, str | int | float]:
         "load_1min": os.getloadavg()[0],
         "kernel": platform.release().split("-")[0],
         "libc": " ".join(platform.libc_ver()),
-        "clock_source": _first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "clock_source": _first_line(
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+        ),
         "huge_pages": _first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
         "compiler": _version("c++", "--version"),
         "python": platform.python_version(),

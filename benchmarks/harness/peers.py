@@ -18,11 +18,24 @@ def _torch_flags() -> list[str] | None:
     root = Path(spec.origin).parent
     lib = root / "lib"
     # NDEBUG: release builds of torch and callers with assertions on disagree about what may be called when.
-    return [f"-I{root / 'include'}", "-std=c++20", f"-L{lib}", f"-Wl,-rpath,{lib}", "-ltorch_cpu", "-lc10"]
+    return [
+        f"-I{root / 'include'}",
+        "-std=c++20",
+        f"-L{lib}",
+        f"-Wl,-rpath,{lib}",
+        "-ltorch_cpu",
+        "-lc10",
+    ]
 
 
 def _has_header(name: str) -> bool:
-    probe = subprocess.run(["c++", "-E", "-x", "c++", "-"], input=f"#include <{name}>\n", capture_output=True, text=True, check=False)
+    probe = subprocess.run(
+        ["c++", "-E", "-x", "c++", "-"],
+        input=f"#include <{name}>\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return probe.returncode == 0
 
 
@@ -39,9 +52,23 @@ def run_peers(build: Path, out: Path, rounds: int) -> None:
             continue
         program = build / name
         source = HERE / "peers" / f"{name}.cpp"
-        command = ["c++", "-std=c++17", "-O2", "-DNDEBUG", f"-I{INCLUDE}", f"-I{source.parent}", str(source), "-o", str(program)]
-        built = subprocess.run([*command, *flags, "-pthread"], capture_output=True, text=True, check=False)
+        command = [
+            "c++",
+            "-std=c++17",
+            "-O2",
+            "-DNDEBUG",
+            f"-I{INCLUDE}",
+            f"-I{source.parent}",
+            str(source),
+            "-o",
+            str(program),
+        ]
+        built = subprocess.run(
+            [*command, *flags, "-pthread"], capture_output=True, text=True, check=False
+        )
         if built.returncode != 0:
-            print(f"{name}: does not build: {built.stderr.splitlines()[0] if built.stderr else ''}\n")
+            print(
+                f"{name}: does not build: {built.stderr.splitlines()[0] if built.stderr else ''}\n"
+            )
             continue
         subprocess.run([program, str(rounds), out], check=True)
