@@ -10,6 +10,9 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
 void register_errors(pybind11::module_& module);
+void register_propagate(pybind11::module_& module);
+void register_ranges(pybind11::module_& module);
+void register_session(pybind11::module_& module);
 void register_version(pybind11::module_& module);
 
 }  // namespace bindings

@@ -71,7 +71,10 @@ PYTHON = {
     "views": {"tree", "table"},
     "render": {"views", "tree", "table"},
     "exporters": {"tree", "table"},
-    "consolidate": {"table"},
+    "memory_usage": set[str](),
+    "consolidate": {"table", "memory_usage"},
+    "schedule": set[str](),
+    "futures": set[str](),
 }
 # Forwarding: the field's interface puts table() and export_*() on the view itself, so these may import upwards inside a
 # function (when it is called), never when the module is loaded.

@@ -149,7 +149,7 @@ FASTPROF_COLD inline void end_cold(Slot* slot, uint64_t begin, const Site* site)
     const uint64_t end = ticks(s);
     if (load_relaxed(&slot->begin) == begin) {
       const uintptr_t word = load_relaxed(&slot->site);
-      if (tag_of(word) == RecordTag::detailed)
+      if (tag_of(word) == RecordTag::detailed && s->functions->detail_end != nullptr)
         s->functions->detail_end(s, thread_block(), reinterpret_cast<uint64_t*>(slot + 1 + site_of(word)->arg_units));
       store_release(&slot->end, end);
       return;

@@ -77,10 +77,10 @@ enum class DetailType : uint16_t {
   counters_begin = 1,  // perf counter values at begin
   counters_end = 2,    // and at end (0 until then)
   cpp_stack = 3,       // return addresses, innermost first
-  python_stack = 4,    // pairs (code id, instruction offset), innermost first
+  python_stack = 4,    // id of a Python stack; in a Capture, index of its frames in `strings` (lines, innermost first)
   op = 5,              // sequence number, forward thread id, record function id, node id
   shapes = 6,          // encoded inputs
-  json = 7,            // pointer to an interned JSON object text with extra arguments
+  json = 7,            // pointer to an interned JSON object text with extra arguments; in a Capture, index into `strings`
 };
 
 struct DetailBlock {

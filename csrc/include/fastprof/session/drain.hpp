@@ -230,8 +230,7 @@ class Drain {
         if (site->arg_count != 0 || tag == RecordTag::detailed) payload = add_args(site, words, site->arg_count);
         if (tag == RecordTag::detailed) {
           flags |= event_flag::detail;
-          const uint64_t* detail = words + site->arg_units * 3u;
-          add_words(detail, 1 + static_cast<uint32_t>(load_relaxed(detail)));
+          add_detail(words + site->arg_units * 3u);
         }
         break;
       case SiteKind::mark:
@@ -269,6 +268,23 @@ class Drain {
       rows_.payload_words.push_back(word);
     }
     return at;
+  }
+
+  // The header and blocks of a detailed record; interned texts become indices into the strings.
+  void add_detail(const uint64_t* words) {
+    const auto count = static_cast<uint32_t>(load_relaxed(words));
+    const size_t first = add_words(words, 1 + size_t{count}) + size_t{1};
+    const size_t last = first + count;
+    for (size_t at = first; at < last;) {
+      const uint64_t block = rows_.payload_words[at++];
+      const size_t size = block >> 16 & 0xFFFF;
+      if ((block & 0xFFFF) == 0 || size > last - at) return;  // padding
+      if (static_cast<DetailType>(block & 0xFFFF) == DetailType::json && size != 0) {
+        uint64_t& text = rows_.payload_words[at];
+        text = rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(text)));
+      }
+      at += size;
+    }
   }
 
   DrainedRows rows_;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenRange: a begun range by itself, for work that ends elsewhere (futures, coroutines).
+#include "bindings/python_name.hpp"
+#include "bindings/range_entry.hpp"
+#include "bindings/range_type.hpp"
+#include "fastprof/recorder/site_macros.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+constexpr Site python_async_site =
+    make_site(SiteKind::async_range, category::async, RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
+
+struct OpenRangeObject {
+  PyObject_HEAD
+  RangeEntry entry;
+  const Site* site;   // null: nothing was recorded
+  uint32_t is_async;  // an async range: its begin record is never written again
+  uint32_t ended;     // atomic: the first end counts
+};
+
+PyTypeObject* open_range_type = nullptr;
+
+void open_range_dealloc(PyObject* object) {
+  auto* self = reinterpret_cast<OpenRangeObject*>(object);
+  PyTypeObject* type = Py_TYPE(object);
+  if (self->ended == 0 && self->entry.function != nullptr) {
+    self->entry.slot = nullptr;  // never ended: the range stays open, callbacks are told
+    end_entry_slow(self->entry, self->site);
+  }
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+PyObject* open_range_end(PyObject* object, PyObject*) {
+  auto* self = reinterpret_cast<OpenRangeObject*>(object);
+  if (__atomic_exchange_n(&self->ended, 1u, __ATOMIC_ACQ_REL) != 0) Py_RETURN_FALSE;
+  if (self->site != nullptr) {
+    if (self->is_async != 0) end_async(AsyncHandle{self->entry.begin, self->site, self->entry.track});
+    else end_entry(self->entry, self->site);
+  }
+  Py_RETURN_TRUE;
+}
+
+PyObject* open_range_active(PyObject* object, void*) {
+  auto* self = reinterpret_cast<OpenRangeObject*>(object);
+  const bool recorded = self->entry.slot != nullptr || self->is_async != 0 || self->entry.function != nullptr;
+  return PyBool_FromLong(recorded && __atomic_load_n(&self->ended, __ATOMIC_RELAXED) == 0 ? 1 : 0);
+}
+
+PyMethodDef open_range_methods[] = {
+    {"end", open_range_end, METH_NOARGS, "Record the end, on whatever thread; False when it was ended before."},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyGetSetDef open_range_properties[] = {
+    {"active", open_range_active, nullptr, "Recorded and not ended.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyType_Slot open_range_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(open_range_dealloc)},
+    {Py_tp_methods, open_range_methods},
+    {Py_tp_getset, open_range_properties},
+    {Py_tp_doc, const_cast<char*>("A begun range, ended by end() on any thread.")},
+    {0, nullptr},
+};
+PyType_Spec open_range_spec = {"fastprof._core.OpenRange", static_cast<int>(sizeof(OpenRangeObject)), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, open_range_slots};
+
+OpenRangeObject* allocate() {
+  auto* self = PyObject_New(OpenRangeObject, open_range_type);
+  if (self == nullptr) return nullptr;
+  self->entry = RangeEntry{};
+  self->site = nullptr;
+  self->is_async = 0;
+  self->ended = 0;
+  return self;
+}
+
+// begin_async(name): a range that need not nest with others of its thread.
+PyObject* begin_async_range(PyObject*, PyObject* name) {
+  OpenRangeObject* self = allocate();
+  if (self == nullptr) return nullptr;
+  if ((load_relaxed(&state()->mask) & (category::async | mask_bit::special)) != 0) {
+    std::string storage;
+    std::string_view bytes;
+    if (!name_bytes(name, storage, bytes)) {
+      Py_DECREF(self);
+      return nullptr;
+    }
+    const AsyncHandle handle = begin_async(*intern_site(python_async_site, bytes));
+    if (handle) {
+      self->entry.begin = handle.begin;
+      self->entry.track = handle.track;
+      self->site = handle.site;
+      self->is_async = 1;
+    }
+  }
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyMethodDef open_range_functions[] = {
+    {"begin_async", begin_async_range, METH_O,
+     "begin_async(name) -> OpenRange: begin a range that may overlap others of its thread."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+PyObject* make_open_range(const RangeEntry& entry, const Site* site) {
+  OpenRangeObject* self = allocate();
+  if (self == nullptr) return nullptr;
+  self->entry = entry;
+  self->site = entry.slot != nullptr || entry.function != nullptr ? site : nullptr;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+bool add_open_range_type(PyObject* module) {
+  PyObject* type = PyType_FromModuleAndSpec(module, &open_range_spec, nullptr);
+  if (type == nullptr) return false;
+  open_range_type = reinterpret_cast<PyTypeObject*>(type);
+  return PyObject_SetAttrString(module, "OpenRange", type) == 0 && PyModule_AddFunctions(module, open_range_functions) == 0;
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

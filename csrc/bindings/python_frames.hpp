@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walking the calling thread's Python frames without making frame objects, where the layout is known.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
+#define FASTPROF_INTERNAL_FRAMES 1
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#endif
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
+#else
+#define FASTPROF_INTERNAL_FRAMES 0
+#endif
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+
+// A frame: its code object (borrowed while the frame lives) and the offset of its instruction.
+struct PythonFrame {
+  PyObject* code;
+  intptr_t offset;
+};
+
+// Fills `frames`, innermost first, and returns how many. GIL held.
+inline uint32_t walk_python_frames(PythonFrame* frames, uint32_t capacity) noexcept {
+  uint32_t count = 0;
+#if FASTPROF_INTERNAL_FRAMES
+  PyThreadState* thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030D0000
+  const _PyInterpreterFrame* frame = thread->current_frame;
+#else
+  const _PyInterpreterFrame* frame = thread->cframe->current_frame;
+#endif
+  for (; frame != nullptr && count < capacity; frame = frame->previous) {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject* code = frame->f_executable;
+    if (code == nullptr || !PyCode_Check(code)) continue;  // a shim of the interpreter
+    const auto offset = static_cast<intptr_t>(frame->instr_ptr - _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code)));
+#else
+    auto* code = reinterpret_cast<PyObject*>(frame->f_code);
+#if PY_VERSION_HEX >= 0x030C0000
+    if (frame->owner == FRAME_OWNED_BY_CSTACK) continue;
+#endif
+    const auto offset = static_cast<intptr_t>(frame->prev_instr - _PyCode_CODE(frame->f_code));
+#endif
+    if (offset < 0) continue;  // not started yet
+    frames[count++] = {code, offset * static_cast<intptr_t>(sizeof(_Py_CODEUNIT))};
+  }
+#else
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());  // a new reference, or null
+  while (frame != nullptr && count < capacity) {
+#if PY_VERSION_HEX >= 0x030B0000
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    frames[count++] = {reinterpret_cast<PyObject*>(code), PyFrame_GetLasti(frame)};
+    Py_DECREF(code);  // the frame still holds it
+#else
+    // Before 3.11, f_lasti counts instructions of two bytes.
+    frames[count++] = {reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)), 0};
+    Py_DECREF(frames[count - 1].code);
+    frames[count - 1].offset = PyFrame_GetLineNumber(frame);
+#endif
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  Py_XDECREF(frame);
+#endif
+  return count;
+}
+
+// The line of a frame.
+inline int python_frame_line(const PythonFrame& frame) noexcept {
+#if PY_VERSION_HEX >= 0x030B0000
+  return PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(frame.code), static_cast<int>(frame.offset));
+#else
+  return static_cast<int>(frame.offset);  // taken at capture: f_lasti is not public there
+#endif
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python stacks by id: see python_stack.hpp.
+#include "bindings/python_stack.hpp"
+
+#include "bindings/python_frames.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "bindings/python_name.hpp"
+#include "bindings/range_entry.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+struct KnownStack {
+  uint64_t hash;
+  uint32_t first;  // into Stacks::frames
+  uint32_t count;
+};
+
+// Open addressing over `known`; ids are indices + 1 over the generation's base, so that an id of an
+// earlier generation is never taken for one of this.
+struct Stacks {
+  std::vector<PythonFrame> frames;  // strong references to the code objects
+  std::vector<KnownStack> known;
+  std::vector<uint32_t> slots;  // index + 1, 0 free; a power of two, at most half full
+};
+
+constexpr size_t kMaxStacks = size_t{1} << 20;
+uint64_t generation = 0;
+
+Stacks& stacks() {
+  static Stacks& all = *new Stacks;
+  return all;
+}
+
+// The GIL guards all this; without one a lock does.
+struct StackLock {
+#if defined(Py_GIL_DISABLED)
+  static std::mutex& mutex() {
+    static std::mutex& only = *new std::mutex;
+    return only;
+  }
+  std::lock_guard<std::mutex> hold{mutex()};
+#else
+  StackLock() {}
+#endif
+};
+
+uint64_t hash_frames(const PythonFrame* frames, uint32_t count) noexcept {
+  uint64_t h = 0x9E3779B97F4A7C15u ^ count;
+  for (uint32_t i = 0; i < count; ++i) {
+    h = (h ^ reinterpret_cast<uintptr_t>(frames[i].code)) * 0xD6E8FEB86659FD93u;
+    h = (h ^ h >> 32 ^ static_cast<uint64_t>(frames[i].offset)) * 0xA0761D6478BD642Fu;
+  }
+  return h ^ h >> 29;
+}
+
+void grow(Stacks& all) {
+  std::vector<uint32_t> slots(std::max<size_t>(1024, all.slots.size() * 4), 0);
+  for (size_t k = 0; k < all.known.size(); ++k) {
+    size_t i = all.known[k].hash;
+    while (slots[i & (slots.size() - 1)] != 0) ++i;
+    slots[i & (slots.size() - 1)] = static_cast<uint32_t>(k + 1);
+  }
+  all.slots.swap(slots);
+}
+
+std::string frame_text(const PythonFrame& frame) {
+  auto* code = reinterpret_cast<PyCodeObject*>(frame.code);
+  std::string storage, text;
+  std::string_view bytes;
+  if (name_bytes(code->co_filename, storage, bytes)) text.append(bytes);
+  text += '(' + std::to_string(python_frame_line(frame)) + "): ";
+  if (name_bytes(code->co_name, storage, bytes)) text.append(bytes);
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+uint64_t capture_python_stack() noexcept {
+  PythonFrame frames[kMaxPythonFrames];
+  const uint32_t count = walk_python_frames(frames, kMaxPythonFrames);
+  if (count == 0) return 0;
+  const uint64_t hash = hash_frames(frames, count);
+  const StackLock lock;
+  Stacks& all = stacks();
+  const uint64_t base = generation << 32;
+  if (!all.slots.empty()) {
+    for (size_t i = hash;; ++i) {
+      const uint32_t index = all.slots[i & (all.slots.size() - 1)];
+      if (index == 0) break;
+      const KnownStack& stack = all.known[index - 1];
+      if (stack.hash != hash || stack.count != count) continue;
+      const PythonFrame* at = all.frames.data() + stack.first;
+      if (std::equal(frames, frames + count, at, [](const PythonFrame& a, const PythonFrame& b) {
+            return a.code == b.code && a.offset == b.offset;
+          }))
+        return base | index;
+    }
+  }
+  if (all.known.size() >= kMaxStacks) return 0;
+  try {
+    if (all.known.size() * 2 >= all.slots.size()) grow(all);
+    const auto first = static_cast<uint32_t>(all.frames.size());
+    all.frames.insert(all.frames.end(), frames, frames + count);
+    all.known.push_back({hash, first, count});
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+  for (uint32_t i = 0; i < count; ++i) Py_INCREF(frames[i].code);
+  size_t i = hash;
+  while (all.slots[i & (all.slots.size() - 1)] != 0) ++i;
+  const auto index = static_cast<uint32_t>(all.known.size());
+  all.slots[i & (all.slots.size() - 1)] = index;
+  return base | index;
+}
+
+void resolve_python_stacks(Capture& capture) {
+  const StackLock lock;
+  const Stacks& all = stacks();
+  std::unordered_map<uint64_t, uint64_t> texts;
+  const auto text_index = [&](uint64_t id) {
+    const auto [at, fresh] = texts.try_emplace(id, capture.strings.size());
+    if (!fresh) return at->second;
+    std::string text;
+    const uint64_t index = id & 0xFFFFFFFFu;
+    if (id >> 32 == generation && index != 0 && index <= all.known.size()) {
+      const KnownStack& stack = all.known[index - 1];
+      for (uint32_t i = 0; i < stack.count; ++i) {
+        if (i > 0) text += '\n';
+        text += frame_text(all.frames[stack.first + i]);
+      }
+    }
+    capture.strings.push_back(std::move(text));
+    return at->second;
+  };
+  for (size_t row = 0; row < capture.size(); ++row) {
+    if ((capture.flags[row] & event_flag::detail) == 0) continue;
+    size_t at = size_t{capture.payload[row]} + capture.sites[capture.site[row]].arg_types.size();
+    const size_t last = at + 1 + static_cast<uint32_t>(capture.payload_words[at]);
+    for (++at; at < last;) {
+      const uint64_t block = capture.payload_words[at++];
+      const size_t size = block >> 16 & 0xFFFF;
+      if ((block & 0xFFFF) == 0) break;
+      if (static_cast<DetailType>(block & 0xFFFF) == DetailType::python_stack && size != 0)
+        capture.payload_words[at] = text_index(capture.payload_words[at]);
+      at += size;
+    }
+  }
+}
+
+void want_python_stacks() {
+  const StackLock lock;
+  store_relaxed(&python_stack_sessions, python_stack_sessions + 1);
+}
+
+void release_python_stacks() {
+  std::vector<PythonFrame> released;
+  {
+    const StackLock lock;
+    if (python_stack_sessions == 0) return;
+    store_relaxed(&python_stack_sessions, python_stack_sessions - 1);
+    if (python_stack_sessions != 0) return;
+    Stacks& all = stacks();
+    released.swap(all.frames);
+    all = Stacks{};
+    ++generation;
+  }
+  // Last: releasing code may run other code.
+  for (const PythonFrame& frame : released) Py_DECREF(frame.code);
+}
+
+void forget_python_stacks_in_child() {
+  if (python_stack_sessions == 0) return;
+  store_relaxed(&python_stack_sessions, 1u);
+  release_python_stacks();
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

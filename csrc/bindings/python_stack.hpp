@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python stacks at the begin of a range: captured as an id, turned into text when somebody reads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "fastprof/capture/capture.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+
+// Frames kept, innermost first; what is further out is left out.
+constexpr uint32_t kMaxPythonFrames = 128;
+
+// The id of the calling thread's Python stack, the same for the same frames at the same
+// instructions; 0 when there is none, or too many different ones (2^20) are known. Its code objects
+// are kept alive until release_python_stacks. About 3 ns a frame and 20 ns. GIL held.
+uint64_t capture_python_stack() noexcept;
+
+// Turns the stack ids of a capture into indices of its strings: one text a stack, a line a frame,
+// "file(line): function". GIL held. Must be called before the stacks are released.
+void resolve_python_stacks(Capture& capture);
+
+// Sessions that want stacks: start counts one up, stop down; with the last the stacks are released.
+void want_python_stacks();
+void release_python_stacks();
+
+// In a forked child, where the sessions are gone.
+void forget_python_stacks_in_child();
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

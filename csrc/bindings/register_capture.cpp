@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// _core.Capture: columns, sites, tracks and strings of a session, and its trace writers.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "bindings/capture_object.hpp"
+#include "bindings/python_name.hpp"
+#include "bindings/register.hpp"
+#include "fastprof/export/chrome_trace.hpp"
+#include "fastprof/export/perfetto_trace.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+py::object text(std::string_view bytes) {
+  PyObject* made = text_of(bytes);
+  if (made == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
+}
+
+// A read-only array over a vector of the capture, which it keeps alive.
+template <class T>
+py::array column(const std::shared_ptr<const Capture>& capture, const std::vector<T>& values) {
+  using Number = typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>, std::common_type<T>>::type;
+  auto owner = std::make_unique<std::shared_ptr<const Capture>>(capture);
+  py::capsule base(owner.get(), [](void* held) { delete static_cast<std::shared_ptr<const Capture>*>(held); });
+  owner.release();
+  py::array_t<Number> array({static_cast<py::ssize_t>(values.size())}, {static_cast<py::ssize_t>(sizeof(T))},
+                            reinterpret_cast<const Number*>(values.data()), base);
+  array.attr("flags").attr("writeable") = false;
+  return array;
+}
+
+py::dict columns(const CaptureObject& self) {
+  const auto& c = self.capture;
+  py::dict all;
+  all["start_ns"] = column(c, c->start_ns);
+  all["end_ns"] = column(c, c->end_ns);
+  all["site"] = column(c, c->site);
+  all["track"] = column(c, c->track);
+  all["parent"] = column(c, c->parent);
+  all["payload"] = column(c, c->payload);
+  all["kind"] = column(c, c->kind);
+  all["flags"] = column(c, c->flags);
+  return all;
+}
+
+// One list per field of fastprof.sites.Site.
+py::dict sites(const CaptureObject& self) {
+  const std::vector<SiteInfo>& all = self.capture->sites;
+  const auto list = [&all](auto&& value) {
+    py::list made(all.size());
+    for (size_t i = 0; i < all.size(); ++i) made[i] = value(all[i]);
+    return made;
+  };
+  py::dict fields;
+  fields["name"] = list([](const SiteInfo& s) { return text(s.name); });
+  fields["category"] = list([](const SiteInfo& s) { return text(s.category); });
+  fields["file"] = list([](const SiteInfo& s) { return text(s.file); });
+  fields["function"] = list([](const SiteInfo& s) { return text(s.function); });
+  fields["line"] = list([](const SiteInfo& s) { return py::int_(s.line); });
+  fields["color"] = list([](const SiteInfo& s) { return py::int_(s.color); });
+  fields["mask"] = list([](const SiteInfo& s) { return py::int_(s.mask); });
+  fields["kind"] = list([](const SiteInfo& s) { return py::int_(static_cast<int>(s.kind)); });
+  fields["scope"] = list([](const SiteInfo& s) { return py::int_(static_cast<int>(s.scope)); });
+  fields["arg_names"] = list([](const SiteInfo& s) {
+    py::tuple names(s.arg_names.size());
+    for (size_t i = 0; i < s.arg_names.size(); ++i) names[i] = text(s.arg_names[i]);
+    return names;
+  });
+  fields["arg_types"] = list([](const SiteInfo& s) {
+    py::tuple types(s.arg_types.size());
+    for (size_t i = 0; i < s.arg_types.size(); ++i) types[i] = py::int_(static_cast<int>(s.arg_types[i]));
+    return types;
+  });
+  fields["device_type"] = list([](const SiteInfo& s) { return py::int_(s.device_type); });
+  fields["device_index"] = list([](const SiteInfo& s) { return py::int_(s.device_index); });
+  return fields;
+}
+
+py::list tracks(const CaptureObject& self) {
+  py::list all;
+  for (const TrackInfo& track : self.capture->tracks)
+    all.append(py::make_tuple(track.id, track.pid, track.tid, text(track.name), track.alive));
+  return all;
+}
+
+py::list strings(const CaptureObject& self) {
+  py::list all(self.capture->strings.size());
+  for (size_t i = 0; i < self.capture->strings.size(); ++i) all[i] = text(self.capture->strings[i]);
+  return all;
+}
+
+py::dict dropped(const CaptureObject& self) {
+  py::dict causes;
+  for (size_t i = 0; i < kNumDropCauses; ++i)
+    causes[drop_cause_name(static_cast<DropCause>(i))] = self.capture->dropped[i];
+  return causes;
+}
+
+ChromeTraceOptions chrome_options(const std::vector<std::pair<std::string, std::string>>& metadata,
+                                  const std::string& trace_name) {
+  ChromeTraceOptions options;
+  options.metadata = metadata;
+  options.trace_name = trace_name;
+  return options;
+}
+
+}  // namespace
+
+void register_capture(py::module_& module) {
+  py::class_<CaptureObject>(module, "Capture", "What one session saw; see capture/capture.hpp.")
+      .def("__len__", [](const CaptureObject& self) { return self.capture->size(); })
+      .def("columns", &columns, "The columns by name: read-only arrays over the capture, no copy.")
+      .def("sites", &sites, "One list per field of fastprof.sites.Site.")
+      .def("tracks", &tracks, "(id, pid, tid, name, alive) of each track.")
+      .def("strings", &strings, "What string arguments point into.")
+      .def("payload_words", [](const CaptureObject& self) { return column(self.capture, self.capture->payload_words); })
+      .def("foreign_row", [](const CaptureObject& self) { return column(self.capture, self.capture->foreign_row); })
+      .def("foreign_end_track",
+           [](const CaptureObject& self) { return column(self.capture, self.capture->foreign_end_track); })
+      .def("dropped", &dropped, "Missing events by cause.")
+      .def_property_readonly("t0_ns", [](const CaptureObject& self) { return self.capture->t0_ns; })
+      .def_property_readonly("t1_ns", [](const CaptureObject& self) { return self.capture->t1_ns; })
+      .def_property_readonly("clock_error_ns", [](const CaptureObject& self) { return self.capture->clock_error_ns; })
+      .def_property_readonly("exact_stop", [](const CaptureObject& self) { return self.capture->exact_stop; })
+      .def_property_readonly("pid", [](const CaptureObject& self) { return self.capture->pid; })
+      .def_property_readonly("process_name", [](const CaptureObject& self) { return text(self.capture->process_name); })
+      .def_property_readonly("counter_names", [](const CaptureObject& self) { return self.capture->counter_names; })
+      .def(
+          "write_chrome_trace",
+          [](const CaptureObject& self, const py::bytes& path,
+             const std::vector<std::pair<std::string, std::string>>& metadata, const std::string& trace_name) {
+            const std::string file = path;
+            const ChromeTraceOptions options = chrome_options(metadata, trace_name);
+            const py::gil_scoped_release release;
+            return write_chrome_trace(*self.capture, file, options);
+          },
+          py::arg("path"), py::arg("metadata"), py::arg("trace_name"),
+          "Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it.")
+      .def(
+          "write_perfetto_trace",
+          [](const CaptureObject& self, const py::bytes& path) {
+            const std::string file = path;
+            const py::gil_scoped_release release;
+            return write_perfetto_trace(*self.capture, file);
+          },
+          py::arg("path"), "Write Perfetto's protobuf format; returns the bytes written.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

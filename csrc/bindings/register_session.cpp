@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// _core.Session: start, drain and stop without the GIL.
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "bindings/capture_object.hpp"
+#include "bindings/python_name.hpp"
+#include "bindings/python_stack.hpp"
+#include "bindings/register.hpp"
+#include "fastprof/fastprof.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+class SessionObject {
+ public:
+  SessionObject(uint32_t categories, bool thread_local_only, uint64_t max_bytes, int overflow, bool include_open,
+                bool python_stacks)
+      : python_stacks_(python_stacks) {
+    if (overflow < 0 || overflow > static_cast<int>(OverflowPolicy::spill_to_file))
+      raise<ValueError>("unknown overflow policy");
+    SessionOptions options;
+    options.categories = categories;
+    options.thread_local_only = thread_local_only;
+    options.max_bytes = max_bytes;
+    options.overflow = static_cast<OverflowPolicy>(overflow);
+    options.include_open = include_open;
+    session_ = std::make_unique<Session>(options);
+  }
+  ~SessionObject() {
+    release_stacks();
+    const py::gil_scoped_release release;
+    session_.reset();
+  }
+  SessionObject(const SessionObject&) = delete;
+  SessionObject& operator=(const SessionObject&) = delete;
+
+  void start() {
+    {
+      const py::gil_scoped_release release;
+      session_->start();
+    }
+    if (python_stacks_) {
+      want_python_stacks();
+      holds_stacks_ = true;
+    }
+  }
+
+  // names: of live threads by the kernel's id; they take the place of the kernel's names.
+  CaptureObject stop(const std::unordered_map<int64_t, py::object>& names) {
+    auto capture = std::make_shared<Capture>();
+    try {
+      const py::gil_scoped_release release;
+      session_->stop();
+      *capture = session_->take_capture();
+    } catch (...) {
+      release_stacks();
+      throw;
+    }
+    for (TrackInfo& track : capture->tracks) {
+      const auto at = names.find(track.tid);
+      if (!track.alive || at == names.end()) continue;
+      std::string storage;
+      std::string_view bytes;
+      if (!name_bytes(at->second.ptr(), storage, bytes)) throw py::error_already_set();
+      track.name = bytes;
+    }
+    if (holds_stacks_) resolve_python_stacks(*capture);
+    release_stacks();
+    return CaptureObject{std::move(capture)};
+  }
+
+  size_t drain() {
+    const py::gil_scoped_release release;
+    return session_->drain();
+  }
+
+  bool running() const noexcept { return session_->running(); }
+
+ private:
+  void release_stacks() {
+    if (std::exchange(holds_stacks_, false)) release_python_stacks();
+  }
+
+  std::unique_ptr<Session> session_;
+  bool python_stacks_;
+  bool holds_stacks_ = false;
+};
+
+}  // namespace
+
+void register_session(py::module_& module) {
+  register_capture(module);
+  py::class_<SessionObject>(module, "Session", "A stretch of time whose records you get back; see session/session.hpp.")
+      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool>(), py::kw_only(), py::arg("categories") = category::all,
+           py::arg("thread_local_only") = false, py::arg("max_bytes") = 0, py::arg("overflow") = 0,
+           py::arg("include_open") = false, py::arg("python_stacks") = false)
+      .def("start", &SessionObject::start)
+      .def("stop", &SessionObject::stop, py::arg("thread_names"))
+      .def("drain", &SessionObject::drain, "Read what is finished, so that its memory serves again; the rows so far.")
+      .def_property_readonly("running", &SessionObject::running);
+  module.def(
+      "now_ns", [] { return clock_ns(CLOCK_MONOTONIC) + state()->unix_offset_ns; },
+      "The time now as captures give it: Unix ns, monotonic. Meaningful once a session was started.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a session captured to an EventTable: columns without a copy, payload decoded on demand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.memory_usage import attribute_memory
+from fastprof.table import (
+    NO_PAYLOAD,
+    CodedColumn,
+    EventFlag,
+    EventTable,
+    SiteTable,
+    Track,
+    TrackTable,
+)
+
+__all__ = ["CaptureLike", "table_of", "without_pauses"]
+
+Array: TypeAlias = NDArray[Any]
+
+# DetailType in csrc/include/fastprof/recorder/site.hpp.
+_PYTHON_STACK, _OP, _JSON = 4, 5, 7
+# ArgType there.
+_UINT64, _FLOAT64, _BOOLEAN, _STRING, _POINTER = 1, 2, 3, 4, 5
+
+# Arguments of a range that become columns of their own (csrc/bindings/range_payload.cpp).
+_FLOPS_ARGUMENT, _SHAPES_MEMBER, _TEXT_ARGUMENT = "flops", "Input Dims", "args"
+
+
+class CaptureLike(Protocol):
+    """What is read of a fastprof._core.Capture; a test may hand in anything that answers alike."""
+
+    t0_ns: int
+    t1_ns: int
+    clock_error_ns: int
+    pid: int
+    process_name: str
+
+    def columns(self) -> dict[str, Any]: ...
+    def sites(self) -> dict[str, list[Any]]: ...
+    def tracks(self) -> list[tuple[int, int, int, str, bool]]: ...
+    def strings(self) -> list[str]: ...
+    def payload_words(self) -> Any: ...
+    def foreign_row(self) -> Any: ...
+    def foreign_end_track(self) -> Any: ...
+    def dropped(self) -> dict[str, int]: ...
+
+
+def table_of(
+    capture: CaptureLike,
+    *,
+    with_stack: bool = True,
+    memory_attribution: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> EventTable:
+    """The table of a capture; its arrays keep the capture alive.
+
+    with_stack: fill the stack column when the capture has Python stacks. memory_attribution: None
+    (no memory columns), "range" or "interval", see memory_usage.attribute_memory.
+    """
+    columns: dict[str, Array] = dict(capture.columns())
+    fields = capture.sites()
+    sites = SiteTable(fields.pop("name"), **fields)
+    words = np.asarray(capture.payload_words())
+    strings: Sequence[str] = ()
+    coded: dict[str, CodedColumn] = {}
+    if len(words):
+        strings = capture.strings()
+        decoder = _Payload(columns, sites, words, strings)
+        coded = decoder.coded(with_stack)
+        columns.update(decoder.plain())
+    else:
+        del columns["payload"]
+    rows = np.asarray(capture.foreign_row())
+    if len(rows):
+        end_track = np.full(len(columns["start_ns"]), -1, np.int64)
+        end_track[rows] = np.asarray(capture.foreign_end_track())
+        columns["end_track"] = end_track
+    if memory_attribution is not None:
+        columns.update(attribute_memory(columns, sites, words, memory_attribution))
+    return EventTable(
+        columns,
+        sites=sites,
+        tracks=TrackTable(Track(*track) for track in capture.tracks()),
+        coded=coded,
+        payload_words=words if len(words) else None,
+        strings=strings,
+        t0_ns=capture.t0_ns,
+        t1_ns=capture.t1_ns,
+        clock_error_ns=capture.clock_error_ns,
+        pid=capture.pid,
+        process_name=capture.process_name,
+        dropped=capture.dropped(),
+        metadata=metadata,
+        begin_ordered=True,
+    )
+
+
+def without_pauses(
+    table: EventTable, pauses: Sequence[tuple[int | None, int | None]]
+) -> EventTable:
+    """The rows that did not begin in one of the pauses [from, to), Unix ns; None: the end."""
+    kept = np.ones(len(table), np.bool_)
+    for begin_ns, end_ns in pauses:
+        inside = table.start_ns >= begin_ns
+        if end_ns is not None:
+            inside &= table.start_ns < end_ns
+        kept &= ~inside
+    return table if kept.all() else table[kept]
+
+
+class _Payload:
+    """The payload words of a capture's ranges, decoded column by column."""
+
+    def __init__(
+        self, columns: Mapping[str, Array], sites: SiteTable, words: Array, strings: Sequence[str]
+    ) -> None:
+        self.site = columns["site"]
+        self.payload = columns["payload"]
+        self.flags = columns["flags"]
+        self.kind = columns["kind"]
+        self.sites = sites
+        self.words = words
+        self.strings = strings
+        self.size = len(self.site)
+        self.arg_counts = np.array([len(names) for names in sites.field("arg_names")], np.int64)
+        self._blocks = list(self._find_blocks())
+
+    def _find_blocks(self) -> Iterator[tuple[int, Array, Array]]:
+        """(type, rows, index of the first content word) of all detail blocks, a layer at a time."""
+        rows = np.flatnonzero(self.flags & EventFlag.DETAIL)
+        if not len(rows):
+            return
+        at = self.payload[rows].astype(np.int64) + self.arg_counts[self.site[rows]]
+        last = at + 1 + (self.words[at] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        at += 1
+        while len(rows):
+            inside = at < last
+            rows, at, last = rows[inside], at[inside], last[inside]
+            block = self.words[at]
+            kinds = (block & np.uint64(0xFFFF)).astype(np.int64)
+            counts = ((block >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int64)
+            known = kinds != 0
+            for kind in np.unique(kinds[known]):
+                chosen = kinds == kind
+                yield int(kind), rows[chosen], at[chosen] + 1
+            rows, at, last = rows[known], at[known] + 1 + counts[known], last[known]
+
+    def _blocks_of(self, kind: int) -> Iterator[tuple[Array, Array]]:
+        return ((rows, at) for found, rows, at in self._blocks if found == kind)
+
+    def plain(self) -> dict[str, Array]:
+        """Columns of numbers: flops and node_id, where some range gave them."""
+        found: dict[str, Array] = {}
+        for rows, at in self._blocks_of(_OP):
+            node = found.setdefault("node_id", np.full(self.size, -1, np.int32))
+            node[rows] = self.words[at + 3].view(np.int64)
+        for site, names in enumerate(self.sites.field("arg_names")):
+            if _FLOPS_ARGUMENT not in names:
+                continue
+            position = names.index(_FLOPS_ARGUMENT)
+            if self.sites.field("arg_types")[site][position] != _FLOAT64:
+                continue
+            rows = np.flatnonzero(self.site == site)
+            flops = found.setdefault("flops", np.full(self.size, np.nan))
+            flops[rows] = self.words[self.payload[rows].astype(np.int64) + position].view(
+                np.float64
+            )
+        return found
+
+    def coded(self, with_stack: bool) -> dict[str, CodedColumn]:
+        """Columns of objects: stack, input_shapes, kwinputs, concrete_inputs, where some range has them."""
+        found: dict[str, CodedColumn] = {}
+        if with_stack:
+            stack = self._texts(_PYTHON_STACK, lambda text: text.split("\n") if text else [])
+            if stack is not None:
+                found["stack"] = stack
+        members = self._texts(_JSON, json.loads)
+        if members is not None:
+            shapes = [value.get(_SHAPES_MEMBER) for value in members.values]
+            if any(shape is not None for shape in shapes):
+                given = np.array([shape is not None for shape in shapes])
+                codes = np.where(given[members.codes] & (members.codes >= 0), members.codes, -1)
+                found["input_shapes"] = CodedColumn(codes.astype(np.int32), tuple(shapes))
+        found.update(self._arguments(members))
+        return found
+
+    def _texts(self, kind: int, decode: Any) -> CodedColumn | None:
+        """One coded value per row from blocks that hold an index of `strings`."""
+        codes: Array | None = None
+        values: list[Any] = []
+        for rows, at in self._blocks_of(kind):
+            indices, code = np.unique(self.words[at], return_inverse=True)
+            if codes is None:
+                codes = np.full(self.size, -1, np.int32)
+            codes[rows] = code.reshape(-1) + len(values)
+            values += [decode(self.strings[int(i)]) for i in indices]
+        return None if codes is None else CodedColumn(codes, tuple(values))
+
+    def _arguments(self, members: CodedColumn | None) -> dict[str, CodedColumn]:
+        """kwinputs and concrete_inputs; a row's values are decoded when they are asked for."""
+        names = self.sites.field("arg_names")
+        keyword = np.array([any(not _own(n) for n in site) for site in names], np.bool_)
+        text = np.array([_TEXT_ARGUMENT in site for site in names], np.bool_)
+        has_payload = (self.payload != NO_PAYLOAD) & (self.kind <= 1)
+        found: dict[str, CodedColumn] = {}
+        rows = has_payload & keyword[self.site]
+        if members is not None:
+            others = [any(key != _SHAPES_MEMBER for key in value) for value in members.values]
+            rows |= np.append(np.array(others, np.bool_), False)[members.codes]
+        if rows.any():
+            found["kwinputs"] = self._lazily(np.flatnonzero(rows), self._keywords(members))
+        rows = has_payload & text[self.site]
+        if rows.any():
+            found["concrete_inputs"] = self._lazily(
+                np.flatnonzero(rows), lambda row: [self.arguments(row)[_TEXT_ARGUMENT]]
+            )
+        return found
+
+    def _lazily(self, rows: Array, value: Any) -> CodedColumn:
+        codes = np.full(self.size, -1, np.int32)
+        codes[rows] = np.arange(len(rows), dtype=np.int32)
+        return CodedColumn(codes, _LazyValues(rows, value))
+
+    def _keywords(self, members: CodedColumn | None) -> Any:
+        def read(row: int) -> dict[str, Any]:
+            values = {key: v for key, v in self.arguments(row).items() if not _own(key)}
+            if members is not None:
+                more: Mapping[str, Any] = members[row] or {}
+                values.update((key, v) for key, v in more.items() if key != _SHAPES_MEMBER)
+            return values
+
+        return read
+
+    def arguments(self, row: int) -> dict[str, Any]:
+        """The typed arguments of a row by name."""
+        site, first = int(self.site[row]), int(self.payload[row])
+        names, types = self.sites.field("arg_names")[site], self.sites.field("arg_types")[site]
+        if first == NO_PAYLOAD:
+            return {}
+        words = self.words[first : first + len(names)]
+        return {
+            name: _argument(kind, words[i : i + 1], self.strings)
+            for i, (name, kind) in enumerate(zip(names, types, strict=True))
+        }
+
+
+class _LazyValues(Sequence[Any]):
+    """Values of a coded column that are made when they are read."""
+
+    def __init__(self, rows: Array, value: Any) -> None:
+        self._rows = rows
+        self._value = value
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._value(int(row)) for row in self._rows[index]]
+        return self._value(int(self._rows[index]))
+
+
+def _own(name: str) -> bool:
+    return name in (_FLOPS_ARGUMENT, _TEXT_ARGUMENT)
+
+
+def _argument(kind: int, word: Array, strings: Sequence[str]) -> Any:
+    if kind == _FLOAT64:
+        return float(word.view(np.float64)[0])
+    if kind == _BOOLEAN:
+        return bool(word[0])
+    if kind == _STRING:
+        return strings[int(word[0])]
+    if kind in (_UINT64, _POINTER):
+        return int(word[0])
+    return int(word.view(np.int64)[0])

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profile(): record a stretch of a program and look at it. Uses the native recorder, never torch."""
+
+from fastprof.profiler.handlers import tensorboard_trace_handler
+from fastprof.profiler.profile import profile
+
+__all__ = ["profile", "tensorboard_trace_handler"]

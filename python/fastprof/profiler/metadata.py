@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Members that a trace carries at its top level beside the events."""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import sys
+from typing import Any
+
+from fastprof import errors
+from fastprof.profiler.options import Options
+
+__all__ = ["check_json", "json_text", "trace_members"]
+
+
+def json_text(value: Any) -> str:
+    """Strict JSON of a plain value: NaN and infinities as strings, lone surrogates escaped."""
+    return json.dumps(_finite(value), ensure_ascii=True, allow_nan=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return value
+
+
+def check_json(key: str, text: str) -> Any:
+    """The value of a JSON text; errors.ValueError naming `key` when it is none."""
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (TypeError, ValueError) as error:
+        raise errors.ValueError(
+            f"the metadata {key!r} is no JSON: {error}; use add_metadata for plain text"
+        ) from error
+
+
+def trace_members(options: Options, metadata: dict[str, Any], trace_id: str) -> dict[str, str]:
+    """JSON text by name: options, identity, the user's metadata, PyTorch's distributed group if any."""
+    members: dict[str, str] = {"trace_id": json_text(trace_id), "host_name": json_text(_host())}
+    for name in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
+        if getattr(options, name):
+            members[name] = "1"
+    distributed = distributed_info()
+    if distributed is not None:
+        members["distributedInfo"] = json_text(distributed)
+    members.update((key, json_text(value)) for key, value in metadata.items())
+    return members
+
+
+def _host() -> str:
+    try:
+        return socket.gethostname()
+    except OSError:
+        return ""
+
+
+def distributed_info() -> dict[str, Any] | None:
+    """Backend, rank and size of PyTorch's default process group; None when there is none."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None:
+        return None
+    try:
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return None
+        return {
+            "backend": str(distributed.get_backend()),
+            "rank": int(distributed.get_rank()),
+            "world_size": int(distributed.get_world_size()),
+        }
+    except Exception:
+        return None

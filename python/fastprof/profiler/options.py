@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of profile(), checked: what is asked for, and what of it this build cannot give."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastprof import errors
+from fastprof.activities import (
+    ProfilerActivity,
+    as_activity,
+    category_mask,
+    missing_reason,
+    parse_activities,
+    supported_activities,
+)
+from fastprof.memory_usage import ATTRIBUTIONS
+
+__all__ = ["OVERFLOW_POLICIES", "Options", "make_options"]
+
+# OverflowPolicy of csrc/include/fastprof/recorder/state.hpp.
+OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1}
+
+_CATEGORY_MEMORY = 1 << 2
+_warned: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Options:
+    """What profile() was asked for. `missing`: what of it is not recorded, with the reason."""
+
+    activities: frozenset[ProfilerActivity]
+    categories: int
+    use_device: str | None
+    record_shapes: bool
+    profile_memory: bool
+    memory_attribution: str
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    acc_events: bool
+    all_threads: bool
+    max_bytes: int
+    overflow: int
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def make_options(
+    *,
+    activities: Iterable[Any] | None,
+    activity_filters: Mapping[Any, Any] | None,
+    use_cpu: bool,
+    use_cuda: bool | None,
+    use_device: str | None,
+    use_kineto: bool,
+    record_shapes: bool,
+    profile_memory: bool,
+    memory_attribution: str,
+    with_stack: bool,
+    with_flops: bool,
+    with_modules: bool,
+    experimental_config: Any,
+    execution_trace_observer: Any,
+    acc_events: bool,
+    all_threads: bool,
+    max_bytes: int,
+    overflow: str,
+) -> Options:
+    """Check and combine; errors.ValueError and errors.UnavailableError say what to change."""
+    asked = parse_activities(activities if activities is not None else ())
+    explicit = activities is not None
+    if activity_filters:
+        asked.update(parse_activities([{k: sorted(v)} for k, v in activity_filters.items()]))
+    if not explicit:
+        asked.setdefault(ProfilerActivity.CPU, None)
+    if use_cuda and use_device is None:
+        use_device = "cuda"
+    if use_device is not None and str(use_device).lower() != "cpu":
+        asked.setdefault(as_activity(_device_name(use_device)), None)
+        explicit = True
+    elif use_cuda is False:
+        asked.pop(ProfilerActivity.CUDA, None)
+    if not use_cpu:
+        asked.pop(ProfilerActivity.CPU, None)
+    if not asked:
+        raise errors.UnavailableError(
+            "nothing to profile: use_cpu=False needs a device among the activities, and activities "
+            f"must not be empty; here {_names(supported_activities())} can be recorded"
+        )
+    missing = _missing(
+        asked, record_shapes or with_flops, with_modules, experimental_config, execution_trace_observer
+    )
+    kept = frozenset(a for a in asked if missing_reason(a) is None)
+    if not kept:
+        raise errors.UnavailableError(
+            f"none of the activities {_names(asked)} can be recorded here: "
+            + "; ".join(str(missing_reason(a)) for a in asked)
+        )
+    if memory_attribution not in ATTRIBUTIONS:
+        raise errors.ValueError(
+            f"unknown memory_attribution {memory_attribution!r}; choose from {', '.join(ATTRIBUTIONS)}"
+        )
+    if overflow not in OVERFLOW_POLICIES:
+        raise errors.ValueError(
+            f"unknown overflow policy {overflow!r}; choose from {', '.join(OVERFLOW_POLICIES)}"
+        )
+    if max_bytes != 0 and max_bytes < 65536:
+        raise errors.ValueError(f"max_bytes must be at least 65536 (or 0 for the default), not {max_bytes}")
+    categories = category_mask(asked.get(ProfilerActivity.CPU))
+    if profile_memory:
+        categories |= _CATEGORY_MEMORY
+    else:
+        categories &= ~_CATEGORY_MEMORY
+    device = _device_name(use_device) if use_device is not None else None
+    if device is not None and as_activity(device) not in kept:
+        device = None
+    _warn_once(missing)
+    return Options(
+        activities=kept,
+        categories=categories,
+        use_device=device,
+        record_shapes=record_shapes or with_flops,
+        profile_memory=profile_memory,
+        memory_attribution=memory_attribution,
+        with_stack=with_stack,
+        with_flops=with_flops,
+        with_modules=with_modules,
+        acc_events=acc_events,
+        all_threads=all_threads,
+        max_bytes=max_bytes,
+        overflow=OVERFLOW_POLICIES[overflow],
+        missing=missing,
+    )
+
+
+def _names(activities: Iterable[ProfilerActivity]) -> str:
+    return ", ".join(sorted(a.name for a in activities))
+
+
+def _device_name(device: Any) -> str:
+    """The kind in "cuda", "cuda:1" or a torch.device."""
+    kind = str(getattr(device, "type", device)).split(":")[0].lower()
+    return "privateuse1" if kind == "privateuseone" else kind
+
+
+def _missing(
+    asked: Iterable[ProfilerActivity],
+    shapes: bool,
+    modules: bool,
+    experimental_config: Any,
+    execution_trace_observer: Any,
+) -> dict[str, str]:
+    missing = {a.name: str(missing_reason(a)) for a in asked if missing_reason(a) is not None}
+    if "torch" in sys.modules:
+        missing["torch_ops"] = (
+            "this build of fastprof does not observe PyTorch's operators: "
+            "only ranges, marks and reports made with fastprof are recorded"
+        )
+        if shapes:
+            missing["record_shapes"] = "shapes are those given to record_function(shapes=...)"
+    if modules:
+        missing["with_modules"] = (
+            "this build of fastprof does not trace Python calls: there is no module hierarchy"
+        )
+    if getattr(experimental_config, "performance_events", None):
+        missing["performance_events"] = (
+            "this build of fastprof gives no hardware counters to Python; C++ sessions have them"
+        )
+    if execution_trace_observer is not None and not hasattr(execution_trace_observer, "start"):
+        missing["execution_trace_observer"] = "it has no start() and stop() to call"
+    return missing
+
+
+def _warn_once(missing: Mapping[str, str]) -> None:
+    for name, reason in missing.items():
+        if name not in _warned:
+            _warned.add(name)
+            warnings.warn(f"profile: {reason}", stacklevel=4)
