@@ -86,6 +86,18 @@ std::string frame_text(const PythonFrame& frame) {
   return text;
 }
 
+// The wrapper that a decorator put around the function: not a frame of the program.
+bool is_own_frame(const PythonFrame& frame) {
+  constexpr std::string_view own = "fastprof/ranges.py";
+  std::string storage;
+  std::string_view file;
+  if (!name_bytes(reinterpret_cast<PyCodeObject*>(frame.code)->co_filename, storage, file)) {
+    PyErr_Clear();
+    return false;
+  }
+  return file.size() >= own.size() && file.substr(file.size() - own.size()) == own;
+}
+
 }  // namespace
 
 uint64_t capture_python_stack() noexcept {
@@ -137,8 +149,10 @@ void resolve_python_stacks(Capture& capture) {
     const uint64_t index = id & 0xFFFFFFFFu;
     if (id >> 32 == generation && index != 0 && index <= all.known.size()) {
       const KnownStack& stack = all.known[index - 1];
-      for (uint32_t i = 0; i < stack.count; ++i) {
-        if (i > 0) text += '\n';
+      uint32_t i = 0;
+      while (i < stack.count && is_own_frame(all.frames[stack.first + i])) ++i;
+      for (; i < stack.count; ++i) {
+        if (!text.empty()) text += '\n';
         text += frame_text(all.frames[stack.first + i]);
       }
     }

@@ -3,11 +3,14 @@
 #include "bindings/range_entry.hpp"
 
 #include <new>
+#include <string>
 #include <vector>
 
+#include "bindings/python_name.hpp"
 #include "bindings/python_stack.hpp"
 #include "bindings/range_payload.hpp"
 #include "fastprof/recorder/detailed_range.hpp"
+#include "fastprof/recorder/thread.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
@@ -38,12 +41,36 @@ RecordFunction* start_callbacks(const Site* site, const RangePayload* payload) {
 
 }  // namespace
 
+void mark_thread_named() noexcept {
+  static const char named = 0;
+  if (Track* track = current_track()) track->extension = const_cast<char*>(&named);
+}
+
+void name_thread_once() noexcept {
+  Track* track = current_track();
+  if (track == nullptr || track->extension != nullptr) return;
+  mark_thread_named();
+  // threading._active, not current_thread(): that would make an entry for a foreign thread.
+  PyObject* key = PyUnicode_FromString("threading");
+  PyObject* module = key == nullptr ? nullptr : PyImport_GetModule(key);
+  PyObject* active = module == nullptr ? nullptr : PyObject_GetAttrString(module, "_active");
+  PyObject* ident = active == nullptr ? nullptr : PyLong_FromUnsignedLong(PyThread_get_thread_ident());
+  PyObject* thread = ident == nullptr ? nullptr : PyObject_GetItem(active, ident);
+  PyObject* name = thread == nullptr ? nullptr : PyObject_GetAttrString(thread, "name");
+  std::string storage;
+  std::string_view bytes;
+  if (name != nullptr && name_bytes(name, storage, bytes)) set_thread_name(bytes);
+  PyErr_Clear();  // an unknown thread keeps the kernel's name
+  for (PyObject* object : {key, module, active, ident, thread, name}) Py_XDECREF(object);
+}
+
 void begin_entry_slow(RangeEntry& entry, State* s, const Site* site, RangePayload* payload) {
   const uint32_t shown = load_relaxed(&s->mask);
   const uint32_t mask = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
   if ((mask & mask_bit::callbacks) != 0) entry.function = start_callbacks(site, payload);
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, site->mask)) return;
+  name_thread_once();
 
   uint64_t args[kMaxArgs];
   uint64_t blocks[kMaxOwnDetailWords];

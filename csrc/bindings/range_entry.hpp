@@ -33,6 +33,11 @@ void begin_entry_slow(RangeEntry& entry, State* s, const Site* site, RangePayloa
 // End with callbacks, or on another thread than it began.
 void end_entry_slow(RangeEntry& entry, const Site* site) noexcept;
 
+// Gives the calling thread's track the name that `threading` knows it by, at its first range from
+// Python; not when it was named already. GIL held; raises nothing.
+void name_thread_once() noexcept;
+void mark_thread_named() noexcept;
+
 // How many sessions want a Python stack with each range (relaxed; changed with the GIL held).
 extern uint32_t python_stack_sessions;
 
@@ -46,6 +51,7 @@ FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t ma
   }
   ThreadBlock* block = static_thread_block();
   if ((mask & category::user) == 0 && (block->mask & category::user) == 0) return;
+  if (FASTPROF_UNLIKELY(block->track == nullptr || block->track->extension == nullptr)) name_thread_once();
   Slot* slot = reserve(s, block, 1, site->mask);
   if (FASTPROF_UNLIKELY(slot == nullptr)) return;
   entry.slot = slot;

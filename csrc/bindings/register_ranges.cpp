@@ -4,6 +4,7 @@
 
 #include "bindings/python_name.hpp"
 #include "bindings/python_stack.hpp"
+#include "bindings/range_entry.hpp"
 #include "bindings/range_type.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/primitives/memory_reporting.hpp"
@@ -127,6 +128,7 @@ void register_ranges(py::module_& module) {
         std::string_view bytes;
         if (!name_bytes(name.ptr(), storage, bytes)) throw py::error_already_set();
         set_thread_name(bytes);
+        mark_thread_named();
       },
       py::arg("name"));
   module.def("after_fork_in_child", [] { forget_python_stacks_in_child(); });

@@ -52,7 +52,7 @@ class SessionObject {
     }
   }
 
-  // names: of live threads by the kernel's id; they take the place of the kernel's names.
+  // names: of live threads by the kernel's id; for tracks that have only the process's name.
   CaptureObject stop(const std::unordered_map<int64_t, py::object>& names) {
     auto capture = std::make_shared<Capture>();
     try {
@@ -65,7 +65,7 @@ class SessionObject {
     }
     for (TrackInfo& track : capture->tracks) {
       const auto at = names.find(track.tid);
-      if (!track.alive || at == names.end()) continue;
+      if (!track.alive || at == names.end() || track.name != capture->process_name) continue;
       std::string storage;
       std::string_view bytes;
       if (!name_bytes(at->second.ptr(), storage, bytes)) throw py::error_already_set();

@@ -12,6 +12,21 @@ from typing import TYPE_CHECKING, Any
 from fastprof._version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
+    from fastprof.activities import ProfilerActivity, kineto_available, supported_activities
+    from fastprof.profiler import profile, tensorboard_trace_handler
+    from fastprof.propagate import propagate
+    from fastprof.ranges import (
+        counter,
+        flow,
+        flow_begin,
+        flow_end,
+        mark,
+        record_function,
+        report_memory_usage,
+        report_out_of_memory,
+        set_thread_name,
+    )
+    from fastprof.schedule import ProfilerAction, schedule
     from fastprof.device_type import DeviceType
     from fastprof.flops import FlopEstimate, estimate_flops
     from fastprof.memory_attribution import attribute_memory
@@ -34,6 +49,23 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
 
 # Exported name -> module that defines it, imported when the name is first used.
 _LAZY: dict[str, str] = {
+    "ProfilerAction": "fastprof.schedule",
+    "schedule": "fastprof.schedule",
+    "ProfilerActivity": "fastprof.activities",
+    "supported_activities": "fastprof.activities",
+    "kineto_available": "fastprof.activities",
+    "profile": "fastprof.profiler",
+    "tensorboard_trace_handler": "fastprof.profiler",
+    "record_function": "fastprof.ranges",
+    "mark": "fastprof.ranges",
+    "counter": "fastprof.ranges",
+    "flow": "fastprof.ranges",
+    "flow_begin": "fastprof.ranges",
+    "flow_end": "fastprof.ranges",
+    "report_memory_usage": "fastprof.ranges",
+    "report_out_of_memory": "fastprof.ranges",
+    "set_thread_name": "fastprof.ranges",
+    "propagate": "fastprof.propagate",
     "DeviceType": "fastprof.device_type",
     "FlopEstimate": "fastprof.flops",
     "estimate_flops": "fastprof.flops",
@@ -64,6 +96,23 @@ _LAZY: dict[str, str] = {
 
 # Every key of _LAZY; a test compares.
 __all__ = [
+    "ProfilerAction",
+    "schedule",
+    "ProfilerActivity",
+    "supported_activities",
+    "kineto_available",
+    "profile",
+    "tensorboard_trace_handler",
+    "record_function",
+    "mark",
+    "counter",
+    "flow",
+    "flow_begin",
+    "flow_end",
+    "report_memory_usage",
+    "report_out_of_memory",
+    "set_thread_name",
+    "propagate",
     "CodedColumn",
     "DeviceType",
     "EventFlag",

@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.memory_usage import attribute_memory
 from fastprof.table import (
     NO_PAYLOAD,
     CodedColumn,
@@ -57,13 +56,11 @@ def table_of(
     capture: CaptureLike,
     *,
     with_stack: bool = True,
-    memory_attribution: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> EventTable:
     """The table of a capture; its arrays keep the capture alive.
 
-    with_stack: fill the stack column when the capture has Python stacks. memory_attribution: None
-    (no memory columns), "range" or "interval", see memory_usage.attribute_memory.
+    with_stack: fill the stack column when the capture has Python stacks.
     """
     columns: dict[str, Array] = dict(capture.columns())
     fields = capture.sites()
@@ -83,8 +80,6 @@ def table_of(
         end_track = np.full(len(columns["start_ns"]), -1, np.int64)
         end_track[rows] = np.asarray(capture.foreign_end_track())
         columns["end_track"] = end_track
-    if memory_attribution is not None:
-        columns.update(attribute_memory(columns, sites, words, memory_attribution))
     return EventTable(
         columns,
         sites=sites,

@@ -71,8 +71,7 @@ PYTHON = {
     "views": {"tree", "table"},
     "render": {"views", "tree", "table"},
     "exporters": {"tree", "table"},
-    "memory_usage": set[str](),
-    "consolidate": {"table", "memory_usage"},
+    "consolidate": {"table"},
     "schedule": set[str](),
     "futures": set[str](),
 }

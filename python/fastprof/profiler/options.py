@@ -18,12 +18,14 @@ from fastprof.activities import (
     parse_activities,
     supported_activities,
 )
-from fastprof.memory_usage import ATTRIBUTIONS
 
 __all__ = ["OVERFLOW_POLICIES", "Options", "make_options"]
 
 # OverflowPolicy of csrc/include/fastprof/recorder/state.hpp.
 OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1}
+
+# fastprof.memory_attribution.RULES, without loading NumPy for it.
+MEMORY_RULES = ("innermost", "interval")
 
 _CATEGORY_MEMORY = 1 << 2
 _warned: set[str] = set()
@@ -100,9 +102,9 @@ def make_options(
             f"none of the activities {_names(asked)} can be recorded here: "
             + "; ".join(str(missing_reason(a)) for a in asked)
         )
-    if memory_attribution not in ATTRIBUTIONS:
+    if memory_attribution not in MEMORY_RULES:
         raise errors.ValueError(
-            f"unknown memory_attribution {memory_attribution!r}; choose from {', '.join(ATTRIBUTIONS)}"
+            f"unknown memory_attribution {memory_attribution!r}; choose from {', '.join(MEMORY_RULES)}"
         )
     if overflow not in OVERFLOW_POLICIES:
         raise errors.ValueError(

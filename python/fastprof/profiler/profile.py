@@ -38,7 +38,7 @@ class profile:  # noqa: N801 - the field's name
     complete. acc_events: keep the events of all recordings, not only of the last.
     record_shapes, with_flops: shapes and FLOPs (with_flops turns record_shapes on).
     profile_memory: allocations; memory_attribution: to the innermost open range of the thread
-    ("range"), or to every range at that time on any thread ("interval", PyTorch's rule).
+    ("innermost"), or to every range at that time on any thread ("interval", PyTorch's rule).
     with_stack: the Python stack at the begin of each range made from Python.
     enabled: False for a no-op whose accessors answer with nothing. use_cpu, use_cuda, use_device,
     use_kineto: the older spellings. execution_trace_observer: its start() and stop() are called.
@@ -78,7 +78,7 @@ class profile:  # noqa: N801 - the field's name
         all_threads: bool = True,
         max_bytes: int = 0,
         overflow: str = "drop_newest",
-        memory_attribution: str = "range",
+        memory_attribution: str = "innermost",
     ) -> None:
         self.enabled = bool(enabled)
         if not self.enabled:

@@ -82,6 +82,7 @@ class Result:
     def table(self) -> EventTable:
         """The columns; they are the capture's own."""
         from fastprof.consolidate import table_of, without_pauses
+        from fastprof.memory_attribution import attribute_memory
         from fastprof.table import EventTable
 
         if self.capture is None:
@@ -90,10 +91,13 @@ class Result:
         table = table_of(
             self.capture,
             with_stack=options.with_stack,
-            memory_attribution=options.memory_attribution if options.profile_memory else None,
             metadata=self.metadata,
         )
-        return without_pauses(table, self.pauses) if self.pauses else table
+        if self.pauses:
+            table = without_pauses(table, self.pauses)
+        if options.profile_memory:
+            table = attribute_memory(table, options.memory_attribution)
+        return table
 
     @cached_property
     def events(self) -> EventList:

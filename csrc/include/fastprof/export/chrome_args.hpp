@@ -205,6 +205,14 @@ class ChromeArgs {
     }
   }
 
+  // Frames are lines, innermost first; Kineto joins them by ";".
+  void write_python_stack(uint64_t index) {
+    std::string frames(capture_string(capture_, index));
+    std::replace(frames.begin(), frames.end(), '\n', ';');
+    out_.append(",\"Call stack\":");
+    write_string(frames);
+  }
+
   // Splices the members of a JSON object; what is none goes in as text.
   void write_json(uint64_t index) {
     const auto [known, fresh] = json_members_.try_emplace(index);

@@ -22,7 +22,7 @@ FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, cons
   size_t used = 1;  // the header
   bool has_end = false;
   if ((real & mask_bit::detail) != 0 && s->functions->detail_begin != nullptr) {
-    const size_t asked = s->functions->detail_begin(s, block, words, kDetailCapacity);
+    const size_t asked = s->functions->detail_begin(s, block, words, kDetailCapacity, __builtin_return_address(0));
     has_end = asked != 0;
     while (used < asked && (words[used] & 0xFFFF) != 0) used += 1 + (words[used] >> 16 & 0xFFFF);  // to the padding
     if (used > asked) used = asked > 1 ? asked : 1;
