@@ -50,7 +50,7 @@ PyObject* open_range_active(PyObject* object, void*) {
 }
 
 PyMethodDef open_range_methods[] = {
-    {"end", open_range_end, METH_NOARGS, "Record the end, on whatever thread; False when it was ended before."},
+    {"end", open_range_end, METH_NOARGS, "end(self) -> bool\n\nRecord the end, on whatever thread; False when it was ended before."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef open_range_properties[] = {
@@ -101,7 +101,7 @@ PyObject* begin_async_range(PyObject*, PyObject* name) {
 
 PyMethodDef open_range_functions[] = {
     {"begin_async", begin_async_range, METH_O,
-     "begin_async(name) -> OpenRange: begin a range that may overlap others of its thread."},
+     "begin_async(name: str) -> OpenRange\n\nBegin a range that may overlap others of its thread."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -417,11 +417,13 @@ PyObject* get_name(PyObject* object, void*) {
 }
 
 PyMethodDef range_methods[] = {
-    {"__enter__", range_enter, METH_NOARGS, "Begin the range on the calling thread."},
+    {"__enter__", range_enter, METH_NOARGS, "__enter__(self) -> record_function\n\nBegin the range on the calling thread."},
     {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(range_exit)), METH_FASTCALL,
+     "__exit__(self, kind: object = None, error: object = None, trace: object = None) -> None\n\n"
      "End it. Exceptions pass through."},
-    {"_detach", range_detach, METH_NOARGS, "Hand the end of the open range to the OpenRange that is returned."},
+    {"_detach", range_detach, METH_NOARGS, "_detach(self) -> OpenRange\n\nHand the end of the open range to what is returned."},
     {"_call_end_callbacks_on_future", range_end_on_future, METH_VARARGS,
+     "_call_end_callbacks_on_future(self, future: Any) -> Any\n\n"
      "End the range when the future completes instead of at the end of the block. Returns a future of the same kind that "
      "completes after the end is recorded; call it once, inside the block."},
     {nullptr, nullptr, 0, nullptr},
@@ -445,7 +447,7 @@ PyType_Slot range_slots[] = {
     {0, nullptr},
 };
 
-PyType_Spec range_spec = {"fastprof.record_function", static_cast<int>(sizeof(RangeObject)), 0,
+PyType_Spec range_spec = {"fastprof._core.record_function", static_cast<int>(sizeof(RangeObject)), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, range_slots};
 
 }  // namespace

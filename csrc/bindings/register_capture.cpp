@@ -2,6 +2,7 @@
 // _core.Capture: columns, sites, tracks and strings of a session, and its trace writers.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <string>
 #include <type_traits>
@@ -19,15 +20,17 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-py::object text(std::string_view bytes) {
+using TrackTuple = py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_>;
+
+py::str text(std::string_view bytes) {
   PyObject* made = text_of(bytes);
   if (made == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::object>(made);
+  return py::reinterpret_steal<py::str>(made);
 }
 
 // A read-only array over a vector of the capture, which it keeps alive.
-template <class T>
-py::array column(const std::shared_ptr<const Capture>& capture, const std::vector<T>& values) {
+template <class T, class Allocator>
+py::array column(const std::shared_ptr<const Capture>& capture, const std::vector<T, Allocator>& values) {
   using Number = typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>, std::common_type<T>>::type;
   auto owner = std::make_unique<std::shared_ptr<const Capture>>(capture);
   py::capsule base(owner.get(), [](void* held) { delete static_cast<std::shared_ptr<const Capture>*>(held); });
@@ -38,9 +41,9 @@ py::array column(const std::shared_ptr<const Capture>& capture, const std::vecto
   return array;
 }
 
-py::dict columns(const CaptureObject& self) {
+py::typing::Dict<py::str, py::array> columns(const CaptureObject& self) {
   const auto& c = self.capture;
-  py::dict all;
+  py::typing::Dict<py::str, py::array> all;
   all["start_ns"] = column(c, c->start_ns);
   all["end_ns"] = column(c, c->end_ns);
   all["site"] = column(c, c->site);
@@ -53,14 +56,14 @@ py::dict columns(const CaptureObject& self) {
 }
 
 // One list per field of fastprof.sites.Site.
-py::dict sites(const CaptureObject& self) {
+py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObject& self) {
   const std::vector<SiteInfo>& all = self.capture->sites;
   const auto list = [&all](auto&& value) {
     py::list made(all.size());
     for (size_t i = 0; i < all.size(); ++i) made[i] = value(all[i]);
     return made;
   };
-  py::dict fields;
+  py::typing::Dict<py::str, py::typing::List<py::object>> fields;
   fields["name"] = list([](const SiteInfo& s) { return text(s.name); });
   fields["category"] = list([](const SiteInfo& s) { return text(s.category); });
   fields["file"] = list([](const SiteInfo& s) { return text(s.file); });
@@ -85,21 +88,21 @@ py::dict sites(const CaptureObject& self) {
   return fields;
 }
 
-py::list tracks(const CaptureObject& self) {
-  py::list all;
+py::typing::List<TrackTuple> tracks(const CaptureObject& self) {
+  py::typing::List<TrackTuple> all;
   for (const TrackInfo& track : self.capture->tracks)
     all.append(py::make_tuple(track.id, track.pid, track.tid, text(track.name), track.alive));
   return all;
 }
 
-py::list strings(const CaptureObject& self) {
-  py::list all(self.capture->strings.size());
+py::typing::List<py::str> strings(const CaptureObject& self) {
+  py::typing::List<py::str> all(self.capture->strings.size());
   for (size_t i = 0; i < self.capture->strings.size(); ++i) all[i] = text(self.capture->strings[i]);
   return all;
 }
 
-py::dict dropped(const CaptureObject& self) {
-  py::dict causes;
+py::typing::Dict<py::str, py::int_> dropped(const CaptureObject& self) {
+  py::typing::Dict<py::str, py::int_> causes;
   for (size_t i = 0; i < kNumDropCauses; ++i)
     causes[drop_cause_name(static_cast<DropCause>(i))] = self.capture->dropped[i];
   return causes;

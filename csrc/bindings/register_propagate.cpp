@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ThreadState: what propagate() carries to another thread.
+#include <pybind11/typing.h>
+
 #include "bindings/register.hpp"
 #include "fastprof/primitives/thread_local_state.hpp"
 
@@ -14,11 +16,12 @@ void register_propagate(py::module_& module) {
       .def(py::init<>())
       .def(
           "call",
-          [](const ThreadLocalState& self, const py::object& function, const py::args& args, const py::kwargs& kwargs) {
+          [](const ThreadLocalState& self, const py::object& function, const py::typing::Tuple<py::object, py::ellipsis>& args,
+             const py::typing::Dict<py::str, py::object>& kwargs) -> py::object {
             const ThreadLocalStateGuard guard(self);
             return function(*args, **kwargs);
           },
-          "call(function, *args, **kwargs): call it with that state on this thread.");
+          py::arg("function"), py::arg("args"), py::arg("kwargs"), "Call it with that state on this thread.");
 }
 
 }  // namespace bindings

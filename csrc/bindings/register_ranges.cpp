@@ -92,10 +92,10 @@ PyCFunction as_method(Function function) {
 }
 
 PyMethodDef functions[] = {
-    {"mark", record_mark, METH_O, "mark(name): an instant on the calling thread."},
-    {"counter", as_method(record_counter), METH_FASTCALL, "counter(name, value): a number over time."},
-    {"flow_begin", as_method(record_flow_begin), METH_FASTCALL, "flow_begin(id[, name]): an arrow starts here."},
-    {"flow_end", as_method(record_flow_end), METH_FASTCALL, "flow_end(id[, name]): the arrow of that id ends here."},
+    {"mark", record_mark, METH_O, "mark(name: str) -> None\n\nAn instant on the calling thread."},
+    {"counter", as_method(record_counter), METH_FASTCALL, "counter(name: str, value: float) -> None\n\nA number over time."},
+    {"flow_begin", as_method(record_flow_begin), METH_FASTCALL, "flow_begin(id: int, name: str = 'flow') -> None\n\nAn arrow starts here."},
+    {"flow_end", as_method(record_flow_end), METH_FASTCALL, "flow_end(id: int, name: str = 'flow') -> None\n\nThe arrow of that id ends here."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -112,7 +112,7 @@ void register_ranges(py::module_& module) {
                             Device{static_cast<DeviceType>(type), static_cast<int16_t>(index)});
       },
       py::arg("ptr"), py::arg("alloc_size_bytes"), py::arg("total_allocated_bytes"), py::arg("total_reserved_bytes"),
-      py::arg("device_type"), py::arg("device_index"));
+      py::arg("device_type"), py::arg("device_index"), "See fastprof.report_memory_usage.");
   module.def(
       "report_out_of_memory",
       [](int64_t bytes, uint64_t allocated, uint64_t reserved, int type, int index) {
@@ -120,7 +120,7 @@ void register_ranges(py::module_& module) {
                              Device{static_cast<DeviceType>(type), static_cast<int16_t>(index)});
       },
       py::arg("alloc_size_bytes"), py::arg("total_allocated_bytes"), py::arg("total_reserved_bytes"),
-      py::arg("device_type"), py::arg("device_index"));
+      py::arg("device_type"), py::arg("device_index"), "See fastprof.report_out_of_memory.");
   module.def(
       "set_thread_name",
       [](const py::str& name) {
@@ -130,12 +130,17 @@ void register_ranges(py::module_& module) {
         set_thread_name(bytes);
         mark_thread_named();
       },
-      py::arg("name"));
-  module.def("after_fork_in_child", [] { forget_python_stacks_in_child(); });
-  module.def("thread_id", [] {
-    const Track* track = current_track();
-    return track == nullptr ? 0u : track->id;
-  });
+      py::arg("name"), "Name the calling thread in everything recorded from now on.");
+  module.def(
+      "after_fork_in_child", [] { forget_python_stacks_in_child(); },
+      "Drop what belonged to the parent's sessions.");
+  module.def(
+      "thread_id",
+      [] {
+        const Track* track = current_track();
+        return track == nullptr ? 0u : track->id;
+      },
+      "The id of the calling thread in captures (FunctionEvent.thread).");
 }
 
 }  // namespace bindings

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // _core.Session: start, drain and stop without the GIL.
-#include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <memory>
-#include <unordered_map>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "bindings/capture_object.hpp"
@@ -53,7 +54,7 @@ class SessionObject {
   }
 
   // names: of live threads by the kernel's id; for tracks that have only the process's name.
-  CaptureObject stop(const std::unordered_map<int64_t, py::object>& names) {
+  CaptureObject stop(const py::typing::Dict<py::int_, py::str>& names) {
     auto capture = std::make_shared<Capture>();
     try {
       const py::gil_scoped_release release;
@@ -64,11 +65,11 @@ class SessionObject {
       throw;
     }
     for (TrackInfo& track : capture->tracks) {
-      const auto at = names.find(track.tid);
-      if (!track.alive || at == names.end() || track.name != capture->process_name) continue;
+      const py::int_ tid(track.tid);
+      if (!track.alive || track.name != capture->process_name || !names.contains(tid)) continue;
       std::string storage;
       std::string_view bytes;
-      if (!name_bytes(at->second.ptr(), storage, bytes)) throw py::error_already_set();
+      if (!name_bytes(py::object(names[tid]).ptr(), storage, bytes)) throw py::error_already_set();
       track.name = bytes;
     }
     if (holds_stacks_) resolve_python_stacks(*capture);

@@ -13,8 +13,11 @@ from fastprof._version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
     from fastprof.activities import ProfilerActivity, kineto_available, supported_activities
+    from fastprof.device_type import DeviceType
+    from fastprof.flops import FlopEstimate, estimate_flops
+    from fastprof.memory_attribution import attribute_memory
     from fastprof.profiler import profile, tensorboard_trace_handler
-    from fastprof.propagate import propagate
+    from fastprof.propagation import propagate
     from fastprof.ranges import (
         counter,
         flow,
@@ -26,12 +29,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
         report_out_of_memory,
         set_thread_name,
     )
-    from fastprof.schedule import ProfilerAction, schedule
-    from fastprof.device_type import DeviceType
-    from fastprof.flops import FlopEstimate, estimate_flops
-    from fastprof.memory_attribution import attribute_memory
     from fastprof.records import LegacyRecord, parse_records
     from fastprof.sites import Site, SiteTable, Track, TrackTable
+    from fastprof.step_schedule import ProfilerAction, schedule
     from fastprof.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable
     from fastprof.tree import EventTree
     from fastprof.views import (
@@ -49,8 +49,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
 
 # Exported name -> module that defines it, imported when the name is first used.
 _LAZY: dict[str, str] = {
-    "ProfilerAction": "fastprof.schedule",
-    "schedule": "fastprof.schedule",
+    "ProfilerAction": "fastprof.step_schedule",
+    "schedule": "fastprof.step_schedule",
     "ProfilerActivity": "fastprof.activities",
     "supported_activities": "fastprof.activities",
     "kineto_available": "fastprof.activities",
@@ -65,7 +65,7 @@ _LAZY: dict[str, str] = {
     "report_memory_usage": "fastprof.ranges",
     "report_out_of_memory": "fastprof.ranges",
     "set_thread_name": "fastprof.ranges",
-    "propagate": "fastprof.propagate",
+    "propagate": "fastprof.propagation",
     "DeviceType": "fastprof.device_type",
     "FlopEstimate": "fastprof.flops",
     "estimate_flops": "fastprof.flops",

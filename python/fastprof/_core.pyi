@@ -5,13 +5,285 @@ The native part of fastprof. Private: use the names that `fastprof` exports.
 """
 
 from __future__ import annotations
+import collections.abc
+import numpy
+import typing
 
-__all__: list[str] = ["abi_version", "compiler", "throw_error", "version"]
+__all__: list[str] = [
+    "Capture",
+    "OpenRange",
+    "Session",
+    "ThreadState",
+    "abi_version",
+    "after_fork_in_child",
+    "begin_async",
+    "compiler",
+    "counter",
+    "flow_begin",
+    "flow_end",
+    "mark",
+    "now_ns",
+    "record_function",
+    "report_memory_usage",
+    "report_out_of_memory",
+    "set_thread_name",
+    "thread_id",
+    "throw_error",
+    "version",
+]
+
+
+class OpenRange:
+    """
+    A begun range, ended by end() on any thread.
+    """
+
+    @property
+    def active(self) -> bool:
+        """
+        Recorded and not ended.
+        """
+
+    def end(self) -> bool:
+        """
+        Record the end, on whatever thread; False when it was ended before.
+        """
+
+
+_F = typing.TypeVar("_F", bound=collections.abc.Callable[..., typing.Any])
+
+
+class record_function:
+    """
+    A named range: a context manager and a decorator.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        args: str | None = None,
+        *,
+        shapes: collections.abc.Sequence[collections.abc.Sequence[int]] | None = None,
+        flops: float | None = None,
+        node_id: int | None = None,
+        **kwargs: typing.Any,
+    ) -> None: ...
+    @property
+    def name(self) -> str:
+        """
+        The name given.
+        """
+
+    def __enter__(self) -> record_function:
+        """
+        Begin the range on the calling thread.
+        """
+
+    def __exit__(self, kind: object = None, error: object = None, trace: object = None, /) -> None:
+        """
+        End it. Exceptions pass through.
+        """
+
+    def __call__(self, function: _F) -> _F:
+        """
+        Decorate: a range around each call.
+        """
+
+    def _call_end_callbacks_on_future(self, future: typing.Any) -> typing.Any:
+        """
+        End the range when the future completes; see fastprof.ranges.
+        """
+
+    def _detach(self) -> OpenRange:
+        """
+        Hand the end of the open range to what is returned.
+        """
+
+
+class Capture:
+    """
+    What one session saw; see capture/capture.hpp.
+    """
+
+    def __len__(self) -> int: ...
+    def columns(self) -> dict[str, numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
+        """
+        The columns by name: read-only arrays over the capture, no copy.
+        """
+
+    def dropped(self) -> dict[str, int]:
+        """
+        Missing events by cause.
+        """
+
+    def foreign_end_track(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
+    def foreign_row(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
+    def payload_words(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
+    def sites(self) -> dict[str, list]:
+        """
+        One list per field of fastprof.sites.Site.
+        """
+
+    def strings(self) -> list[str]:
+        """
+        What string arguments point into.
+        """
+
+    def tracks(self) -> list[tuple[int, int, int, str, bool]]:
+        """
+        (id, pid, tid, name, alive) of each track.
+        """
+
+    def write_chrome_trace(
+        self, path: bytes, metadata: collections.abc.Sequence[tuple[str, str]], trace_name: str
+    ) -> int:
+        """
+        Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it.
+        """
+
+    def write_perfetto_trace(self, path: bytes) -> int:
+        """
+        Write Perfetto's protobuf format; returns the bytes written.
+        """
+
+    @property
+    def clock_error_ns(self) -> int: ...
+    @property
+    def counter_names(self) -> list[str]: ...
+    @property
+    def exact_stop(self) -> bool: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def process_name(self) -> str: ...
+    @property
+    def t0_ns(self) -> int: ...
+    @property
+    def t1_ns(self) -> int: ...
+
+
+class Session:
+    """
+    A stretch of time whose records you get back; see session/session.hpp.
+    """
+
+    def __init__(
+        self,
+        *,
+        categories: typing.SupportsInt | typing.SupportsIndex = 16777215,
+        thread_local_only: bool = False,
+        max_bytes: typing.SupportsInt | typing.SupportsIndex = 0,
+        overflow: typing.SupportsInt | typing.SupportsIndex = 0,
+        include_open: bool = False,
+        python_stacks: bool = False,
+    ) -> None: ...
+    def drain(self) -> int:
+        """
+        Read what is finished, so that its memory serves again; the rows so far.
+        """
+
+    def start(self) -> None: ...
+    def stop(self, thread_names: dict[int, str]) -> Capture: ...
+    @property
+    def running(self) -> bool: ...
+
+
+class ThreadState:
+    """
+    Thread-local sessions, callbacks and debug info of the thread that makes it.
+    """
+
+    def __init__(self) -> None: ...
+    def call(
+        self, function: typing.Any, args: tuple[typing.Any, ...], kwargs: dict[str, typing.Any]
+    ) -> typing.Any:
+        """
+        Call it with that state on this thread.
+        """
 
 
 def abi_version() -> tuple[int, int]:
     """
     The (major, minor) version that annotated libraries of one process share.
+    """
+
+
+def after_fork_in_child() -> None:
+    """
+    Drop what belonged to the parent's sessions.
+    """
+
+
+def begin_async(name: str) -> OpenRange:
+    """
+    Begin a range that may overlap others of its thread.
+    """
+
+
+def counter(name: str, value: float) -> None:
+    """
+    A number over time.
+    """
+
+
+def flow_begin(id: int, name: str = "flow") -> None:
+    """
+    An arrow starts here.
+    """
+
+
+def flow_end(id: int, name: str = "flow") -> None:
+    """
+    The arrow of that id ends here.
+    """
+
+
+def mark(name: str) -> None:
+    """
+    An instant on the calling thread.
+    """
+
+
+def now_ns() -> int:
+    """
+    The time now as captures give it: Unix ns, monotonic. Meaningful once a session was started.
+    """
+
+
+def report_memory_usage(
+    ptr: typing.SupportsInt | typing.SupportsIndex,
+    alloc_size_bytes: typing.SupportsInt | typing.SupportsIndex,
+    total_allocated_bytes: typing.SupportsInt | typing.SupportsIndex,
+    total_reserved_bytes: typing.SupportsInt | typing.SupportsIndex,
+    device_type: typing.SupportsInt | typing.SupportsIndex,
+    device_index: typing.SupportsInt | typing.SupportsIndex,
+) -> None:
+    """
+    See fastprof.report_memory_usage.
+    """
+
+
+def report_out_of_memory(
+    alloc_size_bytes: typing.SupportsInt | typing.SupportsIndex,
+    total_allocated_bytes: typing.SupportsInt | typing.SupportsIndex,
+    total_reserved_bytes: typing.SupportsInt | typing.SupportsIndex,
+    device_type: typing.SupportsInt | typing.SupportsIndex,
+    device_index: typing.SupportsInt | typing.SupportsIndex,
+) -> None:
+    """
+    See fastprof.report_out_of_memory.
+    """
+
+
+def set_thread_name(name: str) -> None:
+    """
+    Name the calling thread in everything recorded from now on.
+    """
+
+
+def thread_id() -> int:
+    """
+    The id of the calling thread in captures (FunctionEvent.thread).
     """
 
 

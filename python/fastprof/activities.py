@@ -109,6 +109,8 @@ def category_mask(types: tuple[str, ...] | None) -> int:
         bits = _CPU_TYPES.get(name)
         if bits is None:
             known = ", ".join(_CPU_TYPES)
-            raise errors.UnavailableError(f"{name!r} is no activity type of CPU; choose from {known}")
+            raise errors.UnavailableError(
+                f"{name!r} is no activity type of CPU; choose from {known}"
+            )
         mask |= bits
     return mask | (1 << 3 | 1 << 5 if mask else 0)

@@ -72,11 +72,11 @@ PYTHON = {
     "render": {"views", "tree", "table"},
     "exporters": {"tree", "table"},
     "consolidate": {"table"},
-    "schedule": set[str](),
+    "step_schedule": set[str](),
     "futures": set[str](),
 }
 # Forwarding: the field's interface puts table() and export_*() on the view itself, so these may import upwards inside a
 # function (when it is called), never when the module is loaded.
 FORWARDING = {"views": {"render", "exporters"}}
 # Who may import fastprof._core; a package of that name counts with its files.
-NATIVE = {"profiler", "ranges", "propagate", "activities"}
+NATIVE = {"profiler", "ranges", "propagation", "activities"}

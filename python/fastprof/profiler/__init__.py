@@ -2,6 +2,6 @@
 """profile(): record a stretch of a program and look at it. Uses the native recorder, never torch."""
 
 from fastprof.profiler.handlers import tensorboard_trace_handler
-from fastprof.profiler.profile import profile
+from fastprof.profiler.profiling import profile
 
 __all__ = ["profile", "tensorboard_trace_handler"]

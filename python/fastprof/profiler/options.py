@@ -28,6 +28,8 @@ OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1}
 MEMORY_RULES = ("innermost", "interval")
 
 _CATEGORY_MEMORY = 1 << 2
+# Told in `missing` alone: nobody asked for them in so many words.
+_QUIET = {"torch_ops", "record_shapes"}
 _warned: set[str] = set()
 
 
@@ -94,7 +96,11 @@ def make_options(
             f"must not be empty; here {_names(supported_activities())} can be recorded"
         )
     missing = _missing(
-        asked, record_shapes or with_flops, with_modules, experimental_config, execution_trace_observer
+        asked,
+        record_shapes or with_flops,
+        with_modules,
+        experimental_config,
+        execution_trace_observer,
     )
     kept = frozenset(a for a in asked if missing_reason(a) is None)
     if not kept:
@@ -111,7 +117,9 @@ def make_options(
             f"unknown overflow policy {overflow!r}; choose from {', '.join(OVERFLOW_POLICIES)}"
         )
     if max_bytes != 0 and max_bytes < 65536:
-        raise errors.ValueError(f"max_bytes must be at least 65536 (or 0 for the default), not {max_bytes}")
+        raise errors.ValueError(
+            f"max_bytes must be at least 65536 (or 0 for the default), not {max_bytes}"
+        )
     categories = category_mask(asked.get(ProfilerActivity.CPU))
     if profile_memory:
         categories |= _CATEGORY_MEMORY
@@ -179,6 +187,6 @@ def _missing(
 
 def _warn_once(missing: Mapping[str, str]) -> None:
     for name, reason in missing.items():
-        if name not in _warned:
+        if name not in _warned and name not in _QUIET:
             _warned.add(name)
             warnings.warn(f"profile: {reason}", stacklevel=4)

@@ -132,7 +132,7 @@ class ChromeArgs {
     constexpr std::string_view reserved[] = {
         "finished",  "is_async",         "End thread",    "clock_discontinuity", "clamped",
         "enclosing", "Sequence number",  "Fwd thread id", "Record function id",  "Node id",
-        "C++ stack", "counted_fraction", "counters",      "metadata_json"};
+        "C++ stack", "Call stack", "counted_fraction", "counters",      "metadata_json"};
     for (const std::string_view name : reserved)
       if (key == name) return true;
     return false;
@@ -197,9 +197,11 @@ class ChromeArgs {
       case DetailType::json:
         if (count > 0) write_json(words[0]);
         return;
+      case DetailType::python_stack:
+        if (count > 0) write_python_stack(words[0]);
+        return;
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see write_counters
-      case DetailType::python_stack:  // ids that only the Python layer can resolve
       case DetailType::shapes:
         return;
     }

@@ -217,9 +217,15 @@ class PerfettoArgs {
         finish(event);
         return;
       }
+      case DetailType::python_stack: {  // lines, innermost first
+        if (count == 0) return;
+        named("Call stack")
+            .text(perfetto::debug_annotation::string_value, capture_string(capture_, words[0]));
+        finish(event);
+        return;
+      }
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see add_counters
-      case DetailType::python_stack:  // ids that only the Python layer can resolve
       case DetailType::shapes:
         return;
     }

@@ -25,6 +25,6 @@ def propagate(function: F) -> F:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return state.call(function, *args, **kwargs)
+        return state.call(function, args, kwargs)
 
     return cast(F, wrapper)

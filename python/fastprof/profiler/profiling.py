@@ -16,7 +16,7 @@ from fastprof.profiler.lifecycle import closed, opened
 from fastprof.profiler.metadata import check_json, trace_members
 from fastprof.profiler.options import make_options
 from fastprof.profiler.recording import Recording, Result, event_list
-from fastprof.schedule import ProfilerAction, as_action, transition
+from fastprof.step_schedule import ProfilerAction, as_action, transition
 
 if TYPE_CHECKING:
     from fastprof.table import EventTable
@@ -82,7 +82,13 @@ class profile:  # noqa: N801 - the field's name
     ) -> None:
         self.enabled = bool(enabled)
         if not self.enabled:
-            activities, activity_filters, use_cpu, use_cuda, use_device = None, None, True, None, None
+            activities, activity_filters, use_cpu, use_cuda, use_device = (
+                None,
+                None,
+                True,
+                None,
+                None,
+            )
             with_modules, execution_trace_observer = False, None
         self._options = make_options(
             activities=activities,
@@ -204,7 +210,8 @@ class profile:  # noqa: N801 - the field's name
             if name == "warn":
                 assert following is not None
                 warnings.warn(
-                    f"Incorrect schedule: {previous.name} followed by {following.name}", stacklevel=3
+                    f"Incorrect schedule: {previous.name} followed by {following.name}",
+                    stacklevel=3,
                 )
             else:
                 getattr(self, name)()
@@ -289,7 +296,9 @@ class profile:  # noqa: N801 - the field's name
 
     def _finished_results(self) -> list[Result]:
         if self._recording is not None and (self._running or not self._ended) and not self._results:
-            raise errors.StateError("the profiler didn't finish running: leave its block or stop() it")
+            raise errors.StateError(
+                "the profiler didn't finish running: leave its block or stop() it"
+            )
         if not self._results:
             if not self._ended:
                 raise errors.StateError(
@@ -379,5 +388,3 @@ class profile:  # noqa: N801 - the field's name
 
 def _always(step: int) -> ProfilerAction:
     return ProfilerAction.RECORD
-
-

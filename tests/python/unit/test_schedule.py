@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""schedule() and the transitions between a profiler's actions."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import fastprof
+import pytest
+from fastprof import ProfilerAction, errors
+from fastprof.step_schedule import as_action, transition
+
+NONE, WARMUP, RECORD, SAVE = list(ProfilerAction)[:4]
+LETTERS = {NONE: ".", WARMUP: "w", RECORD: "r", SAVE: "S"}
+
+
+def text(function: object, steps: int) -> str:
+    assert callable(function)
+    return "".join(LETTERS[function(step)] for step in range(steps))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"wait": 1, "warmup": 1, "active": 2}, ".wrS.wrS.wrS"),
+        ({"wait": 1, "warmup": 1, "active": 1, "repeat": 2}, ".wS.wS......"),
+        ({"wait": 0, "warmup": 1, "active": 1, "skip_first": 3}, "...wSwSwSwSw"),
+        ({"wait": 3, "warmup": 1, "active": 1, "skip_first": 1}, "....wS...wS."),
+        (
+            {"wait": 3, "warmup": 1, "active": 1, "skip_first": 1, "skip_first_wait": 1},
+            ".wS...wS...w",
+        ),
+        ({"wait": 2, "warmup": 1, "active": 1, "repeat": 1, "skip_first_wait": 1}, "wS.........."),
+    ],
+)
+def test_cycles(arguments: dict[str, int], expected: str) -> None:
+    assert text(fastprof.schedule(**arguments), len(expected)) == expected
+
+
+def test_same_actions_as_pytorch() -> None:
+    torch_profiler = pytest.importorskip("torch.profiler")
+    for wait, warmup, active, repeat, skip, skip_wait in itertools.product(
+        (0, 1, 3), (1, 2), (1, 2), (0, 1, 2), (0, 2), (0, 1)
+    ):
+        arguments = {
+            "wait": wait,
+            "warmup": warmup,
+            "active": active,
+            "repeat": repeat,
+            "skip_first": skip,
+            "skip_first_wait": skip_wait,
+        }
+        ours, theirs = fastprof.schedule(**arguments), torch_profiler.schedule(**arguments)
+        for step in range(30):
+            assert ours(step).name == theirs(step).name, (arguments, step)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}],
+)
+def test_wrong_arguments_are_both_kinds_of_error(wrong: dict[str, int]) -> None:
+    arguments = {"wait": 1, "warmup": 1, "active": 1, **wrong}
+    for kind in (errors.ValueError, AssertionError, ValueError):
+        with pytest.raises(kind, match="active must be at least 1"):
+            fastprof.schedule(**arguments)
+
+
+def test_no_warmup_warns() -> None:
+    with pytest.warns(UserWarning, match="no warmup"):
+        fastprof.schedule(wait=1, warmup=0, active=1)
+
+
+def test_negative_step() -> None:
+    with pytest.raises(AssertionError, match="at least 0"):
+        fastprof.schedule(wait=1, warmup=1, active=1)(-1)
+
+
+def test_transitions_are_those_of_pytorch() -> None:
+    """The whole table, against the action map of PyTorch's profiler."""
+    torch_profiler = pytest.importorskip("torch.profiler")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = torch_profiler.profile(
+            activities=[torch_profiler.ProfilerActivity.CPU]
+        ).action_map
+    checked = 0
+    for (previous, following), calls in theirs.items():
+        names = [getattr(call, "__name__", "warn") for call in calls]
+        ours_previous = ProfilerAction[previous.name]
+        ours_following = None if following is None else ProfilerAction[following.name]
+        if "DEVICE_STOPPED" in (ours_following and ours_following.name or "") and previous.name in (
+            "NONE",
+            "RECORD_AND_SAVE",
+        ):
+            with pytest.raises(errors.StateError):
+                transition(ours_previous, ours_following)
+            continue
+        assert list(transition(ours_previous, ours_following)) == names, (previous, following)
+        checked += 1
+    assert checked > 20
+
+
+def test_as_action_refuses_what_no_schedule_may_return() -> None:
+    assert as_action(RECORD) is RECORD
+    for wrong in (ProfilerAction.DEVICE_STOPPED, None, 3):
+        with pytest.raises(errors.ValueError, match="must return a ProfilerAction"):
+            as_action(wrong)
