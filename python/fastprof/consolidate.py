@@ -186,8 +186,9 @@ class _Payload:
             shapes = [value.get(_SHAPES_MEMBER) for value in members.values]
             if any(shape is not None for shape in shapes):
                 given = np.array([shape is not None for shape in shapes])
-                codes = np.where(given[members.codes] & (members.codes >= 0), members.codes, -1)
-                found["input_shapes"] = CodedColumn(codes.astype(np.int32), tuple(shapes))
+                none = len(shapes)  # the others have an empty list, as in PyTorch
+                codes = np.where(given[members.codes] & (members.codes >= 0), members.codes, none)
+                found["input_shapes"] = CodedColumn(codes.astype(np.int32), (*shapes, []))
         found.update(self._arguments(members))
         return found
 

@@ -211,7 +211,7 @@ class ChromeArgs {
   void write_python_stack(uint64_t index) {
     std::string frames(capture_string(capture_, index));
     std::replace(frames.begin(), frames.end(), '\n', ';');
-    out_.append(",\"Call stack\":");
+    member(",\"Call stack\":");
     write_string(frames);
   }
 
