@@ -87,6 +87,9 @@ TEST(threads_of_many_sessions_leave_nothing_behind) {
 TEST(records_in_destructors_at_the_end_of_a_thread) {
   CHECK_EQ(pthread_key_create(&late_key, &in_key_destructor), 0);
   CHECK_EQ(pthread_key_create(&stubborn_key, &stubborn), 0);
+  // Three of the four rounds that the C library grants, so that the last is ours. ThreadSanitizer takes its own state
+  // down in the fourth, and code that it instruments must be over by then.
+  constexpr uintptr_t kRounds = FASTPROF_TSAN ? 2 : 3;
   fp::Session session;
   session.start();
   const long count = scaled(200);
@@ -95,7 +98,7 @@ TEST(records_in_destructors_at_the_end_of_a_thread) {
       at_exit.records = 2;
       pthread_setspecific(early_key, &at_exit);
       pthread_setspecific(late_key, &at_exit);
-      pthread_setspecific(stubborn_key, reinterpret_cast<void*>(uintptr_t{3}));
+      pthread_setspecific(stubborn_key, reinterpret_cast<void*>(kRounds));
       FASTPROF_RANGE("body");
     }).join();
   }
@@ -104,7 +107,7 @@ TEST(records_in_destructors_at_the_end_of_a_thread) {
   fp::validate_capture(capture);
   CHECK_EQ(count_named(capture, "body"), count);
   CHECK_EQ(count_named(capture, "thread_local destructor"), 2 * count);
-  CHECK_EQ(total(capture), static_cast<uint64_t>(count) * (1 + 2 + 3 + 3 + 3));
+  CHECK_EQ(total(capture), static_cast<uint64_t>(count) * (1 + 2 + 3 + 3 + kRounds));
   fp::Session next;
   next.start();
   next.stop();

@@ -11,7 +11,10 @@
 #define FASTPROF_VERSION_STRING "0.1.0"
 
 // The ABI that annotated libraries of one process share. Layouts are frozen per major; a minor only appends.
+// Overridden only by the test of what two majors do to each other.
+#ifndef FASTPROF_ABI_MAJOR
 #define FASTPROF_ABI_MAJOR 1
+#endif
 #define FASTPROF_ABI_MINOR 0
 
 #if !defined(__linux__)
@@ -28,6 +31,8 @@
 #define FASTPROF_COLD __attribute__((noinline, cold))
 #define FASTPROF_HIDDEN __attribute__((visibility("hidden")))
 
+#define FASTPROF_STRING_(x) #x
+#define FASTPROF_STRING(x) FASTPROF_STRING_(x)
 #define FASTPROF_CONCAT_(a, b) a##b
 #define FASTPROF_CONCAT(a, b) FASTPROF_CONCAT_(a, b)
 

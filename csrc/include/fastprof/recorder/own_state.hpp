@@ -96,7 +96,7 @@ __asm__(
     "fastprof_v1_note:\n"
     ".long 9\n"
     ".long 16\n"
-    ".long 1\n"
+    ".long " FASTPROF_STRING(FASTPROF_ABI_MAJOR) "\n"
     ".asciz \"fastprof\"\n"
     ".balign 4\n"
     ".hidden __ehdr_start\n"
