@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold of a table that was read before anything indexes with its columns."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof import errors
+from fastprof.table import NO_PAYLOAD, EventKind, EventTable
+
+__all__ = ["check_indices"]
+
+Array: TypeAlias = NDArray[Any]
+# Payload words a row of each kind has in front of its details; ranges and marks: by their site.
+_FIXED_WORDS = {
+    EventKind.COUNTER: 1,
+    EventKind.FLOW_BEGIN: 1,
+    EventKind.FLOW_END: 1,
+    EventKind.MEMORY: 4,
+    EventKind.OUT_OF_MEMORY: 3,
+}
+
+
+def check_indices(table: EventTable, where: str) -> None:
+    """Raise errors.FormatError naming the first row whose columns point nowhere."""
+    size = len(table)
+
+    def require(column: str, good: Array, what: str) -> None:
+        if not bool(good.all()):
+            row = int(np.argmin(good))
+            raise errors.FormatError(f"{where}: row {row}: {column} {what}")
+
+    require("site", table.column("site") < len(table.sites), "is no index of a site")
+    if table.has("track") and len(table.tracks):
+        require("track", table.column("track") < len(table.tracks), "is no index of a track")
+    if table.has("end_track"):
+        require("end_track", table.column("end_track") < max(len(table.tracks), 1), "is no track")
+    if table.has("kind"):
+        require("kind", table.column("kind") <= max(EventKind), "is no EventKind")
+    if table.has("parent"):
+        parent = table.column("parent")
+        require("parent", (parent >= -1) & (parent < size), "is no row")
+        _require_no_cycle(parent, where)
+        if table.begin_ordered:
+            require("parent", parent < np.arange(size), "is not an earlier row")
+    for name, column in table.coded.items():
+        require(name, column.codes < len(column.values), "is no index of a value")
+    kernels = table.kernels
+    if kernels is not None:
+        sizes = {len(kernels.row), len(kernels.name), len(kernels.device), len(kernels.duration_ns)}
+        if len(sizes) > 1:
+            raise errors.FormatError(f"{where}: the columns of kernels differ in length")
+        good = (kernels.row >= 0) & (kernels.row < size)
+        good &= (kernels.name >= 0) & (kernels.name < len(kernels.names))
+        good[1:] &= kernels.row[1:] >= kernels.row[:-1]
+        require("kernels", good, "points nowhere or is out of order")
+    if table.has("payload"):
+        _check_payload(table, require)
+
+
+def _check_payload(table: EventTable, require: Any) -> None:
+    payload = table.column("payload").astype(np.int64)
+    words = 0 if table.payload_words is None else len(table.payload_words)
+    given = payload != NO_PAYLOAD
+    by_site = np.array([len(types) for types in table.sites.field("arg_types")], np.int64)
+    need = by_site[table.column("site")] if len(by_site) else np.zeros(len(table), np.int64)
+    kind = table.column("kind")
+    for fixed, count in _FIXED_WORDS.items():
+        need = np.where(kind == fixed, count, need)
+    require("payload", ~given | (payload + need <= words), "points behind the payload words")
+
+
+def _require_no_cycle(parent: Array, where: str) -> None:
+    if bool((parent < np.arange(len(parent))).all()):
+        return  # parents come first, so walking up ends
+    up = np.append(parent, -1).astype(np.int64)
+    steps = 1
+    while steps < len(parent):  # pointer doubling: after that many steps every walk has ended
+        up = up[up]
+        steps *= 2
+    if bool((up[:-1] >= 0).any()):
+        row = int(np.argmax(up[:-1] >= 0))
+        raise errors.FormatError(f"{where}: row {row}: its parents go round in a circle")

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reader of Chrome traces (Trace Event Format, object and array form), Kineto's and our own above all."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from fastprof import errors
+from fastprof.importers.chrome_args import DEVICE_CATEGORIES, as_int, put_args, range_state
+from fastprof.importers.json_stream import JsonStream
+from fastprof.importers.kernel_links import link_kernels
+from fastprof.importers.source import Source
+from fastprof.importers.table_builder import FINISHED, TableBuilder
+from fastprof.sites import Site
+from fastprof.table import EventKind, EventTable
+
+__all__ = ["read_chrome_trace"]
+
+_LANE = re.compile(r"(?s)(.*): (?:async|overlapping) \d+")
+_MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
+_INT64, _FLOAT64 = 0, 2  # ArgType
+# Kineto's own marks beside the program's events.
+_PROFILER_PIDS = ("Spans", "Traces", "")
+_BEGINS = {"B": "B", "b": "b", "S": "b"}
+_ENDS = {"E": "B", "e": "b", "F": "b"}
+
+
+def read_chrome_trace(source: Source) -> EventTable:
+    """The rows of a trace in the order of the file; times as integer ns, as exact as the file.
+
+    Complete events, begin/end pairs, async pairs, instants, counters, flows and memory records
+    become rows; names of processes and threads go to tracks, args to columns (shapes, stacks,
+    sequence numbers) and, as JSON text, to metadata_json; kernels are joined to the op with the
+    same "External id". Kinds of events that say nothing about time are counted in
+    metadata["skipped_events"]. Lanes that fastprof's writer made of a thread are put together
+    again. Parents are not in the file: EventTree.of nests by time.
+    """
+    reader = _Reader(JsonStream(source))
+    reader.read()
+    return reader.table()
+
+
+class _Reader:
+    def __init__(self, stream: JsonStream) -> None:
+        self.stream = stream
+        self.top: dict[str, Any] = {}
+        self.rows = TableBuilder()
+        self.sites: dict[Any, int] = {}
+        self.index = 0
+        self.open: dict[Any, list[int]] = {}
+        self.skipped: dict[str, int] = {}
+        self.processes: dict[Any, str] = {}
+        self.lanes: dict[int, int] = {}
+        self.last_thread: tuple[int, str] | None = None
+        self.device_rows: list[tuple[int, int, int, int]] = []  # row, type, index, stream
+        self.links: list[tuple[int, int, bool]] = []  # row, External id, launches
+        self.flow_ids: dict[str, int] = {}
+
+    # ---- the file ------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        stream = self.stream
+        if stream.peek() == "[":
+            self._events(may_stop=True)
+            return
+        stream.take("{")
+        if stream.peek() == "}":
+            raise stream.fail("the object has no traceEvents")
+        found = False
+        while True:
+            if stream.peek() != '"':
+                raise stream.fail('expected the name of a member, in "quotes"')
+            name = stream.value()
+            stream.take(":")
+            if name == "traceEvents":
+                if found:
+                    raise stream.fail("traceEvents comes twice")
+                found = True
+                self._events(may_stop=False)
+            else:
+                self.top[name] = stream.value()
+            if stream.peek() == "}":
+                stream.take("}")
+                break
+            stream.take(",")
+        if not found:
+            raise stream.fail("the object has no traceEvents")
+        if not stream.at_end():
+            raise stream.fail("there is more text after the trace")
+
+    def _events(self, may_stop: bool) -> None:
+        """The array of events. In the array form the format lets the closing bracket be missing."""
+        stream = self.stream
+        stream.take("[")
+        if stream.peek() == "]":
+            stream.take("]")
+            return
+        while True:
+            event = stream.value()
+            try:
+                self._event(event)
+            except (errors.FormatError, OverflowError) as error:
+                raise stream.fail(f"event {self.index}, which ends here: {error}") from None
+            self.index += 1
+            found = stream.peek()
+            if found == ",":
+                stream.take(",")
+                if may_stop and stream.peek() in ("", "]"):
+                    found = stream.peek()
+            if found == "]":
+                stream.take("]")
+                return
+            if found == "" and may_stop:
+                return
+            if found != ",":
+                raise stream.fail(f"expected ',' or ']' after event {self.index - 1}, found {found!r}")
+
+    # ---- one event -----------------------------------------------------------------------------
+
+    def _event(self, event: Any) -> None:
+        if not isinstance(event, dict):
+            raise errors.FormatError(f"an object was expected, not {str(event)[:40]!r}")
+        phase = event.get("ph")
+        pid = event.get("pid", 0)
+        if phase == "M":
+            self._metadata(event, pid)
+            return
+        args = event.get("args")
+        if not isinstance(args, dict):
+            args = {}
+        if isinstance(pid, str) and pid in _PROFILER_PIDS:
+            self._skip("Trace")
+        elif phase == "X":
+            self._complete(event, args)
+        elif phase in ("i", "I", "R", "n"):
+            self._instant(event, args)
+        elif phase == "C":
+            self._counter(event, args)
+        elif phase in ("s", "f"):
+            begin = phase == "s"
+            kind = EventKind.FLOW_BEGIN if begin else EventKind.FLOW_END
+            word = self.rows.add_words(self._flow_id(event.get("id")))
+            self._add(event, int(kind), payload=word)
+        elif phase in _BEGINS:
+            kind = EventKind.RANGE if phase == "B" else EventKind.ASYNC_RANGE
+            row = self._add(event, int(kind), flags=0)
+            self.open.setdefault(self._pair_key(_BEGINS[phase], event), []).append(row)
+            put_args(self.rows, row, args)
+        elif phase in _ENDS:
+            self._end(self._pair_key(_ENDS[phase], event), event)
+        elif isinstance(phase, str):
+            self._skip(phase[:8])
+        else:
+            raise errors.FormatError(f"its phase (ph) is {str(phase)[:40]!r}")
+
+    def _skip(self, what: str) -> None:
+        self.skipped[what] = self.skipped.get(what, 0) + 1
+
+    def _time_ns(self, event: dict[str, Any], name: str) -> int:
+        value = event.get(name)
+        if type(value) is int:
+            return value * 1000
+        if type(value) is float and math.isfinite(value):
+            return round(value * 1000)
+        raise errors.FormatError(f"its {name} is {str(value)[:40]!r}, not a number of microseconds")
+
+    def _track(self, event: dict[str, Any]) -> int:
+        pid, tid = event.get("pid", 0), event.get("tid", 0)
+        key = (pid, tid) if not isinstance(pid, (dict, list)) else (str(pid), str(tid))
+        if isinstance(tid, (dict, list)):
+            key = (str(pid), str(tid))
+        known = self.rows.known_track(key)
+        if known is not None:
+            return known
+        index = self.rows.track_of(key, _id_number(pid), _id_number(tid))
+        if isinstance(tid, str):
+            self.rows.name_track(index, tid)
+        return index
+
+    def _site(
+        self, event: dict[str, Any], kind: int, scope: int = 7, suffix: str = "", **more: Any
+    ) -> int:
+        name, category = event.get("name", ""), event.get("cat", "")
+        if type(name) is not str or type(category) is not str:
+            name, category = str(name), str(category)
+        key = (name, category, kind, scope, suffix, *more.values())
+        index = self.sites.get(key)
+        if index is None:
+            site = Site(name + suffix, category=category, kind=kind, scope=scope, **more)
+            index = self.sites[key] = self.rows.site_of(site)
+        return index
+
+    def _add(self, event: dict[str, Any], kind: int, **more: Any) -> int:
+        start = self._time_ns(event, "ts")
+        return self.rows.add(
+            kind, start, start, self._site(event, kind), self._track(event), **more
+        )
+
+    def _complete(self, event: dict[str, Any], args: dict[str, Any]) -> None:
+        start = self._time_ns(event, "ts")
+        end = start + max(self._time_ns(event, "dur"), 0) if "dur" in event else start
+        kind, flags = range_state(args) if args else (0, FINISHED)
+        category = event.get("cat")
+        forward = as_int(args.get("Fwd thread id")) or 0
+        scope = 0 if category == "cpu_op" else 7
+        if scope == 0 and forward > 0 and not str(event.get("name")).startswith("autograd::engine"):
+            scope = 1  # BACKWARD_FUNCTION
+        site = self._site(event, kind, scope)
+        row = self.rows.add(kind, start, end, site, self._track(event), flags)
+        if not args:
+            return
+        put_args(self.rows, row, args)
+        external = as_int(args.get("External id"))
+        device = DEVICE_CATEGORIES.get(category) if isinstance(category, str) else None
+        if device is not None:
+            number = as_int(args.get("device")) or 0
+            stream = as_int(args.get("stream")) or 0
+            self.device_rows.append((row, int(device), number & 0x7FFFFFFF, stream))
+        if external is not None and external > 0:
+            launches = device is None and category in ("cpu_op", "user_annotation")
+            self.links.append((row, external, launches))
+
+    def _instant(self, event: dict[str, Any], args: dict[str, Any]) -> None:
+        name = event.get("name")
+        if name not in ("[memory]", "[OutOfMemory]") or "Bytes" not in args:
+            row = self._add(event, int(EventKind.MARK))
+            put_args(self.rows, row, args)
+            return
+        kind = int(EventKind.MEMORY if name == "[memory]" else EventKind.OUT_OF_MEMORY)
+        words = [_word(args.get(word)) for word in _MEMORY_WORDS]
+        device_type, device_index = as_int(args.get("Device Type")), as_int(args.get("Device Id"))
+        site = self._site(
+            event,
+            kind,
+            device_type=_small(device_type, 0),
+            device_index=_small(device_index, -1),
+        )
+        first = self.rows.add_words(*(words if kind == EventKind.MEMORY else words[1:]))
+        start = self._time_ns(event, "ts")
+        self.rows.add(kind, start, start, site, self._track(event), payload=first)
+
+    def _counter(self, event: dict[str, Any], args: dict[str, Any]) -> None:
+        start = self._time_ns(event, "ts")
+        for series, value in args.items():
+            if type(value) not in (int, float):
+                continue
+            real = type(value) is float or not -(1 << 63) <= value < 1 << 63
+            word = int(np.float64(value).view(np.int64)) if real else value
+            site = self._site(
+                event,
+                int(EventKind.COUNTER),
+                suffix="" if len(args) == 1 else f" {series}",
+                arg_names=("value",),
+                arg_types=(_FLOAT64 if real else _INT64,),
+            )
+            payload = self.rows.add_words(word)
+            self.rows.add(
+                int(EventKind.COUNTER), start, start, site, self._track(event), payload=payload
+            )
+
+    def _flow_id(self, value: Any) -> int:
+        if type(value) is int:
+            return value
+        text = str(value)
+        if text.startswith("0x") and len(text) <= 18:
+            try:
+                return int(text, 16)
+            except ValueError:
+                pass
+        return self.flow_ids.setdefault(text, (1 << 63) + len(self.flow_ids))
+
+    def _pair_key(self, family: str, event: dict[str, Any]) -> Any:
+        if family == "B":
+            return self._track(event)
+        return (str(event.get("cat")), str(event.get("id", event.get("id2"))))
+
+    def _end(self, key: Any, event: dict[str, Any]) -> None:
+        opened = self.open.get(key)
+        if not opened:
+            self._skip("end without begin")
+            return
+        row = opened.pop()
+        end = self._time_ns(event, "ts")
+        if not -(1 << 63) <= end < 1 << 63:
+            raise OverflowError("a time that 64 bits do not hold")
+        self.rows.end[row] = max(end, self.rows.start[row])
+        self.rows.flags[row] |= FINISHED
+
+    def _metadata(self, event: dict[str, Any], pid: Any) -> None:
+        args = event.get("args")
+        name = args.get("name") if isinstance(args, dict) else None
+        if not isinstance(name, str):
+            return
+        if event.get("name") == "process_name":
+            self.processes[str(pid)] = name
+        elif event.get("name") == "thread_name":
+            track = self._track(event)
+            self.rows.name_track(track, name)
+            lane = _LANE.fullmatch(name) if "fastprof" in self.top else None
+            # The lanes of a thread are named right behind it.
+            if lane and self.last_thread and self.last_thread[1] == lane[1]:
+                self.lanes[track] = self.last_thread[0]
+            else:
+                self.last_thread = (track, name)
+
+    # ---- the table -----------------------------------------------------------------------------
+
+    def table(self) -> EventTable:
+        rows = self.rows
+        last = max(rows.end, default=0)
+        for opened in self.open.values():
+            for row in opened:
+                rows.end[row] = max(last, rows.start[row])
+        base = self.top.get("baseTimeNanoseconds", 0)
+        base = base if type(base) is int and 0 <= base < 1 << 62 else 0
+        own = self.top.get("fastprof")
+        own = own if isinstance(own, dict) else {}
+        dropped = own.get("dropped")
+        cpu = [t for t in rows.tracks if t.pid > 0]
+        pid = cpu[0].pid if cpu else 0
+        metadata = {k: v for k, v in self.top.items() if k != "fastprof"}
+        metadata["format"] = "chrome"
+        if self.skipped:
+            metadata["skipped_events"] = self.skipped
+        start = np.frombuffer(rows.start, np.int64)
+        t0 = int(start.min()) + base if len(start) else base
+        table = rows.finish(
+            track_map=self.lanes,
+            t0_ns=_fact(own, "session_start_ns", t0),
+            t1_ns=_fact(own, "session_stop_ns", last + base),
+            clock_error_ns=_fact(own, "clock_error_ns", 0),
+            pid=pid,
+            process_name=self.processes.get(str(pid), ""),
+            dropped={
+                str(k): v
+                for k, v in (dropped if isinstance(dropped, dict) else {}).items()
+                if k != "total" and type(v) is int and 0 <= v < 1 << 63
+            },
+            metadata=metadata,
+        )
+        if base:
+            table = table.with_columns(
+                {"start_ns": table.start_ns + base, "end_ns": table.end_ns + base}
+            )
+        return link_kernels(table, self.device_rows, self.links)
+
+
+def _id_number(value: Any) -> int:
+    """The number of a process or thread id; 0 for text."""
+    return as_int(value) or 0
+
+
+def _word(value: Any) -> int:
+    """A payload word; addresses may use all 64 bits."""
+    return value if type(value) is int else as_int(value) or 0
+
+
+def _small(value: int | None, default: int) -> int:
+    return value if value is not None and -(1 << 15) <= value < 1 << 15 else default
+
+
+def _fact(own: dict[str, Any], name: str, default: int) -> int:
+    value = own.get(name)
+    return value if type(value) is int and 0 <= value < 1 << 63 else default

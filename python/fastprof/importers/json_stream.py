@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JsonStream: values of a large JSON text one after the other, in memory bounded by the largest value."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from typing import Any
+
+from fastprof import errors
+from fastprof.importers.source import Source
+
+__all__ = ["JsonStream"]
+
+_PIECE_BYTES = 1 << 20
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class JsonStream:
+    """A cursor over the text of a source.
+
+    `value()` decodes one value with json's own scanner; bare NaN and infinities, which some
+    writers emit, are taken as floats. A value may have up to `max_value_chars` characters. Errors
+    are errors.FormatError with the byte offset and what was expected.
+    """
+
+    def __init__(self, source: Source, max_value_chars: int = 256 << 20) -> None:
+        self._source = source
+        self._max = max_value_chars
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("strict").decode
+        self._scan = json.JSONDecoder().raw_decode
+        self._text = ""
+        self._at = 0
+        self._passed_bytes = 0  # of the text before self._text
+        self._ended = False
+
+    @property
+    def offset(self) -> int:
+        """Byte offset of the cursor in the decompressed file."""
+        before = self._text[: self._at]
+        size = len(before) if before.isascii() else len(before.encode())
+        return self._passed_bytes + size
+
+    def fail(self, what: str) -> errors.FormatError:
+        """The error to raise for something at the cursor."""
+        return errors.FormatError(f"{self._source.path}: offset {self.offset}: {what}")
+
+    def _more(self, size: int = _PIECE_BYTES) -> bool:
+        """Read on; False at the end of the file. Text before the cursor is forgotten."""
+        if self._ended:
+            return False
+        data = self._source.read(size)
+        self._ended = len(data) < size
+        try:
+            text = self._decode(data, self._ended)
+        except UnicodeDecodeError as error:
+            start = self._source.offset - len(data) + error.start
+            raise errors.FormatError(
+                f"{self._source.path}: offset {start}: not UTF-8 ({error.reason})"
+            ) from None
+        self._passed_bytes = self.offset
+        self._text = self._text[self._at :] + text
+        self._at = 0
+        return True
+
+    def peek(self) -> str:
+        """The next character that is no space, or "" at the end."""
+        while True:
+            match = _SPACE.match(self._text, self._at)
+            assert match is not None
+            self._at = match.end()
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def take(self, character: str) -> None:
+        """Step over the next character that is no space; it must be this one."""
+        found = self.peek()
+        if found != character:
+            raise self.fail(f"expected {character!r}, found {found!r}" if found else "the text ends")
+        self._at += 1
+
+    def value(self) -> Any:
+        """Decode the value at the cursor and step over it."""
+        if not self.peek():
+            raise self.fail("the text ends where a value was expected")
+        wanted = _PIECE_BYTES
+        while True:
+            problem = ""
+            try:
+                value, end = self._scan(self._text, self._at)
+            except json.JSONDecodeError as error:
+                problem = f"{error.msg} ({error.pos - self._at} characters into the value)"
+            except RecursionError:
+                raise self.fail("a value is nested too deeply") from None
+            except ValueError as error:
+                raise self.fail(f"a value that cannot be read: {error}") from None
+            # A number may go on in the next piece, so one that ends the text is not known yet.
+            if not problem and (end < len(self._text) or self._ended):
+                self._at = end
+                return value
+            if len(self._text) - self._at > self._max:
+                raise self.fail(f"a value of more than {self._max} characters")
+            if not self._more(wanted):
+                if problem:
+                    raise self.fail(problem)
+                continue
+            wanted = min(wanted * 2, 1 << 26)
+
+    def at_end(self) -> bool:
+        """True when only space is left."""
+        return self.peek() == ""

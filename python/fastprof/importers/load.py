@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""load: the table of a trace file, whatever its format; chosen by content, not by name."""
+
+from __future__ import annotations
+
+import os
+
+from fastprof import errors
+from fastprof.importers.source import DEFAULT_MAX_BYTES, Source
+from fastprof.native_format import MAGIC
+from fastprof.table import EventTable
+
+__all__ = ["load", "trace_format"]
+
+FORMATS = ("native", "chrome", "perfetto")
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_decompressed_bytes: int = DEFAULT_MAX_BYTES,
+    mmap: bool = False,
+) -> EventTable:
+    """Read a trace: fastprof's own (save), Chrome/Kineto JSON, or Perfetto as fastprof writes it.
+
+    The format is told by the content; each may be gzipped. EventList.from_table(load(path)) answers
+    what a profile does. metadata["format"] says what it was; JSON traces keep their top level in
+    metadata too. mmap: leave the columns of a fastprof file on disk until they are read.
+
+    Files are untrusted: nothing in them is run, at most max_bytes (of the file) and
+    max_decompressed_bytes are read. Raises errors.IoError when the file cannot be read and
+    errors.FormatError naming the place when it is malformed.
+    """
+    with Source(path, max_bytes, max_decompressed_bytes) as source:
+        kind = trace_format(source)
+        if kind == "native":
+            from fastprof.importers.native_file import read_native_file
+
+            return read_native_file(source, mmap=mmap)
+        if kind == "chrome":
+            from fastprof.importers.chrome_trace import read_chrome_trace
+
+            return read_chrome_trace(source)
+        from fastprof.importers.perfetto_trace import read_perfetto_trace
+
+        return read_perfetto_trace(source)
+
+
+def trace_format(source: Source) -> str:
+    """One of FORMATS, by the first bytes; the source is at its beginning before and after."""
+    head = source.read(4096)
+    source.rewind()
+    if head.startswith(MAGIC):
+        return "native"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:1] in (b"{", b"["):
+        return "chrome"
+    if head[:1] == b"\x0a":  # field 1 (packet) of a Perfetto trace, length-delimited
+        return "perfetto"
+    if not head:
+        raise errors.FormatError(f"{source.path}: the file is empty")
+    raise errors.FormatError(
+        f"{source.path}: offset 0: begins like no trace that can be read "
+        "(Chrome/Kineto JSON, Perfetto as fastprof writes it, fastprof's own)"
+    )

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reader of fastprof's own files; the layout is in native_format.py."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof import errors
+from fastprof.importers.check_table import check_indices
+from fastprof.importers.source import Source
+from fastprof.native_format import DTYPES, MAGIC, PREFIX, VERSION, aligned, decode_value
+from fastprof.sites import Site, SiteTable, Track, TrackTable
+from fastprof.table import CODED_COLUMNS, COLUMNS, CodedColumn, EventTable, KernelTable
+
+__all__ = ["read_native_file"]
+
+Array: TypeAlias = NDArray[Any]
+_KERNEL_FIELDS = {"row": "int64", "name": "int32", "device": "int32", "duration_ns": "int64"}
+
+
+def read_native_file(source: Source, *, mmap: bool = False, verify: bool = True) -> EventTable:
+    """The table that save() wrote.
+
+    mmap: columns stay on disk until they are read (not for compressed files; the file must not be
+    cut while the table lives). verify: compare each block's checksum, which reads all of it.
+    Raises errors.FormatError naming the place.
+    """
+    where = source.path
+
+    def fail(what: str) -> errors.FormatError:
+        return errors.FormatError(f"{where}: {what}")
+
+    prefix = source.read(PREFIX.size)
+    if len(prefix) < PREFIX.size:
+        raise fail(f"ends at byte {len(prefix)}, inside the {PREFIX.size}-byte prefix")
+    magic, version, crc, header_size, total = PREFIX.unpack(prefix)
+    if magic != MAGIC:
+        raise fail("offset 0: not a fastprof trace")
+    if version != VERSION:
+        raise fail(f"offset 8: version {version}; this fastprof reads version {VERSION}")
+    known = source.limit if source.compressed else source.size
+    if total > known or header_size > total or aligned(PREFIX.size + header_size) > total:
+        raise fail(
+            f"offset 16: says {header_size} header bytes of {total}, but there are {known}; "
+            "the file is cut short or damaged"
+        )
+    text = source.read(header_size)
+    if len(text) < header_size:
+        raise fail(f"ends at byte {source.offset}, inside the header")
+    if zlib.crc32(text) != crc:
+        raise fail("offset 32: the header does not match its checksum")
+    header = _json(text, fail)
+    start = aligned(PREFIX.size + header_size)
+    source.read(start - PREFIX.size - header_size)
+    try:
+        arrays = _read_blocks(source, header, start, total, mmap, verify, fail)
+        table = _table(header, arrays)
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise fail(f"offset 32: the header is malformed: {type(error).__name__} {error}") from None
+    except errors.FormatError as error:
+        raise error if str(error).startswith(where) else fail(f"header: {error}") from None
+    except ValueError as error:
+        raise fail(f"offset 32: the header is malformed: {error}") from None
+    check_indices(table, where)
+    return table
+
+
+def _json(text: bytes, fail: Any) -> dict[str, Any]:
+    try:
+        header = json.loads(text.decode("ascii"))
+    except (ValueError, RecursionError) as error:
+        raise fail(f"offset 32: the header is no JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise fail("offset 32: the header is no JSON object")
+    return header
+
+
+def _read_blocks(
+    source: Source,
+    header: dict[str, Any],
+    start: int,
+    total: int,
+    mmap: bool,
+    verify: bool,
+    fail: Any,
+) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
+    at = start
+    for block in header["blocks"]:
+        name, dtype_name, count = block["name"], block["dtype"], block["count"]
+        if not isinstance(name, str) or dtype_name not in DTYPES or name in arrays:
+            raise fail(f"offset 32: block {str(name)[:60]!r} is listed twice or has no known dtype")
+        dtype = np.dtype(dtype_name).newbyteorder("<")
+        if type(count) is not int or count < 0 or at + count * dtype.itemsize > total:
+            raise fail(f"offset 32: block {name!r} of {count} values does not fit into the file")
+        if block["offset"] != at - start:
+            raise fail(f"offset 32: block {name!r} should begin at {at - start}")
+        if mmap and not source.compressed and count:
+            array: Array = np.memmap(source.path, dtype, "r", at, (count,))
+        else:
+            array = np.empty(count, dtype)
+            got = source.readinto(memoryview(array).cast("B")) if count else 0
+            if got < array.nbytes:
+                raise fail(f"ends at byte {source.offset}, inside block {name!r}")
+            source.read(aligned(at + array.nbytes) - at - array.nbytes)
+        if verify and count and zlib.crc32(memoryview(array).cast("B")) != block["crc32"]:
+            raise fail(f"offset {at}: block {name!r} does not match its checksum")
+        arrays[name] = array
+        at = aligned(at + array.nbytes)
+    if at != total:
+        raise fail(f"offset 24: says {total} bytes, the blocks end at {at}")
+    return arrays
+
+
+def _table(header: dict[str, Any], arrays: dict[str, Array]) -> EventTable:
+    columns: dict[str, Array] = {}
+    coded: dict[str, CodedColumn] = {}
+    kernels: dict[str, Array] = {}
+    payload: Array | None = None
+    for name, array in arrays.items():
+        kind, _, rest = name.partition(":")
+        if kind == "column" and rest in COLUMNS and COLUMNS[rest].dtype == array.dtype.name:
+            columns[rest] = array
+        elif kind == "codes" and rest in CODED_COLUMNS and array.dtype.name == "int32":
+            values = tuple(decode_value(value) for value in header["coded"][rest])
+            coded[rest] = CodedColumn(array, values)
+        elif kind == "kernels" and _KERNEL_FIELDS.get(rest) == array.dtype.name:
+            kernels[rest] = array
+        elif name == "payload_words" and array.dtype.name == "uint64":
+            payload = array
+        else:
+            raise errors.FormatError(
+                f"block {name!r} of {array.dtype.name} is none that this version knows"
+            )
+    for array in arrays.values():
+        array.flags.writeable = False
+    scalars = header["scalars"]
+    return EventTable(
+        columns,
+        sites=_sites(header["sites"]),
+        tracks=TrackTable(_track(row) for row in header["tracks"]),
+        coded=coded,
+        kernels=KernelTable(**kernels, names=_texts(header["kernel_names"])) if kernels else None,
+        payload_words=payload,
+        strings=_texts(header["strings"]),
+        t0_ns=_int(scalars["t0_ns"]),
+        t1_ns=_int(scalars["t1_ns"]),
+        clock_error_ns=_int(scalars["clock_error_ns"]),
+        pid=_int(scalars["pid"]),
+        process_name=_text(scalars["process_name"]),
+        dropped={_text(k): _int(v) for k, v in header["dropped"].items()},
+        metadata=decode_value(header["metadata"]),
+        begin_ordered=bool(scalars["begin_ordered"]),
+    )
+
+
+def _sites(fields: dict[str, list[Any]]) -> SiteTable:
+    decoded = {field: decode_value(values) for field, values in fields.items()}
+    for field, values in decoded.items():
+        default = Site._field_defaults.get(field, "")
+        if not isinstance(values, list) or any(type(v) is not type(default) for v in values):
+            raise errors.FormatError(f"site field {field[:40]!r} has values of another type")
+    return SiteTable(decoded.pop("name"), **decoded)
+
+
+def _track(row: Any) -> Track:
+    number, pid, tid, name, alive = row
+    return Track(_int(number), _int(pid), _int(tid), _text(name), bool(alive))
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(_text(value) for value in values)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise errors.FormatError(f"{str(value)[:40]!r} should be text")
+    return value
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+        raise errors.FormatError(f"{str(value)[:40]!r} should be a 64-bit integer")
+    return value
