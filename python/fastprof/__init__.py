@@ -14,7 +14,9 @@ from fastprof._version import __version__
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
     from fastprof.activities import ProfilerActivity, kineto_available, supported_activities
     from fastprof.device_type import DeviceType
+    from fastprof.exporters.native_file import save
     from fastprof.flops import FlopEstimate, estimate_flops
+    from fastprof.importers import load
     from fastprof.memory_attribution import attribute_memory
     from fastprof.profiler import profile, tensorboard_trace_handler
     from fastprof.propagation import propagate
@@ -69,6 +71,8 @@ _LAZY: dict[str, str] = {
     "DeviceType": "fastprof.device_type",
     "FlopEstimate": "fastprof.flops",
     "estimate_flops": "fastprof.flops",
+    "load": "fastprof.importers",
+    "save": "fastprof.exporters.native_file",
     "attribute_memory": "fastprof.memory_attribution",
     "LegacyRecord": "fastprof.records",
     "parse_records": "fastprof.records",
@@ -139,6 +143,8 @@ __all__ = [
     "__version__",
     "attribute_memory",
     "estimate_flops",
+    "load",
+    "save",
     "parse_records",
 ]
 

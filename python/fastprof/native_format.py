@@ -67,7 +67,8 @@ def encode_value(value: Any, depth: int = 0) -> Any:
 
     None, bool, int, finite float, str and list stand for themselves, a dict with text keys too.
     Other values are objects with one member: {"$tuple": [...]}, {"$float": "nan"},
-    {"$bytes": base64}, {"$dict": [[key, value], ...]}, {"$metadata": fields of EventMetadata}. Anything else raises errors.ValueError.
+    {"$bytes": base64}, {"$dict": [[key, value], ...]}, {"$metadata": fields of EventMetadata}.
+    Anything else raises errors.ValueError.
     """
     if depth > _MAX_DEPTH:
         raise errors.ValueError(f"a value is nested more than {_MAX_DEPTH} levels deep")
@@ -78,16 +79,17 @@ def encode_value(value: Any, depth: int = 0) -> Any:
         return [encode_value(item, depth + 1) for item in value]
     if kind is tuple:
         return {"$tuple": [encode_value(item, depth + 1) for item in value]}
-    if isinstance(value, tuple) and kind.__name__ == "EventMetadata":
-        fields = {name: item for name, item in value._asdict().items() if item is not None}
+    if kind.__name__ == "EventMetadata":
+        pairs = zip(value._fields, value, strict=True)
+        fields = {name: item for name, item in pairs if item is not None}
         return {"$metadata": encode_value(fields, depth + 1)}
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, dict):
         if all(type(key) is str for key in value) and not any(k.startswith("$") for k in value):
             return {key: encode_value(item, depth + 1) for key, item in value.items()}
-        pairs = [[encode_value(k, depth + 1), encode_value(v, depth + 1)] for k, v in value.items()]
-        return {"$dict": pairs}
+        entries = [[encode_value(k, depth + 1), encode_value(v, depth + 1)] for k, v in value.items()]
+        return {"$dict": entries}
     if isinstance(value, (bytes, bytearray)):
         return {"$bytes": base64.b64encode(value).decode()}
     if isinstance(value, str):

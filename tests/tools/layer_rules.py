@@ -64,13 +64,24 @@ FOREIGN = {
 # ---- Python: module or package under fastprof -> what it may import from fastprof -----------------------------------
 # FOUNDATION knows nothing above itself and may be imported by all. A module that is named nowhere may import anything
 # but the native part.
-FOUNDATION = {"_paths", "_version", "columns", "device_type", "errors", "nesting", "sites", "units"}
+FOUNDATION = {
+    "_paths",
+    "_version",
+    "columns",
+    "device_type",
+    "errors",
+    "native_format",
+    "nesting",
+    "sites",
+    "units",
+}
 PYTHON = {
     "table": set[str](),
     "tree": {"table"},
     "views": {"tree", "table"},
     "render": {"views", "tree", "table"},
     "exporters": {"tree", "table"},
+    "importers": {"table"},
     "consolidate": {"table"},
     "step_schedule": set[str](),
     "futures": set[str](),

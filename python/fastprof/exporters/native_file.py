@@ -35,9 +35,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 _PIECE_BYTES = 1 << 24  # written and reported at a time
 
 
-def save(
-    table: Any, path: str | os.PathLike[str], *, progress: Progress | None = None
-) -> None:
+def save(table: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
     """Write every column of a table to `path`; gzip when it ends in .gz. Layout: native_format.py.
 
     table: an EventTable, or what has one: an EventTree, an EventList made from a table, a finished
@@ -57,7 +55,7 @@ def save(
                 "dtype": array.dtype.name,
                 "count": len(array),
                 "offset": offset,
-                "crc32": zlib.crc32(memoryview(array).cast("B")) if len(array) else 0,
+                "crc32": zlib.crc32(array.view(np.uint8).data) if len(array) else 0,
             }
         )
         offset = aligned(offset + array.nbytes)
@@ -70,7 +68,7 @@ def save(
         file.write(text + b"\0" * (start - PREFIX.size - len(text)))
         done = start
         for _, array in blocks:
-            view = memoryview(array).cast("B") if len(array) else memoryview(b"")
+            view = array.view(np.uint8).data if len(array) else memoryview(b"")
             for at in range(0, len(view), _PIECE_BYTES):
                 done += file.write(view[at : at + _PIECE_BYTES])
                 if progress is not None:

@@ -117,7 +117,9 @@ class _Reader:
             if found == "" and may_stop:
                 return
             if found != ",":
-                raise stream.fail(f"expected ',' or ']' after event {self.index - 1}, found {found!r}")
+                raise stream.fail(
+                    f"expected ',' or ']' after event {self.index - 1}, found {found!r}"
+                )
 
     # ---- one event -----------------------------------------------------------------------------
 
@@ -125,6 +127,8 @@ class _Reader:
         if not isinstance(event, dict):
             raise errors.FormatError(f"an object was expected, not {str(event)[:40]!r}")
         phase = event.get("ph")
+        if not isinstance(phase, str):
+            raise errors.FormatError(f"its phase (ph) is {str(phase)[:40]!r}")
         pid = event.get("pid", 0)
         if phase == "M":
             self._metadata(event, pid)
@@ -152,10 +156,8 @@ class _Reader:
             put_args(self.rows, row, args)
         elif phase in _ENDS:
             self._end(self._pair_key(_ENDS[phase], event), event)
-        elif isinstance(phase, str):
-            self._skip(phase[:8])
         else:
-            raise errors.FormatError(f"its phase (ph) is {str(phase)[:40]!r}")
+            self._skip(phase[:8])
 
     def _skip(self, what: str) -> None:
         self.skipped[what] = self.skipped.get(what, 0) + 1
@@ -165,7 +167,8 @@ class _Reader:
         if type(value) is int:
             return value * 1000
         if type(value) is float and math.isfinite(value):
-            return round(value * 1000)
+            whole = int(value)
+            return whole * 1000 + round((value - whole) * 1000)  # the product could lose a digit
         raise errors.FormatError(f"its {name} is {str(value)[:40]!r}, not a number of microseconds")
 
     def _track(self, event: dict[str, Any]) -> int:

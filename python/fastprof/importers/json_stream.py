@@ -79,7 +79,9 @@ class JsonStream:
         """Step over the next character that is no space; it must be this one."""
         found = self.peek()
         if found != character:
-            raise self.fail(f"expected {character!r}, found {found!r}" if found else "the text ends")
+            raise self.fail(
+                f"expected {character!r}, found {found!r}" if found else "the text ends"
+            )
         self._at += 1
 
     def value(self) -> Any:

@@ -29,7 +29,9 @@ def link_kernels(
     columns: dict[str, Any] = {}
     size = len(table)
     if device_rows:
-        rows, types, indices, streams = (np.array(c, np.int64) for c in zip(*device_rows, strict=True))
+        rows, types, indices, streams = (
+            np.array(c, np.int64) for c in zip(*device_rows, strict=True)
+        )
         for name, values, default in (
             ("device_type", types, np.zeros(size, np.int64)),
             ("device_index", indices, np.zeros(size, np.int64)),

@@ -104,11 +104,11 @@ def _read_blocks(
             array: Array = np.memmap(source.path, dtype, "r", at, (count,))
         else:
             array = np.empty(count, dtype)
-            got = source.readinto(memoryview(array).cast("B")) if count else 0
+            got = source.readinto(array.view(np.uint8).data) if count else 0
             if got < array.nbytes:
                 raise fail(f"ends at byte {source.offset}, inside block {name!r}")
             source.read(aligned(at + array.nbytes) - at - array.nbytes)
-        if verify and count and zlib.crc32(memoryview(array).cast("B")) != block["crc32"]:
+        if verify and count and zlib.crc32(array.view(np.uint8).data) != block["crc32"]:
             raise fail(f"offset {at}: block {name!r} does not match its checksum")
         arrays[name] = array
         at = aligned(at + array.nbytes)

@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reader of Perfetto traces as fastprof writes them: the fields of export/perfetto_fields.hpp.
+
+Source of the field numbers: protos/perfetto/trace/*.proto of the Perfetto project.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fastprof import errors
+from fastprof.importers.chrome_args import put_args, range_state
+from fastprof.importers.protobuf import fields, message, real, signed, text, top_level_messages, whole
+from fastprof.importers.source import Source
+from fastprof.importers.table_builder import FINISHED, TableBuilder
+from fastprof.sites import Site
+from fastprof.table import EventKind, EventTable
+
+__all__ = ["read_perfetto_trace"]
+
+_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4  # TrackEvent.Type
+_REALTIME, _FIRST_OF_SEQUENCE = 1, 64
+_INT64, _FLOAT64 = 0, 2  # ArgType
+_MAX_DEPTH = 16
+_INSTANT_KINDS = {"[memory]": EventKind.MEMORY, "[OutOfMemory]": EventKind.OUT_OF_MEMORY}
+
+
+@dataclass
+class _Track:
+    """A track descriptor."""
+
+    name: str = ""
+    parent: int = 0
+    pid: int | None = None
+    tid: int = 0
+    is_thread: bool = False
+    is_process: bool = False
+
+
+@dataclass
+class _Sequence:
+    """What the packets of one sequence refer to."""
+
+    track_uuid: int = 0
+    clock: int = _REALTIME
+    now: int = 0
+    offset_ns: int = 0
+    categories: dict[int, str] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    arguments: dict[int, str] = field(default_factory=dict)
+    locations: dict[int, tuple[str, str, int]] = field(default_factory=dict)
+
+
+def read_perfetto_trace(source: Source) -> EventTable:
+    """The rows of a trace that write_perfetto_trace wrote; exact ns, arguments as in Chrome traces.
+
+    Packets and fields that fastprof never writes are passed over and counted in
+    metadata["skipped_packets"]. Raises errors.FormatError with the offset of the packet.
+    """
+    reader = _Reader()
+    for index, (offset, packet) in enumerate(top_level_messages(source, 1)):
+        try:
+            reader.packet(packet)
+        except (errors.FormatError, OverflowError) as error:
+            place = f"{source.path}: packet {index} at offset {offset}"
+            raise errors.FormatError(f"{place}: {error}") from None
+    return reader.table()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.rows = TableBuilder()
+        self.sequences: dict[int, _Sequence] = {}
+        self.tracks: dict[int, _Track] = {}
+        self.open: dict[int, list[int]] = {}
+        self.track_of: dict[int, int] = {}
+        self.facts: dict[str, int] = {}
+        self.skipped = 0
+
+    def packet(self, data: bytes) -> None:
+        event: bytes | None = None
+        timestamp: int | None = None
+        clock = sequence_id = flags = 0
+        rest: list[tuple[int, bytes]] = []
+        for number, value in fields(data):
+            if number == 8:
+                timestamp = whole(value)
+            elif number == 10:
+                sequence_id = whole(value)
+            elif number == 11:
+                event = message(value)
+            elif number == 13:
+                flags = whole(value)
+            elif number == 58:
+                clock = whole(value)
+            elif number in (6, 12, 59, 60):
+                rest.append((number, message(value)))
+        sequence = self.sequences.get(sequence_id)
+        if sequence is None or flags & 1:  # SEQ_INCREMENTAL_STATE_CLEARED
+            sequence = self.sequences[sequence_id] = _Sequence()
+        for number, content in rest:
+            self._state(sequence, number, content)
+        if event is None:
+            self.skipped += not rest
+            return
+        if timestamp is None:
+            raise errors.FormatError("an event without a timestamp")
+        clock = clock or sequence.clock
+        if clock >= _FIRST_OF_SEQUENCE:
+            sequence.now += timestamp
+            time_ns = sequence.now + sequence.offset_ns
+        else:
+            time_ns = signed(timestamp)
+        self._event(sequence, event, time_ns)
+
+    # ---- state ---------------------------------------------------------------------------------
+
+    def _state(self, sequence: _Sequence, number: int, data: bytes) -> None:
+        if number == 60:
+            self._descriptor(data)
+        elif number == 6:
+            self._clocks(sequence, data)
+        elif number == 59:
+            for key, value in fields(data):
+                if key == 58:
+                    sequence.clock = whole(value)
+                elif key == 11:
+                    for inner, uuid in fields(message(value)):
+                        if inner == 11:
+                            sequence.track_uuid = whole(uuid)
+        else:
+            for key, value in fields(data):
+                self._interned(sequence, key, value)
+
+    def _interned(self, sequence: _Sequence, key: int, value: Any) -> None:
+        tables = {1: sequence.categories, 2: sequence.names, 3: sequence.arguments}
+        if key not in (1, 2, 3, 4):
+            return
+        entry = dict(fields(message(value)))
+        iid = whole(entry.get(1, 0))
+        if key == 4:
+            line = whole(entry.get(4, 0))
+            sequence.locations[iid] = (text(entry.get(2, b"")), text(entry.get(3, b"")), line)
+        else:
+            tables[key][iid] = text(entry.get(2, b""))
+
+    def _clocks(self, sequence: _Sequence, data: bytes) -> None:
+        readings: dict[int, int] = {}
+        for key, value in fields(data):
+            if key == 1:
+                entry = dict(fields(message(value)))
+                readings[whole(entry.get(1, 0))] = signed(entry.get(2, 0))
+        for clock, reading in readings.items():
+            if clock >= _FIRST_OF_SEQUENCE and _REALTIME in readings:
+                sequence.now = reading
+                sequence.offset_ns = readings[_REALTIME] - reading
+
+    def _descriptor(self, data: bytes) -> None:
+        entry = dict(fields(data))
+        track = self.tracks.setdefault(whole(entry.get(1, 0)), _Track())
+        track.name = text(entry.get(2, b"")) or track.name
+        track.parent = whole(entry.get(5, 0))
+        if 3 in entry:
+            process = dict(fields(message(entry[3])))
+            track.pid = signed(process.get(1, 0))
+            track.name = text(process.get(6, b""))
+            track.is_process = True
+        if 4 in entry:
+            thread = dict(fields(message(entry[4])))
+            track.pid, track.tid = signed(thread.get(1, 0)), signed(thread.get(2, 0))
+            track.name = text(thread.get(5, b""))
+            track.is_thread = True
+
+    def _row_track(self, uuid: int) -> int:
+        """Track of the table that a Perfetto track's rows belong to; lanes go to their thread."""
+        known = self.track_of.get(uuid)
+        if known is not None:
+            return known
+        track = self.tracks.get(uuid, _Track())
+        parent = self.tracks.get(track.parent)
+        if parent is not None and not parent.is_process and track.parent != uuid:
+            seen = {uuid}
+            while track.parent in self.tracks and track.parent not in seen:
+                above = self.tracks[track.parent]
+                if above.is_process:
+                    break
+                uuid_above = track.parent
+                seen.add(uuid_above)
+                track = above
+            index = self.rows.track_of(id(track), track.pid or 0, track.tid)
+        else:
+            index = self.rows.track_of(id(track) if uuid in self.tracks else uuid, 0, 0)
+        process = self.tracks.get(track.parent)
+        pid = track.pid if track.pid is not None else process.pid if process else 0
+        self.rows.tracks[index] = self.rows.tracks[index]._replace(
+            pid=pid or 0, tid=track.tid, name=track.name
+        )
+        self.track_of[uuid] = index
+        return index
+
+    # ---- events --------------------------------------------------------------------------------
+
+    def _event(self, sequence: _Sequence, data: bytes, time_ns: int) -> None:
+        kind = iid = location = 0
+        uuid = sequence.track_uuid
+        name: str | None = None
+        category = ""
+        annotations: list[bytes] = []
+        counter: tuple[int, int] | None = None
+        flows: list[tuple[int, int]] = []
+        for number, value in fields(data):
+            if number == 9:
+                kind = whole(value)
+            elif number == 10:
+                iid = whole(value)
+            elif number == 3:
+                category = sequence.categories.get(whole(value), "")
+            elif number == 11:
+                uuid = whole(value)
+            elif number == 4:
+                annotations.append(message(value))
+            elif number == 23:
+                name = text(value)
+            elif number == 30:
+                counter = (_INT64, whole(value))
+            elif number == 44:
+                counter = (_FLOAT64, whole(value))
+            elif number == 34:
+                location = whole(value)
+            elif number in (47, 48):
+                begin = number == 47
+                kind_of = EventKind.FLOW_BEGIN if begin else EventKind.FLOW_END
+                flows.append((int(kind_of), whole(value)))
+        if kind == _END:
+            self._end(uuid, time_ns)
+            return
+        if name is None:
+            name = sequence.names.get(iid)
+            if name is None and kind != _COUNTER:
+                raise errors.FormatError(f"event name {iid} is not interned")
+        args = dict(self._annotation(sequence, entry, 0) for entry in annotations)
+        if name == "fastprof session":
+            self.facts = {key: value for key, value in args.items() if type(value) is int}
+            return
+        spliced = args.pop("metadata", None)
+        if isinstance(spliced, dict):
+            args.update(spliced)
+        elif spliced is not None:
+            args["metadata"] = spliced
+        source = sequence.locations.get(location, ("", "", 0))
+        # A counter has a track of its own; the thread that set it is the sequence's.
+        own_track = sequence.track_uuid if kind == _COUNTER else 0
+        row_track = self._row_track(own_track or uuid)
+        if kind == _COUNTER:
+            self._counter(uuid, row_track, counter, time_ns)
+        elif kind == _BEGIN:
+            row_kind, flags = range_state(args)
+            site = self._site(name or "", category, row_kind, source)
+            row = self.rows.add(row_kind, time_ns, time_ns, site, row_track, flags & ~FINISHED)
+            self.open.setdefault(uuid, []).append(row)
+            put_args(self.rows, row, args)
+        elif kind == _INSTANT:
+            self._instant(name or "", category, source, row_track, time_ns, args, flows)
+        else:
+            self.skipped += 1
+
+    def _site(
+        self, name: str, category: str, kind: int, source: tuple[str, str, int], **more: Any
+    ) -> int:
+        file, function, line = source
+        scope = 0 if category == "cpu_op" else 7
+        line &= 0xFFFFFFFF
+        site = Site(name, category, file, function, line, kind=kind, scope=scope, **more)
+        return self.rows.site_of(site)
+
+    def _end(self, uuid: int, time_ns: int) -> None:
+        opened = self.open.get(uuid)
+        if not opened:
+            raise errors.FormatError("an end without a begin")
+        row = opened.pop()
+        if not -(1 << 63) <= time_ns < 1 << 63:
+            raise OverflowError("a time that 64 bits do not hold")
+        self.rows.end[row] = max(time_ns, self.rows.start[row])
+        self.rows.flags[row] |= FINISHED
+
+    def _counter(
+        self, uuid: int, track: int, value: tuple[int, int] | None, time_ns: int
+    ) -> None:
+        if value is None:
+            raise errors.FormatError("a counter without a value")
+        name = self.tracks[uuid].name if uuid in self.tracks else ""
+        kind = int(EventKind.COUNTER)
+        more = {"arg_names": ("value",), "arg_types": (value[0],)}
+        site = self._site(name, "counter", kind, ("", "", 0), **more)
+        payload = self.rows.add_words(value[1])
+        self.rows.add(kind, time_ns, time_ns, site, track, payload=payload)
+
+    def _instant(
+        self,
+        name: str,
+        category: str,
+        source: tuple[str, str, int],
+        track: int,
+        time_ns: int,
+        args: dict[str, Any],
+        flows: list[tuple[int, int]],
+    ) -> None:
+        rows = self.rows
+        for kind, flow in flows:
+            payload = rows.add_words(flow)
+            site = self._site(name, category, kind, source)
+            rows.add(kind, time_ns, time_ns, site, track, payload=payload)
+        if flows:
+            return
+        kind = int(_INSTANT_KINDS.get(name, EventKind.MARK))
+        if kind == EventKind.MARK or not isinstance(args.get("Bytes"), int):
+            site = self._site(name, category, int(EventKind.MARK), source)
+            row = rows.add(int(EventKind.MARK), time_ns, time_ns, site, track)
+            put_args(rows, row, args)
+            return
+        words = [_number(args.get(key)) for key in ("Bytes", "Total Allocated", "Total Reserved")]
+        if kind == EventKind.MEMORY:
+            address = args.get("Addr")
+            words.insert(0, int(address, 16) if isinstance(address, str) else _number(address))
+        site = self._site(
+            name,
+            category,
+            kind,
+            source,
+            device_type=max(min(_number(args.get("Device Type")), 32767), -1),
+            device_index=max(min(_number(args.get("Device Id")), 32767), -1),
+        )
+        rows.add(kind, time_ns, time_ns, site, track, payload=rows.add_words(*words))
+
+    def _annotation(self, sequence: _Sequence, data: bytes, depth: int) -> tuple[str, Any]:
+        """(name, value) of a DebugAnnotation."""
+        if depth > _MAX_DEPTH:
+            raise errors.FormatError("an annotation is nested too deeply")
+        name = ""
+        value: Any = None
+        for number, content in fields(data):
+            if number == 1:
+                name = sequence.arguments.get(whole(content), "")
+            elif number == 10:
+                name = text(content)
+            elif number == 2:
+                value = bool(content)
+            elif number == 3:
+                value = whole(content)
+            elif number == 4:
+                value = signed(content)
+            elif number == 5:
+                value = real(content)
+            elif number == 6:
+                value = text(content)
+            elif number == 7:
+                value = hex(whole(content))
+            elif number == 9:
+                value = _json(text(content))
+            elif number == 12:
+                item = self._annotation(sequence, message(content), depth + 1)[1]
+                value = [*value, item] if isinstance(value, list) else [item]
+        return name, value
+
+    # ---- the table -----------------------------------------------------------------------------
+
+    def table(self) -> EventTable:
+        rows, facts = self.rows, self.facts
+        start = np.frombuffer(rows.start, np.int64)
+        last = max(rows.end, default=0)
+        t1 = facts.get("session_stop_ns", last)
+        for opened in self.open.values():
+            for row in opened:
+                rows.end[row] = max(t1, rows.start[row])
+        process = next((t for t in self.tracks.values() if t.is_process), _Track())
+        prefix = "dropped_"
+        metadata: dict[str, Any] = {"format": "perfetto"}
+        if self.skipped:
+            metadata["skipped_packets"] = self.skipped
+        return rows.finish(
+            t0_ns=facts.get("session_start_ns", int(start.min()) if len(start) else 0),
+            t1_ns=t1,
+            clock_error_ns=facts.get("clock_error_ns", 0),
+            pid=process.pid or 0,
+            process_name=process.name,
+            dropped={
+                k.removeprefix(prefix): max(v, 0) for k, v in facts.items() if k.startswith(prefix)
+            },
+            metadata=metadata,
+        )
+
+
+def _json(source: str) -> Any:
+    try:
+        return json.loads(source)
+    except (ValueError, RecursionError):
+        return source
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int else 0
