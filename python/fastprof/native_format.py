@@ -88,7 +88,9 @@ def encode_value(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dict):
         if all(type(key) is str for key in value) and not any(k.startswith("$") for k in value):
             return {key: encode_value(item, depth + 1) for key, item in value.items()}
-        entries = [[encode_value(k, depth + 1), encode_value(v, depth + 1)] for k, v in value.items()]
+        entries = [
+            [encode_value(k, depth + 1), encode_value(v, depth + 1)] for k, v in value.items()
+        ]
         return {"$dict": entries}
     if isinstance(value, (bytes, bytearray)):
         return {"$bytes": base64.b64encode(value).decode()}

@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import numpy as np
+
 from fastprof.columns import CODED_COLUMNS, COLUMNS
 from fastprof.table import CodedColumn, EventTable, KernelTable, Site, Track
 

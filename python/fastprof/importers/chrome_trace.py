@@ -325,6 +325,10 @@ class _Reader:
         dropped = own.get("dropped")
         cpu = [t for t in rows.tracks if t.pid > 0]
         pid = cpu[0].pid if cpu else 0
+        if own and self.processes:  # ours comes first
+            pid = _id_number(next(iter(self.processes)))
+            if self.processes.get(str(pid)) == f"process {pid}":  # for want of a name
+                del self.processes[str(pid)]
         metadata = {k: v for k, v in self.top.items() if k != "fastprof"}
         metadata["format"] = "chrome"
         if self.skipped:

@@ -14,7 +14,15 @@ import numpy as np
 
 from fastprof import errors
 from fastprof.importers.chrome_args import put_args, range_state
-from fastprof.importers.protobuf import fields, message, real, signed, text, top_level_messages, whole
+from fastprof.importers.protobuf import (
+    fields,
+    message,
+    real,
+    signed,
+    text,
+    top_level_messages,
+    whole,
+)
 from fastprof.importers.source import Source
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.sites import Site
@@ -77,6 +85,7 @@ class _Reader:
         self.sequences: dict[int, _Sequence] = {}
         self.tracks: dict[int, _Track] = {}
         self.open: dict[int, list[int]] = {}
+        self.unfinished: set[int] = set()
         self.track_of: dict[int, int] = {}
         self.facts: dict[str, int] = {}
         self.skipped = 0
@@ -262,6 +271,8 @@ class _Reader:
             site = self._site(name or "", category, row_kind, source)
             row = self.rows.add(row_kind, time_ns, time_ns, site, row_track, flags & ~FINISHED)
             self.open.setdefault(uuid, []).append(row)
+            if not flags & FINISHED:  # a viewer is given an end, but there was none
+                self.unfinished.add(row)
             put_args(self.rows, row, args)
         elif kind == _INSTANT:
             self._instant(name or "", category, source, row_track, time_ns, args, flows)
@@ -285,11 +296,10 @@ class _Reader:
         if not -(1 << 63) <= time_ns < 1 << 63:
             raise OverflowError("a time that 64 bits do not hold")
         self.rows.end[row] = max(time_ns, self.rows.start[row])
-        self.rows.flags[row] |= FINISHED
+        if row not in self.unfinished:
+            self.rows.flags[row] |= FINISHED
 
-    def _counter(
-        self, uuid: int, track: int, value: tuple[int, int] | None, time_ns: int
-    ) -> None:
+    def _counter(self, uuid: int, track: int, value: tuple[int, int] | None, time_ns: int) -> None:
         if value is None:
             raise errors.FormatError("a counter without a value")
         name = self.tracks[uuid].name if uuid in self.tracks else ""

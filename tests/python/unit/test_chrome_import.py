@@ -9,13 +9,14 @@ import random
 from pathlib import Path
 from typing import Any
 
-import fastprof
 import numpy as np
 import pytest
+from trace_tables import ODD_NAMES
+
+import fastprof
 from fastprof import errors
 from fastprof.importers import json_stream
 from fastprof.table import EventFlag, EventKind, EventTable
-from trace_tables import ODD_NAMES
 
 BASE = 1_699_853_000_000_000_000
 
@@ -132,7 +133,12 @@ def test_pairs_instants_counters_flows_memory(tmp_path: Path) -> None:
         ],
     )
     got = list(
-        zip(names(table), (table.start_ns // 1000).tolist(), (table.end_ns // 1000).tolist(), strict=True)
+        zip(
+            names(table),
+            (table.start_ns // 1000).tolist(),
+            (table.end_ns // 1000).tolist(),
+            strict=True,
+        )
     )
     assert got[:4] == [("outer", 0, 9), ("inner", 1, 2), ("left open", 10, 21), ("io", 3, 5)]
     kinds = table.column("kind").tolist()

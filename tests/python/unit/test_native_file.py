@@ -11,13 +11,14 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import fastprof
 import numpy as np
 import pytest
+from trace_tables import every_column_table, nested_table
+
+import fastprof
 from fastprof import errors
 from fastprof.native_format import MAGIC, PREFIX, aligned, decode_value, encode_value
 from fastprof.table import EventTable
-from trace_tables import every_column_table, nested_table
 
 
 def assert_equal(a: EventTable, b: EventTable) -> None:
