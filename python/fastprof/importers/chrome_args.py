@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from fastprof.device_type import DeviceType
@@ -52,6 +53,7 @@ _FLAGS = (
     ("enclosing", int(EventFlag.ENCLOSING)),
 )
 _INT32 = 1 << 31
+_FRAMES = re.compile(r";\n?|\n")  # between the frames of a stack
 
 
 def as_int(value: Any) -> int | None:
@@ -92,7 +94,7 @@ def put_args(builder: TableBuilder, row: int, args: dict[str, Any]) -> None:
             builder.code(column, row, repr(value), value)
     stack = args.get("Call stack")
     if isinstance(stack, str):
-        builder.code("stack", row, stack, [frame.strip("\n") for frame in stack.split(";")])
+        builder.code("stack", row, stack, _FRAMES.split(stack))
     if not _STATE.isdisjoint(args):
         args = {key: value for key, value in args.items() if key not in _STATE}
     if args:

@@ -38,6 +38,7 @@ class PerfettoArgs {
                              "Record function id",
                              "Node id",
                              "C++ stack",
+                             "Call stack",
                              "metadata",
                              "counted_fraction",
                              "counters",
