@@ -15,6 +15,11 @@ using namespace recorder_checks;
 namespace {
 
 std::atomic<uint64_t> handled{0};
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr long kFillingPeriodNs = 5'000'000;  // a handler must end before the next one, or nothing else ever runs
+#else
+constexpr long kFillingPeriodNs = 300'000;
+#endif
 std::atomic<int> fillers{0};  // more records by each handler: enough to change the chunk under what it interrupts
 
 void handler(int) {
@@ -64,7 +69,7 @@ struct Load {
   explicit Load(int count) {
     for (int t = 0; t < count; ++t)
       threads.emplace_back([this, t] {
-        const Interrupts interrupts(fillers.load() == 0 ? 40'000 + 7'000 * t : 150'000);
+        const Interrupts interrupts(fillers.load() == 0 ? 40'000 + 7'000 * t : kFillingPeriodNs);
         uint64_t own = 0;
         while (!stop.load(std::memory_order_relaxed)) {
           for (int i = 0; i < 500; ++i) {

@@ -19,9 +19,9 @@ constexpr uint32_t kEndRecord = 1u << 31;
 inline void count_dropped(State* s, const Track* track, uint32_t mask, uint64_t stamp, DropCause cause) noexcept {
   for (unsigned i = 0; i < kMaxSessions; ++i) {
     SessionSlot& slot = s->sessions[i];
-    if (load_acquire(&slot.live) == 0 || (slot.mask & mask & category::all) == 0) continue;
-    if (stamp < slot.t0 || stamp >= load_relaxed(&slot.t1)) continue;
-    if (slot.local != 0 && !belongs(s, track, i)) continue;
+    if (load_acquire(&slot.live) == 0 || (load_relaxed(&slot.mask) & mask & category::all) == 0) continue;
+    if (stamp < load_relaxed(&slot.t0) || stamp >= load_relaxed(&slot.t1)) continue;
+    if (load_relaxed(&slot.local) != 0 && !belongs(s, track, i)) continue;
     add_dropped(slot, (mask & kEndRecord) != 0 ? DropCause::ends : cause, 1);
   }
 }

@@ -47,9 +47,6 @@ inline void fork_parent() noexcept {
 // store lands in zeroes, fails its check and is off), but no chunk of them is used again.
 inline void fork_child() noexcept {
   State* s = state();
-  const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-  s->lock = fresh;
-  s->drain_lock = fresh;
   s->pid = static_cast<uint64_t>(::getpid());
   ++s->fork_count;
   for (SessionSlot& slot : s->sessions) slot = SessionSlot{};
@@ -70,10 +67,12 @@ inline void fork_child() noexcept {
   block->flags &= ~thread_flag::busy;
   block->track = nullptr;
   if (primitives != nullptr && s->functions != nullptr) {
-    ScopedLock hold(s->lock);
     if (Track* track = register_track(s, block)) track->primitives = primitives;
   }
   publish_mask(s);
+  // This thread took them in fork_prepare, so it may give them back; who waited for them is not in this process.
+  pthread_mutex_unlock(&s->lock);
+  pthread_mutex_unlock(&s->drain_lock);
 }
 
 FASTPROF_NAMESPACE_END

@@ -8,9 +8,9 @@
 FASTPROF_NAMESPACE_BEGIN
 
 // Sets the calling thread's membership and the mask that follows from it.
-inline void set_local_sessions(State* s, ThreadBlock* block, uint64_t bits) noexcept {
+inline void set_local_sessions(State* s, ThreadBlock* block, uint64_t bits, uint64_t newest_id) noexcept {
   block->track->local_sessions = bits;
-  block->track->local_newest_id = load_relaxed(&s->next_session_id);
+  block->track->local_newest_id = newest_id;
   uint32_t mask = 0;
   for (uint64_t rest = bits; rest != 0; rest &= rest - 1) mask |= load_relaxed(&s->sessions[__builtin_ctzll(rest)].mask);
   block->mask = mask;
@@ -18,8 +18,9 @@ inline void set_local_sessions(State* s, ThreadBlock* block, uint64_t bits) noex
 
 // The live sessions that the calling thread belongs to; what it has left by their stop is forgotten.
 inline LocalSessions own_local_sessions(State* s, const Track* track) noexcept {
-  const LocalSessions known{track->local_sessions, track->local_newest_id};
-  return {live_local_sessions(s, known), load_relaxed(&s->next_session_id)};
+  // Before the look at the slots: what takes one of them afterwards is younger than this.
+  const uint64_t newest_id = load_acquire(&s->next_session_id);
+  return {live_local_sessions(s, {track->local_sessions, track->local_newest_id}), newest_id};
 }
 
 // What the calling thread would hand on. Cheap when no thread-local session exists.
@@ -40,8 +41,8 @@ inline void write_segment(State* s, ThreadBlock* block, uint64_t session_id, boo
 
 // The calling thread joins the session in slot `index`, or leaves it.
 inline void join_session(State* s, ThreadBlock* block, int index) noexcept {
-  const uint64_t bits = own_local_sessions(s, block->track).bits | uint64_t{1} << index;
-  set_local_sessions(s, block, bits);
+  const LocalSessions own = own_local_sessions(s, block->track);
+  set_local_sessions(s, block, own.bits | uint64_t{1} << index, own.newest_id);
   write_segment(s, block, load_relaxed(&s->sessions[index].id), true);
 }
 
@@ -57,10 +58,10 @@ inline SessionStay enter_sessions(const LocalSessions& local) noexcept {
   ThreadBlock* block = thread_block();
   Track* track = block->track != nullptr ? block->track : s->functions->track(s, block);
   if (track == nullptr) return {};
-  const uint64_t before = own_local_sessions(s, track).bits;
-  const LocalSessions added{live_local_sessions(s, local) & ~before, local.newest_id};
+  const LocalSessions own = own_local_sessions(s, track);
+  const LocalSessions added{live_local_sessions(s, local) & ~own.bits, local.newest_id};
   if (added.bits == 0) return {};
-  set_local_sessions(s, block, before | added.bits);
+  set_local_sessions(s, block, own.bits | added.bits, own.newest_id);
   for (uint64_t rest = added.bits; rest != 0; rest &= rest - 1)
     write_segment(s, block, load_relaxed(&s->sessions[__builtin_ctzll(rest)].id), true);
   return {added};
@@ -73,7 +74,8 @@ inline void leave_sessions(const SessionStay& stay) noexcept {
   if (block->track == nullptr) return;
   const uint64_t left = live_local_sessions(s, stay.added);
   // Left before it is written down: should that take a new chunk, the chunk begins without them.
-  set_local_sessions(s, block, own_local_sessions(s, block->track).bits & ~left);
+  const LocalSessions own = own_local_sessions(s, block->track);
+  set_local_sessions(s, block, own.bits & ~left, own.newest_id);
   for (uint64_t rest = left; rest != 0; rest &= rest - 1)
     write_segment(s, block, load_relaxed(&s->sessions[__builtin_ctzll(rest)].id), false);
 }

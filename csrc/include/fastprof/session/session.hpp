@@ -155,8 +155,9 @@ class Session {
   void leave_thread(State* s) noexcept {
     if (!options_.thread_local_only) return;
     ThreadBlock* block = thread_block();
-    if (block->track != nullptr)
-      set_local_sessions(s, block, own_local_sessions(s, block->track).bits & ~(uint64_t{1} << index_));
+    if (block->track == nullptr) return;
+    const LocalSessions own = own_local_sessions(s, block->track);
+    set_local_sessions(s, block, own.bits & ~(uint64_t{1} << index_), own.newest_id);
   }
 
   // What was spilled comes before what is still in memory, track by track.

@@ -122,15 +122,18 @@ inline int start_session(State* s, const SessionRequest& request) {
     if (index >= 0) {
       s->usable_cpus = cpus;
       SessionSlot& slot = s->sessions[index];
-      slot = SessionSlot{};
-      slot.id = ++s->next_session_id;
-      slot.mask = request.mask;
+      // Read without the lock, by threads that look whether they are in a session that was here before: never plainly.
+      store_relaxed(&s->next_session_id, s->next_session_id + 1);
+      store_relaxed(&slot.id, s->next_session_id);
+      store_relaxed(&slot.mask, request.mask);
+      store_relaxed(&slot.local, static_cast<uint8_t>(request.local ? 1 : 0));
+      store_relaxed(&slot.t1, UINT64_MAX);
+      for (uint64_t& count : slot.dropped) store_relaxed(&count, uint64_t{0});
+      slot.pinned_chunks = 0;
       slot.pid = static_cast<uint32_t>(s->pid);
-      slot.local = request.local ? 1 : 0;
       slot.policy = request.policy;
       slot.wants_detail = request.detail != nullptr ? 1 : 0;
       slot.max_chunks = max_bytes / kChunkBytes;
-      slot.t1 = UINT64_MAX;
       add_knot(s, 32);
       const uint64_t bit = uint64_t{1} << index;
       const bool keeps = request.policy != OverflowPolicy::overwrite_oldest;
@@ -145,7 +148,7 @@ inline int start_session(State* s, const SessionRequest& request) {
           ++slot.pinned_chunks;
         }
       }
-      slot.t0 = ordered_ticks(s);
+      store_relaxed(&slot.t0, ordered_ticks(s));
       store_release(&slot.live, uint8_t{1});  // partner: acquire in count_dropped
       s->session_bits |= bit;
       if (keeps) s->keep_bits |= bit;
@@ -287,7 +290,7 @@ inline void release_session(State* s, int index) noexcept {
     }
   }
   store_release(&s->sessions[index].live, uint8_t{0});
-  s->sessions[index].id = 0;
+  store_relaxed(&s->sessions[index].id, uint64_t{0});
   sweep(s);
 }
 
