@@ -91,8 +91,16 @@ def _asyncio(future: asyncio.Future[Any], done: Callable[[], Any]) -> asyncio.Fu
 
 
 def _torch(future: Any, done: Callable[[], Any]) -> Any:
-    def complete(finished: Any) -> Any:
-        done()
-        return finished.value()
+    following = type(future)()
 
-    return future.then(complete)
+    def complete(finished: Any) -> None:
+        done()
+        try:
+            value = finished.value()
+        except Exception as error:
+            following.set_exception(error)  # then() would make a RuntimeError of it
+        else:
+            following.set_result(value)
+
+    future.add_done_callback(complete)
+    return following

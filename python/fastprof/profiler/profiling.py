@@ -180,7 +180,10 @@ class profile:  # noqa: N801 - the field's name
             self._close_step()
             return
         self._close_step()
-        self._transit_action(self.current_action, None)
+        if self.current_action is ProfilerAction.WARMUP:
+            self._recording = None  # there is nothing to warm up for: the last cycle's result stays
+        else:
+            self._transit_action(self.current_action, None)
 
     def step(self) -> None:
         """Tell that the next step of the program begins."""
@@ -218,7 +221,7 @@ class profile:  # noqa: N801 - the field's name
 
     def prepare_trace(self) -> None:
         """Make a session ready and give the trace its id."""
-        self._trace_id = self._new_trace_id()
+        self._trace_id = self.create_trace_id()
         self._recording = Recording(self._options)
 
     def start_trace(self) -> None:
@@ -272,7 +275,8 @@ class profile:  # noqa: N801 - the field's name
         """Id of the current or last recording; None before the first."""
         return self._trace_id
 
-    def _new_trace_id(self) -> str:
+    def create_trace_id(self) -> str:
+        """A new id for a recording: the callback's, else 32 hexadecimal digits."""
         if self._trace_id_callback is not None:
             return str(self._trace_id_callback())
         return uuid.uuid4().hex.upper()

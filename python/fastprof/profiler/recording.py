@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import tempfile
@@ -120,9 +119,8 @@ class Result:
         with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
             plain = Path(folder, "trace.json")
             self.capture.write_chrome_trace(os.fsencode(plain), pairs, target)
-            with atomic_binary(target) as out, plain.open("rb") as text:
-                with gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=out) as packed:
-                    shutil.copyfileobj(text, packed, 1 << 20)
+            with atomic_binary(target) as packed, plain.open("rb") as text:
+                shutil.copyfileobj(text, packed, 1 << 20)
 
     def write_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
         """Perfetto's protobuf format."""

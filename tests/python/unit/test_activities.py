@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+
 from fastprof import ProfilerActivity, errors, supported_activities
 from fastprof.activities import as_activity, category_mask, missing_reason, parse_activities
 

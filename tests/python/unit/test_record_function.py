@@ -11,8 +11,9 @@ import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import fastprof
 import pytest
+
+import fastprof
 from fastprof import record_function
 from fastprof.table import EventFlag
 
@@ -71,7 +72,16 @@ def test_left_open_at_the_end_is_unfinished() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "émile", "日本", "😀", 'a"b\\c', "tab\t newline\n", "lone \ud800 surrogate", "x" * 100_000],
+    [
+        "",
+        "émile",
+        "日本",
+        "😀",
+        'a"b\\c',
+        "tab\t newline\n",
+        "lone \ud800 surrogate",
+        "x" * 100_000,
+    ],
 )
 def test_any_name_survives(name: str) -> None:
     with fastprof.profile() as p, record_function(name):
@@ -201,7 +211,14 @@ def test_ended_on_another_thread() -> None:
 def test_arguments() -> None:
     with fastprof.profile() as p:
         with record_function(
-            "x", "text", step=3, rate=0.5, flag=True, mode="é\ud800", tags=["a", "b"], skipped=object()
+            "x",
+            "text",
+            step=3,
+            rate=0.5,
+            flag=True,
+            mode="é\ud800",
+            tags=["a", "b"],
+            skipped=object(),
         ):
             pass
     event = p.events()[0]
@@ -239,7 +256,9 @@ def test_shapes_flops_and_node() -> None:
     assert sorted(str(a.input_shapes) for a in averages) == ["[[2, 3], [], [4]]", "[]"]
 
 
-@pytest.mark.parametrize("wrong", [{"shapes": 3}, {"shapes": [3]}, {"flops": "x"}, {"node_id": "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"shapes": 3}, {"shapes": [3]}, {"flops": "x"}, {"node_id": "x"}]
+)
 def test_wrong_payload(wrong: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         record_function("x", **wrong)

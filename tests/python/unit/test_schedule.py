@@ -6,8 +6,9 @@ from __future__ import annotations
 import itertools
 import warnings
 
-import fastprof
 import pytest
+
+import fastprof
 from fastprof import ProfilerAction, errors
 from fastprof.step_schedule import as_action, transition
 
@@ -82,15 +83,15 @@ def test_transitions_are_those_of_pytorch() -> None:
     torch_profiler = pytest.importorskip("torch.profiler")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = torch_profiler.profile(
-            activities=[torch_profiler.ProfilerActivity.CPU]
-        ).action_map
+        theirs = torch_profiler.profile(activities=[torch_profiler.ProfilerActivity.CPU]).action_map
     checked = 0
     for (previous, following), calls in theirs.items():
         names = [getattr(call, "__name__", "warn") for call in calls]
         ours_previous = ProfilerAction[previous.name]
         ours_following = None if following is None else ProfilerAction[following.name]
-        if "DEVICE_STOPPED" in (ours_following and ours_following.name or "") and previous.name in (
+        if "DEVICE_STOPPED" in (
+            (ours_following and ours_following.name) or ""
+        ) and previous.name in (
             "NONE",
             "RECORD_AND_SAVE",
         ):

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles over the life of a process: fork, exit with an open profile, threads that go on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+
+def run(program: str, *arguments: str, expect: int = 0) -> str:
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == expect, result.stderr
+    return result.stdout + result.stderr
+
+
+def test_open_profile_is_finished_at_exit(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    run(
+        """
+        import sys, fastprof
+        p = fastprof.profile(on_trace_ready=lambda p: p.export_chrome_trace(sys.argv[1]))
+        p.start()
+        with fastprof.record_function("work"):
+            pass
+        fastprof.record_function("open").__enter__()
+        """,
+        str(path),
+    )
+    events = {e["name"]: e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"}
+    assert set(events) == {"work", "open"}
+    assert events["open"]["args"]["finished"] is False
+
+
+def test_exit_with_an_exception_and_a_failing_handler() -> None:
+    output = run(
+        """
+        import fastprof
+        def fail(p): raise OSError("full disk")
+        p = fastprof.profile(on_trace_ready=fail)
+        p.start()
+        raise SystemExit(3)
+        """,
+        expect=3,
+    )
+    assert "could not be stopped" in output and "full disk" in output
+
+
+def test_exit_while_daemon_threads_record() -> None:
+    run(
+        """
+        import threading, time, fastprof
+        def work():
+            while True:
+                with fastprof.record_function("daemon"):
+                    pass
+        p = fastprof.profile(with_stack=True)
+        p.start()
+        for _ in range(2):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.05)
+        """
+    )
+
+
+def test_fork_inside_a_profile() -> None:
+    output = run(
+        """
+        import os, sys, warnings
+        import fastprof
+        from fastprof import record_function
+        warnings.simplefilter("ignore", DeprecationWarning)
+        called = []
+        outer = record_function("outer")
+        with fastprof.profile(with_stack=True, on_trace_ready=lambda p: called.append(1)) as p:
+            with outer:
+                child = os.fork()
+                if child == 0:
+                    with record_function("in child"):
+                        pass
+                else:
+                    os.waitpid(child, 0)
+                    with record_function("in parent"):
+                        pass
+        names = [e.name for e in p.events()]
+        if child == 0:
+            assert names == [] and called == [], (names, called)
+            with fastprof.profile(with_stack=True) as own:
+                with record_function("own"):
+                    pass
+            assert [e.name for e in own.events()] == ["own"]
+            assert own.events()[0].stack
+            assert own.event_table.tracks[0].pid == os.getpid()
+            os._exit(0 if len(own.events()) == 1 else 5)
+        assert names == ["outer", "in parent"] and called == [1], (names, called)
+        print("parent fine")
+        """
+    )
+    assert "parent fine" in output
+
+
+def test_child_of_a_fork_may_profile_and_exit() -> None:
+    output = run(
+        """
+        import multiprocessing, warnings
+        import fastprof
+        warnings.simplefilter("ignore", DeprecationWarning)
+
+        def work(queue):
+            with fastprof.profile() as p:
+                with fastprof.record_function("child"):
+                    pass
+            queue.put([e.name for e in p.events()])
+
+        context = multiprocessing.get_context("fork")
+        queue = context.Queue()
+        with fastprof.profile() as p:
+            process = context.Process(target=work, args=(queue,))
+            process.start()
+            print(queue.get(timeout=30))
+            process.join()
+            print("exit", process.exitcode)
+        """
+    )
+    assert "['child']" in output and "exit 0" in output
+
+
+def test_import_is_lazy_and_profile_needs_no_numpy_until_asked() -> None:
+    output = run(
+        """
+        import sys, fastprof
+        with fastprof.profile():
+            with fastprof.record_function("x"):
+                pass
+        print("numpy" in sys.modules, "torch" in sys.modules)
+        """
+    )
+    assert output.split() == ["False", "False"]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A range that ends with a future: concurrent.futures, asyncio and PyTorch's."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+
+import pytest
+
+import fastprof
+from fastprof import errors, record_function
+
+
+def span_ms(profile: fastprof.profile, name: str) -> float:
+    [event] = [event for event in profile.events() if event.name == name]
+    return event.cpu_time_total / 1000
+
+
+def test_concurrent_future() -> None:
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, fastprof.profile() as p:
+        with record_function("call") as rf:
+            following = rf._call_end_callbacks_on_future(pool.submit(lambda: time.sleep(0.02) or 7))
+        left = time.perf_counter()
+        assert following.result() == 7
+        assert time.perf_counter() >= left
+    assert span_ms(p, "call") >= 20
+    assert p.event_table.unfinished == 0
+
+
+def test_exceptions_and_cancellation_travel() -> None:
+    with fastprof.profile() as p:
+        failed: concurrent.futures.Future[int] = concurrent.futures.Future()
+        with record_function("failed") as rf:
+            following = rf._call_end_callbacks_on_future(failed)
+        failed.set_exception(KeyError("x"))
+        with pytest.raises(KeyError):
+            following.result()
+        cancelled: concurrent.futures.Future[int] = concurrent.futures.Future()
+        with record_function("cancelled") as rf:
+            following = rf._call_end_callbacks_on_future(cancelled)
+        cancelled.cancel()
+        with pytest.raises(concurrent.futures.CancelledError):
+            following.result()
+    assert p.event_table.unfinished == 0
+
+
+def test_complete_already() -> None:
+    done: concurrent.futures.Future[int] = concurrent.futures.Future()
+    done.set_result(3)
+    with fastprof.profile() as p, record_function("x") as rf:
+        assert rf._call_end_callbacks_on_future(done).result() == 3
+    assert p.event_table.unfinished == 0
+
+
+def test_asyncio_future() -> None:
+    async def value() -> int:
+        await asyncio.sleep(0.01)
+        return 5
+
+    async def main() -> int:
+        with record_function("awaited") as rf:
+            following = rf._call_end_callbacks_on_future(asyncio.ensure_future(value()))
+        result: int = await following
+        return result
+
+    with fastprof.profile() as p:
+        assert asyncio.run(main()) == 5
+    assert span_ms(p, "awaited") >= 9
+
+
+def test_torch_future() -> None:
+    torch_futures = pytest.importorskip("torch.futures")
+    with fastprof.profile() as p:
+        future = torch_futures.Future()
+        with record_function("torch") as rf:
+            following = rf._call_end_callbacks_on_future(future)
+        assert not following.done()
+        future.set_result(9)
+        assert following.wait() == 9
+        broken = torch_futures.Future()
+        with record_function("broken") as rf:
+            following = rf._call_end_callbacks_on_future(broken)
+        broken.set_exception(ValueError("x"))
+        with pytest.raises(ValueError, match="x"):
+            following.wait()
+    assert p.event_table.unfinished == 0
+    assert len(p.events()) == 2
+
+
+def test_only_once_and_only_inside() -> None:
+    future: concurrent.futures.Future[int] = concurrent.futures.Future()
+    with record_function("x") as rf:
+        rf._call_end_callbacks_on_future(future)
+        with pytest.raises(RuntimeError, match="can be done once"):
+            rf._call_end_callbacks_on_future(future)
+    with pytest.raises(RuntimeError, match="not open"):
+        rf._call_end_callbacks_on_future(future)
+
+
+def test_what_is_no_future_leaves_the_range_as_it_was() -> None:
+    with fastprof.profile() as p, record_function("x") as rf:
+        with pytest.raises(errors.ValueError, match="is no future"):
+            rf._call_end_callbacks_on_future(3)
+    assert p.event_table.unfinished == 0
+
+
+def test_never_completed_stays_open() -> None:
+    with fastprof.profile() as p, record_function("x") as rf:
+        rf._call_end_callbacks_on_future(concurrent.futures.Future())
+    assert p.event_table.unfinished == 1
