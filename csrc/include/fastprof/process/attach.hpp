@@ -69,13 +69,21 @@ inline void after_fork_in_child() noexcept {
   reset_primitives_in_child();
 }
 
-// What only the elected State does, once: it stays loaded from here on.
-inline void lead(State* s, const discovery::Found& found) noexcept {
+// Keeps the object at `path` loaded from here on; the executable (empty path) cannot go away.
+inline void pin_object(const char* path) noexcept {
+  if (path != nullptr && path[0] != '\0') (void)::dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+// What a State needs before others may see it elected.
+inline void prepare_to_lead(State* s) noexcept {
   s->functions = &leader_functions;
   s->pid = static_cast<uint64_t>(::getpid());
   s->slow_clock = tick_counter_usable() ? 0 : 1;
-  if (found.self_path != nullptr && found.self_path[0] != '\0')
-    (void)::dlopen(found.self_path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+// What only the elected one does, once: it stays loaded, and its handlers with it.
+inline void lead(State* s, const char* path) noexcept {
+  pin_object(path);
   if (s->exit_key_made == 0 && pthread_key_create(&s->exit_key, &leader_thread_exit) == 0) s->exit_key_made = 1;
   if (s->hooks_installed == 0 && pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child) == 0)
     s->hooks_installed = 1;
@@ -117,12 +125,16 @@ inline void attach() noexcept {
     intptr_t offset = 0;
     const bool is_static = probe_tls(offset);
     provide_thread_block(&own_state, is_static, offset);
-    lead(&own_state, found);
-    leader = __atomic_compare_exchange_n(&ballot->leader, &expected, &own_state, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
-                 ? &own_state
-                 : expected;
+    prepare_to_lead(&own_state);
+    if (__atomic_compare_exchange_n(&ballot->leader, &expected, &own_state, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      leader = &own_state;
+      lead(leader, found.self_path);
+    } else {
+      leader = expected;
+    }
   }
   store_release(&own_state.leader, leader);
+  bool provides = false;
   {
     ScopedLock hold(leader->lock);
     // A block at a fixed offset is worth having while nobody has recorded through the dynamic one.
@@ -134,8 +146,7 @@ inline void attach() noexcept {
           *module->tls_offset = offset;
           *module->tls_static = 1;
         }
-        if (found.self_path != nullptr && found.self_path[0] != '\0')
-          (void)::dlopen(found.self_path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        provides = true;
       }
     }
     g_tls_offset = leader->tls_offset;
@@ -143,6 +154,7 @@ inline void attach() noexcept {
     own_module.next = leader->modules;
     leader->modules = &own_module;
   }
+  if (provides) pin_object(found.self_path);  // not under the lock: it takes the loader's
   store_release(&g_state, leader);
 }
 
