@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measuring loop: cases run in turn, round after round, so that a machine that slows down slows all of them; each
-// is reported as nanoseconds and as a ratio to the limit row of the same process.
+// The measuring loop: cases run in turn, round after round, so that a machine that slows down slows
+// all of them; each is reported as nanoseconds and as a ratio to the limit row of the same process.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace bench {
 
-// Runs n scopes (or whatever the case counts) and returns the nanoseconds it took, without its own set-up.
+// Runs n scopes (or whatever the case counts) and returns the nanoseconds it took, without its own
+// set-up.
 using Run = std::function<double(size_t n)>;
 
 struct Case {
@@ -26,7 +27,9 @@ struct Case {
   std::vector<double> ns;  // per scope, one a round
 };
 
-inline double now_ns() { return static_cast<double>(fastprof::clock_ns(CLOCK_MONOTONIC)); }
+inline double now_ns() {
+  return static_cast<double>(fastprof::clock_ns(CLOCK_MONOTONIC));
+}
 
 template <class Body>
 double timed(Body&& body) {
@@ -52,13 +55,15 @@ class Suite {
   void report(const char* title, std::FILE* json) const {
     const double limit = minimum(cases_.front().ns);
     const double limit_median = median(cases_.front().ns);
-    std::printf("%s (%zu interleaved rounds)\n%-44s %10s %10s %8s %8s\n", title, cases_.front().ns.size(), "case", "min ns",
-                "median ns", "min x", "median x");
+    std::printf("%s (%zu interleaved rounds)\n%-44s %10s %10s %8s %8s\n", title,
+                cases_.front().ns.size(), "case", "min ns", "median ns", "min x", "median x");
     for (const Case& c : cases_) {
-      std::printf("%-44s %10.2f %10.2f %8.3f %8.3f  %s\n", c.name.c_str(), minimum(c.ns), median(c.ns), minimum(c.ns) / limit,
-                  median(c.ns) / limit_median, c.note.c_str());
+      std::printf("%-44s %10.2f %10.2f %8.3f %8.3f  %s\n", c.name.c_str(), minimum(c.ns),
+                  median(c.ns), minimum(c.ns) / limit, median(c.ns) / limit_median, c.note.c_str());
       if (json != nullptr)
-        std::fprintf(json, "{\"suite\": \"%s\", \"case\": \"%s\", \"min_ns\": %.3f, \"median_ns\": %.3f, \"min_ratio\": %.4f, "
+        std::fprintf(json,
+                     "{\"suite\": \"%s\", \"case\": \"%s\", \"min_ns\": %.3f, \"median_ns\": %.3f, "
+                     "\"min_ratio\": %.4f, "
                      "\"median_ratio\": %.4f, \"rounds\": %zu}\n",
                      title, c.name.c_str(), minimum(c.ns), median(c.ns), minimum(c.ns) / limit,
                      median(c.ns) / limit_median, c.ns.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit row: what no recorder on this clock can beat. Two raw stamps and two 16-byte stores into memory that is
-// present, streaming through `bytes` of it.
+// The limit row: what no recorder on this clock can beat. Two raw stamps and two 16-byte stores
+// into memory that is present, streaming through `bytes` of it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ namespace bench {
 
 class Limit {
  public:
-  explicit Limit(size_t bytes = 32u << 20) : count_(bytes / sizeof(Half)), memory_(new Half[count_]) {}
+  explicit Limit(size_t bytes = 32u << 20)
+      : count_(bytes / sizeof(Half)), memory_(new Half[count_]) {}
 
   __attribute__((noinline)) void scopes(size_t n) {
     Half* at = memory_.get();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scope costs: off, on, with everything the recorder offers, from an executable and from a dlopened library.
-// hot_path [--rounds N] [--json FILE] [--library PATH]; the growing case runs in fresh processes, see growing.cpp.
-#include "scopes.hpp"
-
+// What a scope costs: off, on, with everything the recorder offers, from an executable and from a
+// dlopened library. hot_path [--rounds N] [--json FILE] [--library PATH]; the growing case runs in
+// fresh processes, see growing.cpp.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 
 #include "../harness/bench.hpp"
 #include "../harness/limit.hpp"
+#include "scopes.hpp"
 
 namespace {
 
@@ -26,7 +26,8 @@ double recorded(size_t n, void (*loop)(size_t)) {
   const double ns = bench::timed([&] { loop(n); });
   const fastprof::Capture& capture = session.stop();
   if (capture.dropped_total() != 0) {
-    std::fprintf(stderr, "dropped %llu\n", static_cast<unsigned long long>(capture.dropped_total()));
+    std::fprintf(stderr, "dropped %llu\n",
+                 static_cast<unsigned long long>(capture.dropped_total()));
     std::exit(1);
   }
   return ns;
@@ -49,14 +50,17 @@ double on_two_threads(size_t n, const std::function<void(size_t)>& loop) {
 }
 
 fastprof::ObserverContext* nothing_context = nullptr;
-std::unique_ptr<fastprof::ObserverContext> empty_start(const fastprof::RecordFunction&) { return nullptr; }
+std::unique_ptr<fastprof::ObserverContext> empty_start(const fastprof::RecordFunction&) {
+  return nullptr;
+}
 void empty_end(const fastprof::RecordFunction&, fastprof::ObserverContext*) {}
 
 double with_callbacks(size_t n, int count, void (*loop)(size_t)) {
   (void)nothing_context;
   std::vector<fastprof::CallbackHandle> handles;
   for (int i = 0; i < count; ++i)
-    handles.push_back(fastprof::add_thread_local_callback(fastprof::RecordFunctionCallback(&empty_start, &empty_end)));
+    handles.push_back(fastprof::add_thread_local_callback(
+        fastprof::RecordFunctionCallback(&empty_start, &empty_end)));
   loop(100);
   const double ns = bench::timed([&] { loop(n); });
   for (const auto handle : handles) fastprof::remove_callback(handle);
@@ -87,7 +91,8 @@ int main(int argc, char** argv) {
   const size_t n = 1000000;
   bench::Limit limit, limit_other;
   bench::Suite suite;
-  suite.add("limit: 2 stamps, 2 16-byte stores", n, [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
+  suite.add("limit: 2 stamps, 2 16-byte stores", n,
+            [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
   suite.add("empty loop", n, [](size_t k) {
     return bench::timed([&] {
       for (size_t i = 0; i < k; ++i) hot_path::pause();
@@ -106,16 +111,21 @@ int main(int argc, char** argv) {
   suite.add("on, one string argument", n, [&](size_t k) { return recorded(k, exe->args_string); });
   suite.add("on, dynamic name", n, [&](size_t k) { return recorded(k, exe->dynamic); });
   suite.add("on, async begin and end", n, [&](size_t k) { return recorded(k, exe->async); });
-  suite.add("RecordFunction, off", n, [&](size_t k) { return bench::timed([&] { exe->record_function(k); }); });
-  suite.add("RecordFunction, one empty callback", n, [&](size_t k) { return with_callbacks(k, 1, exe->record_function); });
-  suite.add("RecordFunction, four empty callbacks", n, [&](size_t k) { return with_callbacks(k, 4, exe->record_function); });
-  suite.add("RecordFunction, recorded", n, [&](size_t k) { return recorded(k, exe->record_function); });
+  suite.add("RecordFunction, off", n,
+            [&](size_t k) { return bench::timed([&] { exe->record_function(k); }); });
+  suite.add("RecordFunction, one empty callback", n,
+            [&](size_t k) { return with_callbacks(k, 1, exe->record_function); });
+  suite.add("RecordFunction, four empty callbacks", n,
+            [&](size_t k) { return with_callbacks(k, 4, exe->record_function); });
+  suite.add("RecordFunction, recorded", n,
+            [&](size_t k) { return recorded(k, exe->record_function); });
   suite.run(rounds);
   suite.report("hot path", json);
 
   if (std::thread::hardware_concurrency() >= 2) {
     bench::Suite threads;
-    threads.add("limit, one thread", n, [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
+    threads.add("limit, one thread", n,
+                [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
     std::atomic<int> turn{0};
     threads.add("limit, two threads at once", n, [&](size_t k) {
       turn = 0;

@@ -2,4 +2,6 @@
 // The same loops in a library of their own, loaded with dlopen(RTLD_LOCAL).
 #include "scopes.hpp"
 
-extern "C" __attribute__((visibility("default"))) const HotPathLoops* hot_path_loops() { return &hot_path::kLoops; }
+extern "C" __attribute__((visibility("default"))) const HotPathLoops* hot_path_loops() {
+  return &hot_path::kLoops;
+}

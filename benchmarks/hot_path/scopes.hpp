@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The annotated loops that are measured; compiled into the executable and, again, into a library that is dlopened.
+// The annotated loops that are measured; compiled into the executable and, again, into a library
+// that is dlopened.
 #pragma once
 
-#include <fastprof/fastprof.hpp>
-
 #include <cstddef>
+#include <fastprof/fastprof.hpp>
 #include <string>
 #include <vector>
 
@@ -23,7 +23,9 @@ struct HotPathLoops {
 
 namespace hot_path {
 
-inline void pause() { __asm__ volatile("" ::: "memory"); }
+inline void pause() {
+  __asm__ volatile("" ::: "memory");
+}
 
 __attribute__((noinline)) static void range(size_t n) {
   for (size_t i = 0; i < n; ++i) {
@@ -66,7 +68,8 @@ __attribute__((noinline)) static void args_string(size_t n) {
 }
 
 __attribute__((noinline)) static void dynamic(size_t n) {
-  const std::vector<std::string> names = {"layer.0.attention", "layer.1.attention", "layer.2.attention", "layer.3.attention"};
+  const std::vector<std::string> names = {"layer.0.attention", "layer.1.attention",
+                                          "layer.2.attention", "layer.3.attention"};
   for (size_t i = 0; i < n; ++i) {
     FASTPROF_RANGE_DYNAMIC(names[i & 3]);
     pause();
@@ -94,6 +97,7 @@ __attribute__((noinline)) static void record_function(size_t n) {
   }
 }
 
-constexpr HotPathLoops kLoops = {&range, &nested, &async, &args_int2, &args_string, &dynamic, &mark, &counter, &record_function};
+constexpr HotPathLoops kLoops = {&range,   &nested, &async,   &args_int2,      &args_string,
+                                 &dynamic, &mark,   &counter, &record_function};
 
 }  // namespace hot_path

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scope of two LTTng-UST tracepoints: off, or recorded when a tracing session that enables fastprof_peer:* runs.
-// Built by run.py where lttng/tracepoint.h is installed.
+// A scope of two LTTng-UST tracepoints: off, or recorded when a tracing session that enables
+// fastprof_peer:* runs. Built by run.py where lttng/tracepoint.h is installed.
 #define TRACEPOINT_CREATE_PROBES
 #define TRACEPOINT_DEFINE
-#include "lttng_provider.h"
-
 #include "../harness/bench.hpp"
 #include "../harness/limit.hpp"
+#include "lttng_provider.h"
 
 __attribute__((noinline)) static void scopes(size_t n) {
   for (size_t i = 0; i < n; ++i) {
@@ -21,8 +20,10 @@ int main(int argc, char** argv) {
   std::FILE* json = argc > 2 ? std::fopen(argv[2], "a") : nullptr;
   bench::Limit limit;
   bench::Suite suite;
-  suite.add("limit: 2 stamps, 2 16-byte stores", 300000, [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
-  suite.add("LTTng-UST, two tracepoints, off", 300000, [](size_t k) { return bench::timed([&] { scopes(k); }); });
+  suite.add("limit: 2 stamps, 2 16-byte stores", 300000,
+            [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
+  suite.add("LTTng-UST, two tracepoints, off", 300000,
+            [](size_t k) { return bench::timed([&] { scopes(k); }); });
   suite.run(rounds);
   suite.report("peer: LTTng-UST", json);
   if (json != nullptr) std::fclose(json);

@@ -18,8 +18,10 @@ int main(int argc, char** argv) {
   std::FILE* json = argc > 2 ? std::fopen(argv[2], "a") : nullptr;
   bench::Limit limit;
   bench::Suite suite;
-  suite.add("limit: 2 stamps, 2 16-byte stores", 300000, [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
-  suite.add("NVTX range, no tool", 300000, [](size_t k) { return bench::timed([&] { scopes(k); }); });
+  suite.add("limit: 2 stamps, 2 16-byte stores", 300000,
+            [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
+  suite.add("NVTX range, no tool", 300000,
+            [](size_t k) { return bench::timed([&] { scopes(k); }); });
   suite.run(rounds);
   suite.report("peer: NVTX", json);
   if (json != nullptr) std::fclose(json);

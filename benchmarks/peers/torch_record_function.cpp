@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// at::RecordFunction of the installed torch, beside the limit row of this process. Built by run.py when torch is there.
+// at::RecordFunction of the installed torch, beside the limit row of this process. Built by run.py
+// when torch is there.
 #include <ATen/record_function.h>
 
 #include <memory>
@@ -9,7 +10,9 @@
 
 namespace {
 
-std::unique_ptr<at::ObserverContext> empty_start(const at::RecordFunction&) { return nullptr; }
+std::unique_ptr<at::ObserverContext> empty_start(const at::RecordFunction&) {
+  return nullptr;
+}
 void empty_end(const at::RecordFunction&, at::ObserverContext*) {}
 
 __attribute__((noinline)) void scopes(size_t n) {
@@ -22,7 +25,8 @@ __attribute__((noinline)) void scopes(size_t n) {
 double with_callbacks(size_t n, int count) {
   std::vector<at::CallbackHandle> handles;
   for (int i = 0; i < count; ++i)
-    handles.push_back(at::addThreadLocalCallback(at::RecordFunctionCallback(&empty_start, &empty_end)));
+    handles.push_back(
+        at::addThreadLocalCallback(at::RecordFunctionCallback(&empty_start, &empty_end)));
   scopes(100);
   const double ns = bench::timed([&] { scopes(n); });
   for (const auto handle : handles) at::removeCallback(handle);
@@ -37,10 +41,14 @@ int main(int argc, char** argv) {
   bench::Limit limit;
   bench::Suite suite;
   const size_t n = 300000;
-  suite.add("limit: 2 stamps, 2 16-byte stores", n, [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
-  suite.add("at::RecordFunction, no callback", n, [](size_t k) { return bench::timed([&] { scopes(k); }); });
-  suite.add("at::RecordFunction, one empty callback", n, [](size_t k) { return with_callbacks(k, 1); });
-  suite.add("at::RecordFunction, four empty callbacks", n, [](size_t k) { return with_callbacks(k, 4); });
+  suite.add("limit: 2 stamps, 2 16-byte stores", n,
+            [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });
+  suite.add("at::RecordFunction, no callback", n,
+            [](size_t k) { return bench::timed([&] { scopes(k); }); });
+  suite.add("at::RecordFunction, one empty callback", n,
+            [](size_t k) { return with_callbacks(k, 1); });
+  suite.add("at::RecordFunction, four empty callbacks", n,
+            [](size_t k) { return with_callbacks(k, 4); });
   suite.run(rounds);
   suite.report("peer: torch", json);
   if (json != nullptr) std::fclose(json);

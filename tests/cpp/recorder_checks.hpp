@@ -2,12 +2,12 @@
 // What the recorder's tests ask of a capture and of the process.
 #pragma once
 
-#include <fastprof/fastprof.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fastprof/fastprof.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,8 +65,9 @@ inline uint64_t resident_bytes() {
   return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Runs this executable again with `variable`=`value` and returns its exit status (128 + signal when killed). Only the
-// tests whose name contains `selection` run; SELECTION must not select the caller.
+// Runs this executable again with `variable`=`value` and returns its exit status (128 + signal when
+// killed). Only the tests whose name contains `selection` run; SELECTION must not select the
+// caller.
 inline int run_again(const char* variable, const char* value, const char* selection) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
@@ -80,8 +81,8 @@ inline int run_again(const char* variable, const char* value, const char* select
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Forks, runs f in the child, and returns its exit status: f's value through exit() (so that destructors and atexit
-// handlers run), 128 + signal when killed.
+// Forks, runs f in the child, and returns its exit status: f's value through exit() (so that
+// destructors and atexit handlers run), 128 + signal when killed.
 template <class F>
 int in_child(F f) {
   std::fflush(nullptr);

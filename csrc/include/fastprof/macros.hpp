@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The macros that annotate a program. With FASTPROF_DISABLE they expand to nothing (arguments are not evaluated).
+// The macros that annotate a program. With FASTPROF_DISABLE they expand to nothing (arguments are
+// not evaluated).
 //
 //   FASTPROF_RANGE(name)                        this scope; name is a string literal
-//   FASTPROF_RANGE_IN(category, name)           the same in another category (fastprof::category::...)
-//   FASTPROF_RANGE_DYNAMIC(name)                name is any string; interned (about 10 ns more)
-//   FASTPROF_FUNCTION()                         this function, by its name
-//   FASTPROF_RANGE_ARGS(name, key, value, ...)  with up to 6 typed arguments; keys are literals
-//   FASTPROF_MARK(name)                         an instant
-//   FASTPROF_COUNTER(name, value)               a number over time
-//   FASTPROF_FLOW_BEGIN(id), FASTPROF_FLOW_END(id)  an arrow between the ranges around the two calls; id: 64 bits
-//   FASTPROF_ASYNC_BEGIN(name), FASTPROF_ASYNC_END(handle)  work that ends elsewhere: the first yields an AsyncHandle
+//   FASTPROF_RANGE_IN(category, name)           the same in another category
+//   (fastprof::category::...) FASTPROF_RANGE_DYNAMIC(name)                name is any string;
+//   interned (about 10 ns more) FASTPROF_FUNCTION()                         this function, by its
+//   name FASTPROF_RANGE_ARGS(name, key, value, ...)  with up to 6 typed arguments; keys are
+//   literals FASTPROF_MARK(name)                         an instant FASTPROF_COUNTER(name, value)
+//   a number over time FASTPROF_FLOW_BEGIN(id), FASTPROF_FLOW_END(id)  an arrow between the ranges
+//   around the two calls; id: 64 bits FASTPROF_ASYNC_BEGIN(name), FASTPROF_ASYNC_END(handle)  work
+//   that ends elsewhere: the first yields an AsyncHandle
 #pragma once
 
 #if defined(FASTPROF_DISABLE)
@@ -32,90 +33,103 @@
 #include "fastprof/recorder/range_args.hpp"
 #include "fastprof/recorder/site_macros.hpp"
 
-// __COUNTER__ makes the names of one line differ. Clang 22 and newer call it an extension in pedantic mode.
+// __COUNTER__ makes the names of one line differ. Clang 22 and newer call it an extension in
+// pedantic mode.
 #define FASTPROF_UNIQUE_BEGIN
 #define FASTPROF_UNIQUE_END
 #if defined(__clang__) && defined(__has_warning)
 #if __has_warning("-Wc2y-extensions")
 #undef FASTPROF_UNIQUE_BEGIN
 #undef FASTPROF_UNIQUE_END
-#define FASTPROF_UNIQUE_BEGIN _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc2y-extensions\"")
+#define FASTPROF_UNIQUE_BEGIN \
+  _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc2y-extensions\"")
 #define FASTPROF_UNIQUE_END _Pragma("clang diagnostic pop")
 #endif
 #endif
 
-// A site of its own for this place in the source. The ranges below are not const: g++ 12 keeps a const object in memory,
-// which costs the off path three stores and a load.
-#define FASTPROF_DETAIL_SITE(variable, kind, mask, scope, name)                                           \
-  FASTPROF_LOCAL_CONSTANT ::fastprof::Site variable = ::fastprof::make_site( \
-      ::fastprof::SiteKind::kind, mask, ::fastprof::RecordScope::scope, name, __FILE__, __func__,          \
-      static_cast<uint32_t>(__LINE__))
+// A site of its own for this place in the source. The ranges below are not const: g++ 12 keeps a
+// const object in memory, which costs the off path three stores and a load.
+#define FASTPROF_DETAIL_SITE(variable, kind, mask, scope, name)                               \
+  FASTPROF_LOCAL_CONSTANT ::fastprof::Site variable =                                         \
+      ::fastprof::make_site(::fastprof::SiteKind::kind, mask, ::fastprof::RecordScope::scope, \
+                            name, __FILE__, __func__, static_cast<uint32_t>(__LINE__))
 
-#define FASTPROF_DETAIL_RANGE(id, mask, scope, name)                                        \
-  FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, mask, scope, name);       \
+#define FASTPROF_DETAIL_RANGE(id, mask, scope, name)                                   \
+  FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, mask, scope, name); \
   ::fastprof::Range FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id))
 
-#define FASTPROF_RANGE_IN(category_mask, name) FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, category_mask, USER_SCOPE, "" name) FASTPROF_UNIQUE_END
+#define FASTPROF_RANGE_IN(category_mask, name)                                                 \
+  FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, category_mask, USER_SCOPE, "" name) \
+      FASTPROF_UNIQUE_END
 #define FASTPROF_RANGE(name) FASTPROF_RANGE_IN(::fastprof::category::user, name)
-#define FASTPROF_FUNCTION() FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, ::fastprof::category::user, FUNCTION, __func__) FASTPROF_UNIQUE_END
+#define FASTPROF_FUNCTION()                                                                      \
+  FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, ::fastprof::category::user, FUNCTION, \
+                                              __func__) FASTPROF_UNIQUE_END
 
-#define FASTPROF_DETAIL_DYNAMIC(id, name)                                                                              \
-  FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user, USER_SCOPE, "<dynamic>"); \
-  ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id),               \
-                                                                     [&](const ::fastprof::Site& fastprof_like) {             \
-                                                                       return ::fastprof::intern_site(fastprof_like,                   \
-                                                                                                      ::std::string_view(name));       \
-                                                                     })
-#define FASTPROF_RANGE_DYNAMIC(name) FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_DYNAMIC(__COUNTER__, name) FASTPROF_UNIQUE_END
+#define FASTPROF_DETAIL_DYNAMIC(id, name)                                                      \
+  FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user, \
+                       USER_SCOPE, "<dynamic>");                                               \
+  ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(                               \
+      FASTPROF_CONCAT(fastprof_site_, id), [&](const ::fastprof::Site& fastprof_like) {        \
+        return ::fastprof::intern_site(fastprof_like, ::std::string_view(name));               \
+      })
+#define FASTPROF_RANGE_DYNAMIC(name) \
+  FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_DYNAMIC(__COUNTER__, name) FASTPROF_UNIQUE_END
 
-#define FASTPROF_MARK(name)                                                                        \
-  do {                                                                                             \
-    FASTPROF_DETAIL_SITE(fastprof_site, mark, ::fastprof::category::mark, USER_SCOPE, "" name);    \
-    ::fastprof::record_instant(fastprof_site, 0);                                                  \
-  } while (false)
-
-#define FASTPROF_COUNTER(name, value)                                                                              \
-  do {                                                                                                             \
-    FASTPROF_LOCAL_CONSTANT ::fastprof::CounterSite fastprof_site(                  \
-        "" name, __FILE__, __func__, static_cast<uint32_t>(__LINE__), ::fastprof::arg_type_of<decltype(value)>()); \
-    if (::fastprof::may_record(fastprof_site.site.mask))                                                           \
-      ::fastprof::record_instant(fastprof_site.site, ::fastprof::arg_word(value));                                 \
-  } while (false)
-
-#define FASTPROF_DETAIL_FLOW(kind, id)                                                          \
+#define FASTPROF_MARK(name)                                                                     \
   do {                                                                                          \
-    FASTPROF_DETAIL_SITE(fastprof_site, kind, ::fastprof::category::flow, USER_SCOPE, "flow");  \
-    ::fastprof::record_instant(fastprof_site, static_cast<uint64_t>(id));                       \
+    FASTPROF_DETAIL_SITE(fastprof_site, mark, ::fastprof::category::mark, USER_SCOPE, "" name); \
+    ::fastprof::record_instant(fastprof_site, 0);                                               \
+  } while (false)
+
+#define FASTPROF_COUNTER(name, value)                                              \
+  do {                                                                             \
+    FASTPROF_LOCAL_CONSTANT ::fastprof::CounterSite fastprof_site(                 \
+        "" name, __FILE__, __func__, static_cast<uint32_t>(__LINE__),              \
+        ::fastprof::arg_type_of<decltype(value)>());                               \
+    if (::fastprof::may_record(fastprof_site.site.mask))                           \
+      ::fastprof::record_instant(fastprof_site.site, ::fastprof::arg_word(value)); \
+  } while (false)
+
+#define FASTPROF_DETAIL_FLOW(kind, id)                                                         \
+  do {                                                                                         \
+    FASTPROF_DETAIL_SITE(fastprof_site, kind, ::fastprof::category::flow, USER_SCOPE, "flow"); \
+    ::fastprof::record_instant(fastprof_site, static_cast<uint64_t>(id));                      \
   } while (false)
 #define FASTPROF_FLOW_BEGIN(id) FASTPROF_DETAIL_FLOW(flow_begin, id)
 #define FASTPROF_FLOW_END(id) FASTPROF_DETAIL_FLOW(flow_end, id)
 
-#define FASTPROF_ASYNC_BEGIN(name)                                                                                 \
-  ([]() noexcept {                                                                                                 \
-    FASTPROF_DETAIL_SITE(fastprof_site, async_range, ::fastprof::category::async, USER_SCOPE, "" name);            \
-    return ::fastprof::begin_async(fastprof_site);                                                                 \
+#define FASTPROF_ASYNC_BEGIN(name)                                                            \
+  ([]() noexcept {                                                                            \
+    FASTPROF_DETAIL_SITE(fastprof_site, async_range, ::fastprof::category::async, USER_SCOPE, \
+                         "" name);                                                            \
+    return ::fastprof::begin_async(fastprof_site);                                            \
   }())
 #define FASTPROF_ASYNC_END(handle) ::fastprof::end_async(handle)
 
 // FASTPROF_RANGE_ARGS("name", "k1", v1, "k2", v2): the values' types are part of the site.
-#define FASTPROF_DETAIL_ARGS(id, name, ...)                                                                              \
-  using FASTPROF_CONCAT(fastprof_types_, id) = decltype(::fastprof::value_types(__VA_ARGS__));                           \
-  FASTPROF_LOCAL_CONSTANT ::fastprof::ArgKeys<                                            \
-      FASTPROF_CONCAT(fastprof_types_, id)::count>                                                                       \
-      FASTPROF_CONCAT(fastprof_keys_, id) = {{FASTPROF_DETAIL_KEYS(__VA_ARGS__)}};                                       \
-  FASTPROF_LOCAL_CONSTANT ::fastprof::Site FASTPROF_CONCAT(fastprof_site_, id) =          \
-      ::fastprof::make_site(::fastprof::SiteKind::range, ::fastprof::category::user, ::fastprof::RecordScope::USER_SCOPE, \
-                            "" name, __FILE__, __func__, static_cast<uint32_t>(__LINE__),                                \
-                            FASTPROF_CONCAT(fastprof_types_, id)::count, FASTPROF_CONCAT(fastprof_keys_, id).names,      \
-                            FASTPROF_CONCAT(fastprof_types_, id)::types);                                                \
-  ::fastprof::ArgRange<FASTPROF_CONCAT(fastprof_types_, id)::count> FASTPROF_CONCAT(fastprof_range_, id)(          \
-      FASTPROF_CONCAT(fastprof_site_, id),                                                                               \
-      [&](uint64_t* fastprof_words) { ::fastprof::store_args(fastprof_words, __VA_ARGS__); })
-#define FASTPROF_RANGE_ARGS(name, ...) FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_ARGS(__COUNTER__, name, __VA_ARGS__) FASTPROF_UNIQUE_END
+#define FASTPROF_DETAIL_ARGS(id, name, ...)                                                        \
+  using FASTPROF_CONCAT(fastprof_types_, id) = decltype(::fastprof::value_types(__VA_ARGS__));     \
+  FASTPROF_LOCAL_CONSTANT ::fastprof::ArgKeys<FASTPROF_CONCAT(fastprof_types_, id)::count>         \
+      FASTPROF_CONCAT(fastprof_keys_, id) = {{FASTPROF_DETAIL_KEYS(__VA_ARGS__)}};                 \
+  FASTPROF_LOCAL_CONSTANT ::fastprof::Site FASTPROF_CONCAT(fastprof_site_, id) =                   \
+      ::fastprof::make_site(                                                                       \
+          ::fastprof::SiteKind::range, ::fastprof::category::user,                                 \
+          ::fastprof::RecordScope::USER_SCOPE, "" name, __FILE__, __func__,                        \
+          static_cast<uint32_t>(__LINE__), FASTPROF_CONCAT(fastprof_types_, id)::count,            \
+          FASTPROF_CONCAT(fastprof_keys_, id).names, FASTPROF_CONCAT(fastprof_types_, id)::types); \
+  ::fastprof::ArgRange<FASTPROF_CONCAT(fastprof_types_, id)::count> FASTPROF_CONCAT(               \
+      fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id), [&](uint64_t* fastprof_words) {    \
+    ::fastprof::store_args(fastprof_words, __VA_ARGS__);                                           \
+  })
+#define FASTPROF_RANGE_ARGS(name, ...) \
+  FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_ARGS(__COUNTER__, name, __VA_ARGS__) FASTPROF_UNIQUE_END
 
-#define FASTPROF_DETAIL_KEYS(...)                                                                                     \
-  FASTPROF_DETAIL_PICK(__VA_ARGS__, FASTPROF_DETAIL_KEYS6, 0, FASTPROF_DETAIL_KEYS5, 0, FASTPROF_DETAIL_KEYS4, 0,     \
-                       FASTPROF_DETAIL_KEYS3, 0, FASTPROF_DETAIL_KEYS2, 0, FASTPROF_DETAIL_KEYS1, 0, 0)(__VA_ARGS__)
+#define FASTPROF_DETAIL_KEYS(...)                                                                 \
+  FASTPROF_DETAIL_PICK(__VA_ARGS__, FASTPROF_DETAIL_KEYS6, 0, FASTPROF_DETAIL_KEYS5, 0,           \
+                       FASTPROF_DETAIL_KEYS4, 0, FASTPROF_DETAIL_KEYS3, 0, FASTPROF_DETAIL_KEYS2, \
+                       0, FASTPROF_DETAIL_KEYS1, 0, 0)                                            \
+  (__VA_ARGS__)
 #define FASTPROF_DETAIL_PICK(a, b, c, d, e, f, g, h, i, j, k, l, pick, ...) pick
 #define FASTPROF_DETAIL_KEYS1(k, v) k
 #define FASTPROF_DETAIL_KEYS2(k, v, ...) k, FASTPROF_DETAIL_KEYS1(__VA_ARGS__)

@@ -23,5 +23,7 @@ __attribute__((visibility("default"))) void nothing() {}
 }
 
 #if defined(WITH_MAIN)
-int main() { return 0; }
+int main() {
+  return 0;
+}
 #endif

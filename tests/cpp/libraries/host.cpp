@@ -2,11 +2,10 @@
 // A program that loads, uses and unloads libraries as its arguments say, one step each:
 //   open NAME PATH      dlopen, local          global NAME PATH   dlopen, global
 //   work NAME COUNT     calls its work()       close NAME         dlclose; says whether it is gone
-//   start S, stop S     a session; stop prints "S: name xCOUNT" sorted, and texts of string arguments
-//   own COUNT           records in the program itself
-//   same NAME           whether it shares this program's recorder
-//   leads NAME          whether its State is the elected one
-//   others              libraries of another ABI, by their file names
+//   start S, stop S     a session; stop prints "S: name xCOUNT" sorted, and texts of string
+//   arguments own COUNT           records in the program itself same NAME           whether it
+//   shares this program's recorder leads NAME          whether its State is the elected one others
+//   libraries of another ABI, by their file names
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -52,9 +51,11 @@ void print(const std::string& session, const fastprof::Capture& capture) {
     ++counts[site.name];
     for (size_t k = 0; k < site.arg_types.size(); ++k)
       if (site.arg_types[k] == fastprof::ArgType::string)
-        texts.insert(site.arg_names[k] + "=" + capture.strings.at(capture.payload_words[capture.payload[i] + k]));
+        texts.insert(site.arg_names[k] + "=" +
+                     capture.strings.at(capture.payload_words[capture.payload[i] + k]));
   }
-  for (const auto& [name, count] : counts) std::printf("%s: %s x%d\n", session.c_str(), name.c_str(), count);
+  for (const auto& [name, count] : counts)
+    std::printf("%s: %s x%d\n", session.c_str(), name.c_str(), count);
   for (const std::string& text : texts) std::printf("%s: %s\n", session.c_str(), text.c_str());
   if (capture.dropped_total() != 0) std::printf("%s: dropped\n", session.c_str());
 }
@@ -68,7 +69,8 @@ int main(int argc, char** argv) {
     const auto next = [&]() -> std::string { return i < argc ? argv[i++] : ""; };
     if (step == "open" || step == "global") {
       const std::string name = next(), path = next();
-      void* library = ::dlopen(path.c_str(), RTLD_NOW | (step == "open" ? RTLD_LOCAL : RTLD_GLOBAL));
+      void* library =
+          ::dlopen(path.c_str(), RTLD_NOW | (step == "open" ? RTLD_LOCAL : RTLD_GLOBAL));
       if (library == nullptr) fail(::dlerror());
       libraries[name] = library;
       paths[name] = path;
@@ -94,14 +96,17 @@ int main(int argc, char** argv) {
       sessions.at(next())->drain();
     } else if (step == "own") {
       const int count = std::atoi(next().c_str());
-      for (int k = 0; k < count; ++k) { FASTPROF_RANGE("program"); }
+      for (int k = 0; k < count; ++k) {
+        FASTPROF_RANGE("program");
+      }
     } else if (step == "same") {
       const std::string name = next();
       const bool same = symbol<const void* (*)()>(name, "recorder_state")() == fastprof::state();
       std::printf("%s %s\n", name.c_str(), same ? "shared" : "apart");
     } else if (step == "leads") {
       const std::string name = next();
-      const bool leads = symbol<const void* (*)()>(name, "own_recorder_state")() == fastprof::state();
+      const bool leads =
+          symbol<const void* (*)()>(name, "own_recorder_state")() == fastprof::state();
       std::printf("%s %s\n", name.c_str(), leads ? "leads" : "follows");
     } else if (step == "others") {
       for (const std::string& path : fastprof::libraries_of_other_abi())
@@ -109,8 +114,8 @@ int main(int argc, char** argv) {
 #else
     } else if (step == "same" || step == "agree") {
       const std::string a = next(), b = next();
-      const bool same =
-          symbol<const void* (*)()>(a, "recorder_state")() == symbol<const void* (*)()>(b, "recorder_state")();
+      const bool same = symbol<const void* (*)()>(a, "recorder_state")() ==
+                        symbol<const void* (*)()>(b, "recorder_state")();
       std::printf("%s %s %s\n", a.c_str(), b.c_str(), same ? "shared" : "apart");
 #endif
     } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An annotated library, built many ways by tests/python/integration/test_libraries.py. NAME is what its records are called.
+// An annotated library, built many ways by tests/python/integration/test_libraries.py. NAME is what
+// its records are called.
 #include <fastprof/fastprof.hpp>
-
 #include <string>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -13,6 +13,12 @@ EXPORT void work(int count) {
     FASTPROF_RANGE_DYNAMIC(std::string(NAME " dynamic"));
   }
 }
-EXPORT const void* recorder_state() { return fastprof::state(); }
-EXPORT int thread_block_is_static() { return static_cast<int>(fastprof::g_tls_static); }
-EXPORT const void* own_recorder_state() { return &fastprof::own_state; }
+EXPORT const void* recorder_state() {
+  return fastprof::state();
+}
+EXPORT int thread_block_is_static() {
+  return static_cast<int>(fastprof::g_tls_static);
+}
+EXPORT const void* own_recorder_state() {
+  return &fastprof::own_state;
+}

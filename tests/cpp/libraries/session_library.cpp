@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library that profiles: sessions behind C functions, for programs that know nothing of fastprof.
 #include <fastprof/fastprof.hpp>
-
 #include <string>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -22,5 +21,9 @@ EXPORT void work(int stop) {
   delete session;
   session = nullptr;
 }
-EXPORT const void* recorder_state() { return fastprof::state(); }
-EXPORT const void* own_recorder_state() { return &fastprof::own_state; }
+EXPORT const void* recorder_state() {
+  return fastprof::state();
+}
+EXPORT const void* own_recorder_state() {
+  return &fastprof::own_state;
+}

@@ -4,4 +4,6 @@
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
-__attribute__((visibility("hidden"))) void JOIN(unit_, NUMBER)() { FASTPROF_RANGE("unit"); }
+__attribute__((visibility("hidden"))) void JOIN(unit_, NUMBER)() {
+  FASTPROF_RANGE("unit");
+}

@@ -9,17 +9,20 @@ using namespace recorder_checks;
 
 namespace {
 
-fp::ClockKnot knot(uint64_t ticks, int64_t ns, int64_t suspended_ns = 0) { return {ticks, ns, 32, suspended_ns}; }
+fp::ClockKnot knot(uint64_t ticks, int64_t ns, int64_t suspended_ns = 0) {
+  return {ticks, ns, 32, suspended_ns};
+}
 
 }  // namespace
 
 TEST(knots_map_to_themselves_and_the_line_between_is_straight) {
-  fp::TickConverter clock({knot(1000, 500), knot(3'000'001'000, 1'000'000'500), knot(6'000'001'000, 2'000'000'500)}, 7);
+  fp::TickConverter clock(
+      {knot(1000, 500), knot(3'000'001'000, 1'000'000'500), knot(6'000'001'000, 2'000'000'500)}, 7);
   CHECK_EQ(clock.to_ns(1000), 507);
   CHECK_EQ(clock.to_ns(3'000'001'000), 1'000'000'507);
   CHECK_EQ(clock.to_ns(1'500'001'000), 500'000'507);
   CHECK_EQ(clock.to_ns(6'000'001'000), 2'000'000'507);
-  CHECK_EQ(clock.to_ns(9'000'001'000), 3'000'000'507);  // beyond the last
+  CHECK_EQ(clock.to_ns(9'000'001'000), 3'000'000'507);           // beyond the last
   CHECK(clock.to_ns(700) < 507 && clock.to_ns(700) >= 407 - 1);  // before the first
   CHECK(!clock.discontinuous(1000, 9'000'001'000));
 }
@@ -34,14 +37,16 @@ TEST(the_map_never_goes_back) {
       knots.push_back(knot(ticks, ns));
       const auto step = static_cast<int64_t>(1000 + random() % 2'000'000'000);
       ns += step;
-      ticks += static_cast<uint64_t>(static_cast<double>(step) * (2.6 + 0.0001 * static_cast<double>(random() % 10)));
+      ticks += static_cast<uint64_t>(static_cast<double>(step) *
+                                     (2.6 + 0.0001 * static_cast<double>(random() % 10)));
     }
     const uint64_t first = knots.front().ticks, last = knots.back().ticks;
     fp::TickConverter clock(knots, 0);
     for (const fp::ClockKnot& k : knots) {
       const int64_t at = clock.to_ns(k.ticks);
       CHECK(at >= k.monotonic_ns - 1 && at <= k.monotonic_ns + 1);
-      // Continuous: the last stamp of a segment is not above the first of the next, and not far below.
+      // Continuous: the last stamp of a segment is not above the first of the next, and not far
+      // below.
       CHECK(clock.to_ns(k.ticks - 1) <= at);
       CHECK(at - clock.to_ns(k.ticks - 1) <= 2);
     }
@@ -62,13 +67,19 @@ TEST(the_map_never_goes_back) {
 TEST(jumps_and_suspends_are_breaks) {
   const uint64_t second = 2'600'000'000;
   // The kernel's clock gained 0.5 s while the counter did not: a live migration.
-  fp::TickConverter jumped({knot(second, 1'000'000'000), knot(2 * second, 2'000'000'000), knot(3 * second, 3'500'000'000)}, 0);
+  fp::TickConverter jumped({knot(second, 1'000'000'000), knot(2 * second, 2'000'000'000),
+                            knot(3 * second, 3'500'000'000)},
+                           0);
   CHECK(!jumped.discontinuous(second, 2 * second));
   CHECK(jumped.discontinuous(2 * second, 3 * second));
-  fp::TickConverter slept({knot(second, 1'000'000'000), knot(2 * second, 2'000'000'000, 60'000'000'000)}, 0);
+  fp::TickConverter slept(
+      {knot(second, 1'000'000'000), knot(2 * second, 2'000'000'000, 60'000'000'000)}, 0);
   CHECK(slept.discontinuous(second, 2 * second));
-  // A counter that went back: later knots are ignored until it has caught up, and the place is marked.
-  fp::TickConverter back({knot(5 * second, 1'000'000'000), knot(6 * second, 2'000'000'000), knot(second, 3'000'000'000)}, 0);
+  // A counter that went back: later knots are ignored until it has caught up, and the place is
+  // marked.
+  fp::TickConverter back({knot(5 * second, 1'000'000'000), knot(6 * second, 2'000'000'000),
+                          knot(second, 3'000'000'000)},
+                         0);
   CHECK(back.discontinuous(5 * second, 6 * second));
   CHECK_EQ(back.to_ns(6 * second), 2'000'000'000);
 }
@@ -102,8 +113,8 @@ TEST(stamps_agree_with_the_system_clock) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   session.stop();
   const fp::Capture& capture = session.capture();
-  // One offset between the clocks for the life of the process; the calibration is good to its own error, and the system
-  // clock may be slewed by 500 ppm meanwhile.
+  // One offset between the clocks for the life of the process; the calibration is good to its own
+  // error, and the system clock may be slewed by 500 ppm meanwhile.
   const int64_t slack = 2000 + capture.clock_error_ns + 1'000'000;
   CHECK(capture.start_ns[0] >= before - slack);
   CHECK(capture.end_ns[0] <= after + slack);

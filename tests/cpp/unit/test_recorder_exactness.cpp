@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// recorded + dropped + in flight = produced, checked stamp by stamp: each thread keeps the begin stamp of every range it
-// produced, and a session of [t0, t1) must have exactly those with t0 <= begin < t1.
+// recorded + dropped + in flight = produced, checked stamp by stamp: each thread keeps the begin
+// stamp of every range it produced, and a session of [t0, t1) must have exactly those with t0 <=
+// begin < t1.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -13,7 +14,8 @@ using namespace recorder_checks;
 namespace {
 
 constexpr fp::Site site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "exact", __FILE__, "", __LINE__);
+    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "exact",
+                  __FILE__, "", __LINE__);
 
 // A stretch of the recorder read in ticks, by the same calls that fp::Session makes.
 struct TickSession {
@@ -21,7 +23,9 @@ struct TickSession {
   uint64_t t0 = 0, t1 = 0, in_flight = 0, dropped = 0;
   std::vector<uint64_t> begins;
 
-  void start(const fp::SessionRequest& request = {}) { index = fp::start_session(fp::state(), request); }
+  void start(const fp::SessionRequest& request = {}) {
+    index = fp::start_session(fp::state(), request);
+  }
   void stop() {
     fp::State* s = fp::state();
     fp::ScopedLock drains(s->drain_lock);
@@ -46,8 +50,8 @@ struct TickSession {
 
 // A thread that records until told to stop, and remembers what it did.
 struct Producer {
-  std::vector<uint64_t> begins;                         // of what was recorded
-  std::vector<std::pair<uint64_t, uint64_t>> refused;   // stamps around each that was not
+  std::vector<uint64_t> begins;                        // of what was recorded
+  std::vector<std::pair<uint64_t, uint64_t>> refused;  // stamps around each that was not
   std::thread thread;
 
   void run(std::atomic<bool>& stop, size_t at_most) {
@@ -57,8 +61,11 @@ struct Producer {
       while (!stop.load(std::memory_order_relaxed) && begins.size() + refused.size() < at_most) {
         const uint64_t before = fp::ticks(fp::state());
         const fp::RangeHandle range = fp::begin_range(site);
-        if (range) begins.push_back((range.begin >> 63) != 0 ? ~range.begin : range.begin);  // inverted: ends the cold way
-        else refused.emplace_back(before, fp::ticks(fp::state()));
+        if (range)
+          begins.push_back((range.begin >> 63) != 0 ? ~range.begin
+                                                    : range.begin);  // inverted: ends the cold way
+        else
+          refused.emplace_back(before, fp::ticks(fp::state()));
         fp::end_range(range);
       }
     });
@@ -81,16 +88,19 @@ Produced collect(std::vector<Producer>& producers) {
   return all;
 }
 
-// What a session must say about what was produced. dropping: some of it may be counted instead of recorded.
+// What a session must say about what was produced. dropping: some of it may be counted instead of
+// recorded.
 void check_exact(const TickSession& session, const Produced& produced, bool dropping) {
   const auto first = std::lower_bound(produced.begins.begin(), produced.begins.end(), session.t0);
   const auto last = std::lower_bound(produced.begins.begin(), produced.begins.end(), session.t1);
   const auto inside = static_cast<uint64_t>(last - first);
-  // Nothing that was not produced, and nothing twice (two threads may well share a stamp: multisets).
+  // Nothing that was not produced, and nothing twice (two threads may well share a stamp:
+  // multisets).
   CHECK(std::includes(first, last, session.begins.begin(), session.begins.end()));
   if (!dropping) {
     CHECK_EQ(session.dropped, 0);
-    // A slot in flight may turn out to have begun after t1, so it may make up for one that is missing or for none.
+    // A slot in flight may turn out to have begun after t1, so it may make up for one that is
+    // missing or for none.
     CHECK(session.begins.size() <= inside);
     CHECK(session.begins.size() + session.in_flight >= inside);
     return;

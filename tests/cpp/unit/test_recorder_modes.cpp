@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorder where it has less to work with: without a static thread block, with clock_gettime for a clock, without
-// membarrier. The other recorder tests run again in each, and some things are seen from inside.
+// The recorder where it has less to work with: without a static thread block, with clock_gettime
+// for a clock, without membarrier. The other recorder tests run again in each, and some things are
+// seen from inside.
 #include <thread>
 
 #include "recorder_checks.hpp"
@@ -32,16 +33,20 @@ int run_sibling(const char* test, const char* variable, const char* value) {
 }
 
 void run_all_in(const char* variable, const char* value) {
-  for (const char* test : {"test_recorder_sessions", "test_recorder_records", "test_recorder_exactness"}) {
+  for (const char* test :
+       {"test_recorder_sessions", "test_recorder_records", "test_recorder_exactness"}) {
     const int status = run_sibling(test, variable, value);
     if (status == 77) SKIP(std::string(test) + " is not built");
-    if (status != 0) std::fprintf(stderr, "%s with %s=%s: status %d\n", test, variable, value, status);
+    if (status != 0)
+      std::fprintf(stderr, "%s with %s=%s: status %d\n", test, variable, value, status);
     CHECK_EQ(status, 0);
   }
 }
 
 // Only meaningful in a run that one of the tests below starts.
-bool mode(const char* variable) { return std::getenv(variable) != nullptr; }
+bool mode(const char* variable) {
+  return std::getenv(variable) != nullptr;
+}
 
 }  // namespace
 
@@ -68,7 +73,9 @@ TEST(inner_slow) {
   const int64_t before = fp::clock_ns(CLOCK_MONOTONIC);
   {
     FASTPROF_RANGE("a");
-    for (int i = 0; i < 10000; ++i) { FASTPROF_RANGE("b"); }
+    for (int i = 0; i < 10000; ++i) {
+      FASTPROF_RANGE("b");
+    }
     FASTPROF_MARK("m");
   }
   const int64_t took = fp::clock_ns(CLOCK_MONOTONIC) - before;

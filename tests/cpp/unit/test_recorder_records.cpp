@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is recorded: arguments, marks, counters, flows, memory, async and moved ranges, names, threads.
+// What is recorded: arguments, marks, counters, flows, memory, async and moved ranges, names,
+// threads.
 #include <pthread.h>
 
 #include <cmath>
@@ -14,9 +15,11 @@ using namespace recorder_checks;
 namespace {
 
 constexpr fp::Site range_site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "moved", __FILE__, "", __LINE__);
-constexpr fp::Site async_site = fp::make_site(fp::SiteKind::async_range, fp::category::async,
-                                              fp::RecordScope::USER_SCOPE, "async", __FILE__, "", __LINE__);
+    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "moved",
+                  __FILE__, "", __LINE__);
+constexpr fp::Site async_site =
+    fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
+                  "async", __FILE__, "", __LINE__);
 
 fp::SessionOptions overwriting(uint64_t chunks) {
   fp::SessionOptions options;
@@ -60,9 +63,11 @@ TEST(arguments_of_all_types) {
   {
     const std::string text = "made at run time";
     const int* pointer = reinterpret_cast<const int*>(0x1234);
-    FASTPROF_RANGE_ARGS("six", "i", -5, "u", std::numeric_limits<uint64_t>::max(), "f", 2.5f, "b", true, "s", text, "p", pointer);
+    FASTPROF_RANGE_ARGS("six", "i", -5, "u", std::numeric_limits<uint64_t>::max(), "f", 2.5f, "b",
+                        true, "s", text, "p", pointer);
     FASTPROF_RANGE_ARGS("one", "d", std::numeric_limits<double>::quiet_NaN());
-    FASTPROF_RANGE_ARGS("three", "e", Small::many, "c", "literal", "l", std::numeric_limits<int64_t>::min());
+    FASTPROF_RANGE_ARGS("three", "e", Small::many, "c", "literal", "l",
+                        std::numeric_limits<int64_t>::min());
     FASTPROF_RANGE("none");
   }
   session.stop();
@@ -97,7 +102,9 @@ TEST(arguments_at_every_place_of_a_chunk) {
   constexpr int kCount = 20000;
   for (int i = 0; i < kCount; ++i) {
     FASTPROF_RANGE_ARGS("args", "i", i, "j", 2 * i, "k", 3 * i, "l", 4 * i);  // three units
-    if (i % 3 == 0) { FASTPROF_RANGE("plain"); }
+    if (i % 3 == 0) {
+      FASTPROF_RANGE("plain");
+    }
   }
   session.stop();
   const fp::Capture& capture = session.capture();
@@ -106,7 +113,8 @@ TEST(arguments_at_every_place_of_a_chunk) {
   int next = 0, wrong = 0;
   for (const size_t row : rows_named(capture, "args")) {
     for (uint64_t k = 0; k < 4; ++k)
-      if (capture.payload_words[capture.payload[row] + k] != static_cast<uint64_t>(next) * (k + 1)) ++wrong;
+      if (capture.payload_words[capture.payload[row] + k] != static_cast<uint64_t>(next) * (k + 1))
+        ++wrong;
     ++next;
   }
   CHECK_EQ(wrong, 0);
@@ -150,8 +158,12 @@ TEST(instants) {
     CHECK_EQ(capture.start_ns[i], capture.end_ns[i]);
     CHECK(finished(capture, i));
   }
-  const auto word = [&](size_t row, size_t k) { return capture.payload_words[capture.payload[row] + k]; };
-  const auto site = [&](size_t row) -> const fp::SiteInfo& { return capture.sites[capture.site[row]]; };
+  const auto word = [&](size_t row, size_t k) {
+    return capture.payload_words[capture.payload[row] + k];
+  };
+  const auto site = [&](size_t row) -> const fp::SiteInfo& {
+    return capture.sites[capture.site[row]];
+  };
   CHECK(capture.kind[1] == fp::SiteKind::mark);
   CHECK_EQ(static_cast<int64_t>(word(2, 0)), -7);
   CHECK(site(2).arg_types.at(0) == fp::ArgType::int64);
@@ -198,7 +210,8 @@ TEST(neighbours_are_siblings_and_a_parent_holds_its_children) {
     if (parent != expected) ++wrong;
     if (capture.parent[i] >= 0) {
       const auto p = static_cast<size_t>(capture.parent[i]);
-      if (capture.start_ns[i] < capture.start_ns[p] || capture.end_ns[i] > capture.end_ns[p]) ++wrong;
+      if (capture.start_ns[i] < capture.start_ns[p] || capture.end_ns[i] > capture.end_ns[p])
+        ++wrong;
     }
   }
   CHECK_EQ(wrong, 0);
@@ -296,7 +309,9 @@ TEST(a_range_whose_chunk_was_recycled_ends_as_a_record_of_its_own) {
   constexpr size_t kCount = 20000;
   {
     FASTPROF_RANGE("long");
-    for (size_t i = 0; i < kCount; ++i) { FASTPROF_RANGE("short"); }
+    for (size_t i = 0; i < kCount; ++i) {
+      FASTPROF_RANGE("short");
+    }
   }
   session.stop();
   const fp::Capture& capture = session.capture();
@@ -317,7 +332,9 @@ TEST(async_ends_whose_begin_was_overwritten_stand_alone) {
   constexpr size_t kAsync = 500, kCount = 20000;
   std::vector<fp::AsyncHandle> works;
   for (size_t i = 0; i < kAsync; ++i) works.push_back(fp::begin_async(async_site));
-  for (size_t i = 0; i < kCount; ++i) { FASTPROF_RANGE("short"); }
+  for (size_t i = 0; i < kCount; ++i) {
+    FASTPROF_RANGE("short");
+  }
   std::thread([&] {
     for (const auto& work : works) fp::end_async(work);
   }).join();
@@ -339,7 +356,9 @@ TEST(an_end_that_finds_no_room_is_no_event) {
   session.start();
   const auto work = fp::begin_async(async_site);
   constexpr size_t kCount = 5000;
-  for (size_t i = 0; i < kCount; ++i) { FASTPROF_RANGE("short"); }
+  for (size_t i = 0; i < kCount; ++i) {
+    FASTPROF_RANGE("short");
+  }
   fp::end_async(work);
   session.stop();
   const fp::Capture& capture = session.capture();
@@ -401,7 +420,9 @@ TEST(names_by_many_threads_are_interned_once) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([] {
-      for (int i = 0; i < 3000; ++i) { FASTPROF_RANGE_DYNAMIC("shared " + std::to_string(i)); }
+      for (int i = 0; i < 3000; ++i) {
+        FASTPROF_RANGE_DYNAMIC("shared " + std::to_string(i));
+      }
     });
   for (auto& thread : threads) thread.join();
   session.stop();
@@ -416,7 +437,9 @@ TEST(a_full_name_table_is_counted_and_harmless) {
     session.start();
     const std::string tail(100000, 'x');
     constexpr int kCount = 700;  // 70 MB of names against a bound of 64
-    for (int i = 0; i < kCount; ++i) { FASTPROF_RANGE_DYNAMIC(std::to_string(i) + tail); }
+    for (int i = 0; i < kCount; ++i) {
+      FASTPROF_RANGE_DYNAMIC(std::to_string(i) + tail);
+    }
     session.stop();
     const fp::Capture& capture = session.capture();
     const uint64_t shared = dropped(capture, fp::DropCause::names);
@@ -445,7 +468,8 @@ TEST(thread_names) {
   session.stop();
   const fp::Capture& capture = session.capture();
   CHECK_EQ(capture.tracks.at(capture.track[rows_named(capture, "a").at(0)]).name, "kernel name");
-  CHECK_EQ(capture.tracks.at(capture.track[rows_named(capture, "b").at(0)]).name, std::string(63, 'z'));
+  CHECK_EQ(capture.tracks.at(capture.track[rows_named(capture, "b").at(0)]).name,
+           std::string(63, 'z'));
   CHECK(!capture.tracks.at(0).alive);
   CHECK(!capture.process_name.empty());
 }

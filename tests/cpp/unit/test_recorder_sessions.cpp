@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions as intervals: nested, overlapping, thread-local, started and stopped anywhere; what is theirs and what is not.
+// Sessions as intervals: nested, overlapping, thread-local, started and stopped anywhere; what is
+// theirs and what is not.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -12,7 +13,8 @@ using namespace recorder_checks;
 namespace {
 
 constexpr fp::Site loose_site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose", __FILE__, "", __LINE__);
+    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose",
+                  __FILE__, "", __LINE__);
 
 fp::SessionOptions local_options() {
   fp::SessionOptions options;
@@ -71,7 +73,9 @@ TEST(a_session_may_be_started_again) {
   for (int i = 0; i < 5; ++i) {
     session.start();
     CHECK_EQ(session.capture().size(), 0);
-    for (int k = 0; k <= i; ++k) { FASTPROF_RANGE("again"); }
+    for (int k = 0; k <= i; ++k) {
+      FASTPROF_RANGE("again");
+    }
     session.stop();
     CHECK_EQ(session.capture().size(), i + 1);
   }
@@ -185,9 +189,7 @@ TEST(begun_before_the_start_is_not_in_it_unless_asked_for) {
   fp::SessionOptions with_open;
   with_open.include_open = true;
   fp::Session plain, open(with_open);
-  {
-    FASTPROF_RANGE("over soon");
-  }
+  { FASTPROF_RANGE("over soon"); }
   {
     FASTPROF_RANGE("enclosing 1");
     FASTPROF_RANGE("enclosing 2");
@@ -219,7 +221,9 @@ TEST(enclosing_ranges_in_recycled_and_full_chunks_are_listed_too) {
   fp::Session open(with_open);
   {
     FASTPROF_RANGE("far away");
-    for (int i = 0; i < 10000; ++i) { FASTPROF_RANGE("filler"); }
+    for (int i = 0; i < 10000; ++i) {
+      FASTPROF_RANGE("filler");
+    }
     open.start();
   }
   open.stop();
@@ -258,12 +262,16 @@ TEST(thread_local_sessions_see_their_thread_only) {
   std::atomic<int> step{0};
   std::thread other([&] {
     while (step.load() < 1) std::this_thread::yield();
-    for (int i = 0; i < 100; ++i) { FASTPROF_RANGE("theirs"); }
+    for (int i = 0; i < 100; ++i) {
+      FASTPROF_RANGE("theirs");
+    }
     step.store(2);
   });
   local.start();
   step.store(1);
-  for (int i = 0; i < 10; ++i) { FASTPROF_RANGE("mine"); }
+  for (int i = 0; i < 10; ++i) {
+    FASTPROF_RANGE("mine");
+  }
   other.join();
   local.stop();
   { FASTPROF_RANGE("after"); }
@@ -327,13 +335,17 @@ TEST(membership_survives_a_change_of_chunks) {
   fp::Session local(local_options());
   local.start();
   auto job = fp::propagate([] {
-    for (int i = 0; i < 10000; ++i) { FASTPROF_RANGE("job"); }
+    for (int i = 0; i < 10000; ++i) {
+      FASTPROF_RANGE("job");
+    }
   });
   std::thread([&] {
     job();
     { FASTPROF_RANGE("not mine"); }
   }).join();
-  for (int i = 0; i < 10000; ++i) { FASTPROF_RANGE("mine"); }
+  for (int i = 0; i < 10000; ++i) {
+    FASTPROF_RANGE("mine");
+  }
   local.stop();
   CHECK_EQ(count_named(local.capture(), "job"), 10000);
   CHECK_EQ(count_named(local.capture(), "mine"), 10000);
@@ -347,7 +359,9 @@ TEST(a_thread_local_overwriting_session_keeps_its_newest) {
   fp::Session local(options);
   local.start();
   constexpr int kCount = 50000;
-  for (int i = 0; i < kCount; ++i) { FASTPROF_RANGE("mine"); }
+  for (int i = 0; i < kCount; ++i) {
+    FASTPROF_RANGE("mine");
+  }
   { FASTPROF_RANGE("last"); }
   local.stop();
   const fp::Capture& capture = local.capture();
@@ -364,7 +378,8 @@ TEST(a_thread_local_session_stopped_elsewhere) {
   { FASTPROF_RANGE("mine"); }
   std::thread([&] { local.stop(); }).join();
   { FASTPROF_RANGE("late"); }
-  // The next one takes the same slot of the recorder; the thread is not in it by what it was in before.
+  // The next one takes the same slot of the recorder; the thread is not in it by what it was in
+  // before.
   std::atomic<bool> started{false}, done{false};
   fp::Session next(local_options());
   std::thread other([&] {
@@ -452,7 +467,9 @@ TEST(live_drain_moves_what_is_finished) {
   {
     FASTPROF_RANGE("around everything");
     for (int round = 0; round < 20; ++round) {
-      for (int i = 0; i < 3000; ++i) { FASTPROF_RANGE("work"); }
+      for (int i = 0; i < 3000; ++i) {
+        FASTPROF_RANGE("work");
+      }
       const size_t now = session.drain();
       CHECK(now >= drained);
       drained = now;
@@ -478,7 +495,9 @@ TEST(live_drain_makes_room) {
   fp::Session session(options);
   session.start();
   for (int round = 0; round < 50; ++round) {
-    for (int i = 0; i < 5000; ++i) { FASTPROF_RANGE("work"); }
+    for (int i = 0; i < 5000; ++i) {
+      FASTPROF_RANGE("work");
+    }
     session.drain();
   }
   session.stop();
@@ -494,7 +513,9 @@ TEST(live_drain_of_an_overwriting_session_reads_each_record_once) {
   session.start();
   constexpr size_t kRounds = 40, kEach = 4000;
   for (size_t round = 0; round < kRounds; ++round) {
-    for (size_t i = 0; i < kEach; ++i) { FASTPROF_RANGE("work"); }
+    for (size_t i = 0; i < kEach; ++i) {
+      FASTPROF_RANGE("work");
+    }
     session.drain();
   }
   session.stop();
@@ -540,7 +561,9 @@ TEST(drain_while_others_record) {
   size_t wrong = 0;
   for (size_t i = 0; i < capture.size(); ++i) {
     if (!finished(capture, i)) ++wrong;
-    if (name_of(capture, i) == "inner" && capture.dropped_total() == 0 && parent_name(capture, i) != "outer") ++wrong;
+    if (name_of(capture, i) == "inner" && capture.dropped_total() == 0 &&
+        parent_name(capture, i) != "outer")
+      ++wrong;
   }
   CHECK_EQ(wrong, 0);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Column: a std::vector for millions of plain values. Large ones lie on huge pages (a page fault for each 4 KB would cost
-// more than filling it), and resize leaves new elements as they are, for the caller to write.
+// Column: a std::vector for millions of plain values. Large ones lie on huge pages (a page fault
+// for each 4 KB would cost more than filling it), and resize leaves new elements as they are, for
+// the caller to write.
 #pragma once
 
 #include <sys/mman.h>

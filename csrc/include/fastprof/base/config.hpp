@@ -10,15 +10,16 @@
 #define FASTPROF_VERSION_PATCH 0
 #define FASTPROF_VERSION_STRING "0.1.0"
 
-// The ABI that annotated libraries of one process share. Layouts are frozen per major; a minor only appends.
-// Overridden only by the test of what two majors do to each other.
+// The ABI that annotated libraries of one process share. Layouts are frozen per major; a minor only
+// appends. Overridden only by the test of what two majors do to each other.
 #ifndef FASTPROF_ABI_MAJOR
 #define FASTPROF_ABI_MAJOR 1
 #endif
 #define FASTPROF_ABI_MINOR 0
 
 #if !defined(__linux__)
-#error "fastprof records on Linux (x86-64 or aarch64). Define FASTPROF_DISABLE and include only fastprof/fastprof.hpp to compile the macros out."
+#error \
+    "fastprof records on Linux (x86-64 or aarch64). Define FASTPROF_DISABLE and include only fastprof/fastprof.hpp to compile the macros out."
 #endif
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #error "fastprof supports x86-64 and aarch64"
@@ -71,9 +72,14 @@
 
 __extension__ typedef unsigned __int128 fastprof_uint128;
 
-// Every declaration of ours is hidden: a default-visible inline variable would become STB_GNU_UNIQUE, merge header
-// versions that differ, and block unloading. Both compilers apply a namespace's visibility to everything in it.
-// The inline namespace carries the exact version (a test holds it equal): libstdc++ exports its templates over our types
-// (std::vector<SummaryRow>) whatever we say, and those of two libraries with different headers must not merge.
-#define FASTPROF_NAMESPACE_BEGIN namespace fastprof { inline namespace v0_1_0 __attribute__((visibility("hidden"))) {
-#define FASTPROF_NAMESPACE_END }}
+// Every declaration of ours is hidden: a default-visible inline variable would become
+// STB_GNU_UNIQUE, merge header versions that differ, and block unloading. Both compilers apply a
+// namespace's visibility to everything in it. The inline namespace carries the exact version (a
+// test holds it equal): libstdc++ exports its templates over our types (std::vector<SummaryRow>)
+// whatever we say, and those of two libraries with different headers must not merge.
+#define FASTPROF_NAMESPACE_BEGIN \
+  namespace fastprof {           \
+  inline namespace v0_1_0 __attribute__((visibility("hidden"))) {
+#define FASTPROF_NAMESPACE_END \
+  }                            \
+  }

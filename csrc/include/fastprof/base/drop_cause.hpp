@@ -11,24 +11,29 @@ FASTPROF_NAMESPACE_BEGIN
 
 // Why an event is missing. Each is counted per session; none is silent.
 enum class DropCause : uint8_t {
-  bound = 0,        // the session's max_bytes was reached (policy drop_newest, or nothing old enough to overwrite)
-  overwritten = 1,  // policy overwrite_oldest recycled it
-  in_flight = 2,    // reserved at stop, not completed within 1 ms
-  reentrant = 3,    // begun inside the recorder's own cold path (malloc hook, signal handler)
-  thread_exit = 4,  // begun after the thread's storage had been retired too often
-  clock = 5,        // stamped by a clock that went backwards
-  spill_failed = 6, // the spill file could not be written
-  names = 7,        // recorded under a shared name because the name table was full (not missing, but anonymous)
-  ends = 8,         // the end of an async or moved range found no room (not missing, but shown as open)
+  bound = 0,  // the session's max_bytes was reached (policy drop_newest, or nothing old enough to
+              // overwrite)
+  overwritten = 1,   // policy overwrite_oldest recycled it
+  in_flight = 2,     // reserved at stop, not completed within 1 ms
+  reentrant = 3,     // begun inside the recorder's own cold path (malloc hook, signal handler)
+  thread_exit = 4,   // begun after the thread's storage had been retired too often
+  clock = 5,         // stamped by a clock that went backwards
+  spill_failed = 6,  // the spill file could not be written
+  names = 7,  // recorded under a shared name because the name table was full (not missing, but
+              // anonymous)
+  ends = 8,   // the end of an async or moved range found no room (not missing, but shown as open)
 };
 constexpr size_t kNumDropCauses = 9;
 
 // Whether an event of this cause is missing, rather than incomplete.
-constexpr bool is_missing(DropCause cause) noexcept { return cause != DropCause::names && cause != DropCause::ends; }
+constexpr bool is_missing(DropCause cause) noexcept {
+  return cause != DropCause::names && cause != DropCause::ends;
+}
 
 inline const char* drop_cause_name(DropCause cause) noexcept {
-  constexpr const char* names[kNumDropCauses] = {"bound",       "overwritten", "in_flight",    "reentrant",
-                                                 "thread_exit", "clock",       "spill_failed", "names", "ends"};
+  constexpr const char* names[kNumDropCauses] = {"bound",        "overwritten", "in_flight",
+                                                 "reentrant",    "thread_exit", "clock",
+                                                 "spill_failed", "names",       "ends"};
   const auto index = static_cast<size_t>(cause);
   return index < kNumDropCauses ? names[index] : "unknown";
 }

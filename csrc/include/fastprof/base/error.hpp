@@ -11,14 +11,15 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The root of everything fastprof throws. The message says what to do. Mapped to fastprof.Error in Python, as each
-// subclass is to the class of the same name.
+// The root of everything fastprof throws. The message says what to do. Mapped to fastprof.Error in
+// Python, as each subclass is to the class of the same name.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A call came in an order or state that does not allow it (stop without start, pop of another kind).
+// A call came in an order or state that does not allow it (stop without start, pop of another
+// kind).
 class StateError : public Error {
  public:
   using Error::Error;
@@ -48,7 +49,8 @@ class FormatError : public Error {
   using Error::Error;
 };
 
-// Throws E(message); without exceptions (-fno-exceptions) prints it and aborts, as the standard library does.
+// Throws E(message); without exceptions (-fno-exceptions) prints it and aborts, as the standard
+// library does.
 template <class E>
 [[noreturn]] FASTPROF_COLD inline void raise(const std::string& message) {
 #if FASTPROF_EXCEPTIONS

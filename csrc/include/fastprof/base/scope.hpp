@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary that a recorded thing is classified by: its scope (PyTorch's, order is API) and its category bits.
+// The vocabulary that a recorded thing is classified by: its scope (PyTorch's, order is API) and
+// its category bits.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,8 @@ enum class RecordScope : uint8_t {
 
 constexpr size_t kNumRecordScopes = static_cast<size_t>(RecordScope::NUM_SCOPES);
 
-// Category bits: a session records the sites whose mask it intersects. Bits 24 to 31 belong to the recorder.
+// Category bits: a session records the sites whose mask it intersects. Bits 24 to 31 belong to the
+// recorder.
 namespace category {
 constexpr uint32_t user = 1u << 0;         // ranges that people wrote
 constexpr uint32_t op = 1u << 1;           // operators (RecordScope::FUNCTION and the like)
@@ -47,5 +49,7 @@ FASTPROF_NAMESPACE_END
 
 template <>
 struct std::hash<fastprof::RecordScope> {
-  size_t operator()(fastprof::RecordScope scope) const noexcept { return static_cast<size_t>(scope); }
+  size_t operator()(fastprof::RecordScope scope) const noexcept {
+    return static_cast<size_t>(scope);
+  }
 };

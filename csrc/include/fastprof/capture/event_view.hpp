@@ -28,7 +28,8 @@ class EventView {
   const TrackInfo& track() const noexcept { return capture_->tracks[capture_->track[row_]]; }
   EventKind kind() const noexcept { return capture_->kind[row_]; }
   bool is_range() const noexcept { return kind() == EventKind::range; }
-  // Unix time in nanoseconds; an unfinished event ends at the session's stop, an instant where it starts.
+  // Unix time in nanoseconds; an unfinished event ends at the session's stop, an instant where it
+  // starts.
   int64_t start_ns() const noexcept { return capture_->start_ns[row_]; }
   int64_t end_ns() const noexcept { return capture_->end_ns[row_]; }
   int64_t duration_ns() const noexcept { return end_ns() - start_ns(); }
@@ -69,7 +70,8 @@ class EventView {
  private:
   bool has_args() const noexcept {
     const EventKind k = kind();
-    const bool typed = k == EventKind::range || k == EventKind::async_range || k == EventKind::mark || k == EventKind::counter;
+    const bool typed = k == EventKind::range || k == EventKind::async_range ||
+                       k == EventKind::mark || k == EventKind::counter;
     return typed && capture_->payload[row_] != kNoPayload;
   }
 

@@ -84,10 +84,10 @@ inline void enable_profiler(const ProfilerConfig& config) {
 
 // Ends what enable_profiler began, on the thread it was called on, and returns the events: one list
 // per thread by ascending thread id, then the remote ones. Empty without consolidate, in the states
-// that pass events on, and in a child forked meanwhile. Without cleanup_tls_state the profiler stays
-// as it is and goes on recording into empty lists: how a thread that a profiler was propagated to
-// collects what there is. StateError when no profiler is running here, or when debug info was pushed
-// on top of it.
+// that pass events on, and in a child forked meanwhile. Without cleanup_tls_state the profiler
+// stays as it is and goes on recording into empty lists: how a thread that a profiler was
+// propagated to collects what there is. StateError when no profiler is running here, or when debug
+// info was pushed on top of it.
 inline LegacyEventLists disable_profiler(ProfilerDisableOptions options = {}) {
   if (current_profiler_state() == nullptr)
     raise<StateError>(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attach: what every annotated library does when it is loaded, and what the elected leader provides to all of them.
+// Attach: what every annotated library does when it is loaded, and what the elected leader provides
+// to all of them.
 #pragma once
 
 #include <dlfcn.h>
@@ -30,14 +31,16 @@ inline ThreadPrimitives* leader_primitives(State* s, ThreadBlock* block) noexcep
 inline void* leader_dispatch_begin(State*, const Site* site, const uint64_t* args) noexcept {
   return dispatch_begin(*site, args);
 }
-inline void leader_dispatch_end(State*, void* token) noexcept { dispatch_end(token); }
+inline void leader_dispatch_end(State*, void* token) noexcept {
+  dispatch_end(token);
+}
 
 // At a thread's exit, after all its C++ thread_local destructors.
 inline void leader_thread_exit(void* argument) noexcept {
   auto* block = static_cast<ThreadBlock*>(argument);
   State* s = state();
   if (Track* track = block->track) {
-        close_track_detail(track);
+    close_track_detail(track);
     // Again when a destructor of a user's debug info made new ones.
     for (int round = 0; round < 4 && track->primitives != nullptr; ++round) {
       ThreadPrimitives* primitives = track->primitives;
@@ -50,8 +53,9 @@ inline void leader_thread_exit(void* argument) noexcept {
 }
 
 inline constexpr RecorderFunctions leader_functions = {
-    &leader_reserve_slow, &leader_track,    &leader_intern_site, &leader_intern_string, &leader_unload_code,
-    &leader_primitives,   &leader_dispatch_begin, &leader_dispatch_end, &leader_detail_begin, &leader_detail_end,
+    &leader_reserve_slow, &leader_track,      &leader_intern_site,    &leader_intern_string,
+    &leader_unload_code,  &leader_primitives, &leader_dispatch_begin, &leader_dispatch_end,
+    &leader_detail_begin, &leader_detail_end,
 };
 
 // Handlers of pthread_atfork. The primitives' lock comes before the recorder's.
@@ -64,14 +68,16 @@ inline void after_fork_in_parent() noexcept {
   unlock_primitives_after_fork();
 }
 inline void after_fork_in_child() noexcept {
-  if (Track* track = thread_block()->track) close_track_detail(track);  // the parent's counters count the parent
+  if (Track* track = thread_block()->track)
+    close_track_detail(track);  // the parent's counters count the parent
   fork_child();
   reset_primitives_in_child();
 }
 
 // Keeps the object at `path` loaded from here on; the executable (empty path) cannot go away.
 inline void pin_object(const char* path) noexcept {
-  if (path != nullptr && path[0] != '\0') (void)::dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  if (path != nullptr && path[0] != '\0')
+    (void)::dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 // What a State needs before others may see it elected.
@@ -84,8 +90,10 @@ inline void prepare_to_lead(State* s) noexcept {
 // What only the elected one does, once: it stays loaded, and its handlers with it.
 inline void lead(State* s, const char* path) noexcept {
   pin_object(path);
-  if (s->exit_key_made == 0 && pthread_key_create(&s->exit_key, &leader_thread_exit) == 0) s->exit_key_made = 1;
-  if (s->hooks_installed == 0 && pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child) == 0)
+  if (s->exit_key_made == 0 && pthread_key_create(&s->exit_key, &leader_thread_exit) == 0)
+    s->exit_key_made = 1;
+  if (s->hooks_installed == 0 &&
+      pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child) == 0)
     s->hooks_installed = 1;
 }
 
@@ -107,7 +115,8 @@ inline void provide_thread_block(State* s, bool is_static, intptr_t offset) noex
 
 inline Module own_module{};
 
-// Joins the process's recorder. Idempotent. Run by the loader before the library's other constructors.
+// Joins the process's recorder. Idempotent. Run by the loader before the library's other
+// constructors.
 inline void attach() noexcept {
   if (own_module.state != nullptr) return;
   const discovery::Found found = discovery::look(&own_state);
@@ -116,9 +125,11 @@ inline void attach() noexcept {
   own_module.last = found.self_last;
   own_module.tls_offset = &g_tls_offset;
   own_module.tls_static = &g_tls_static;
-  // Whoever was elected before stays; else the first noted object is the ballot, and one CAS on its word decides.
+  // Whoever was elected before stays; else the first noted object is the ballot, and one CAS on its
+  // word decides.
   State* leader = nullptr;
-  for (int i = 0; i < found.count && leader == nullptr; ++i) leader = load_acquire(&found.states[i]->leader);
+  for (int i = 0; i < found.count && leader == nullptr; ++i)
+    leader = load_acquire(&found.states[i]->leader);
   if (leader == nullptr) {
     State* ballot = found.count > 0 ? found.states[0] : &own_state;
     State* expected = nullptr;
@@ -126,7 +137,8 @@ inline void attach() noexcept {
     const bool is_static = probe_tls(offset);
     provide_thread_block(&own_state, is_static, offset);
     prepare_to_lead(&own_state);
-    if (__atomic_compare_exchange_n(&ballot->leader, &expected, &own_state, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (__atomic_compare_exchange_n(&ballot->leader, &expected, &own_state, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
       leader = &own_state;
       lead(leader, found.self_path);
     } else {
@@ -158,12 +170,13 @@ inline void attach() noexcept {
   store_release(&g_state, leader);
 }
 
-// Loaded objects that were built with another ABI major of fastprof: what they record stays their own. Empty path: the
-// executable. For diagnosis; any thread.
+// Loaded objects that were built with another ABI major of fastprof: what they record stays their
+// own. Empty path: the executable. For diagnosis; any thread.
 inline std::vector<std::string> libraries_of_other_abi() {
   const discovery::Found found = discovery::look(&own_state);
   std::vector<std::string> paths;
-  for (int i = 0; i < found.other_count; ++i) paths.emplace_back(found.other_paths[i] != nullptr ? found.other_paths[i] : "");
+  for (int i = 0; i < found.other_count; ++i)
+    paths.emplace_back(found.other_paths[i] != nullptr ? found.other_paths[i] : "");
   return paths;
 }
 
@@ -177,11 +190,16 @@ inline void detach() noexcept {
 FASTPROF_NAMESPACE_END
 
 extern "C" {
-__attribute__((used, visibility("hidden"))) inline void fastprof_v1_attach() noexcept { fastprof::attach(); }
-__attribute__((used, visibility("hidden"))) inline void fastprof_v1_detach() noexcept { fastprof::detach(); }
+__attribute__((used, visibility("hidden"))) inline void fastprof_v1_attach() noexcept {
+  fastprof::attach();
+}
+__attribute__((used, visibility("hidden"))) inline void fastprof_v1_detach() noexcept {
+  fastprof::detach();
+}
 }
 
-// One constructor and one destructor a library, however many translation units include this: first to run, last to go.
+// One constructor and one destructor a library, however many translation units include this: first
+// to run, last to go.
 __asm__(
     ".ifndef fastprof_v1_constructor\n"
     ".pushsection .init_array.00101,\"awG\",%init_array,fastprof_v1_constructor,comdat\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Perf counters and native stacks of ranges, as the leader provides them to the recorder's slow path.
+// Perf counters and native stacks of ranges, as the leader provides them to the recorder's slow
+// path.
 #pragma once
 
 #include <cstring>
@@ -14,11 +15,13 @@
 FASTPROF_NAMESPACE_BEGIN
 
 constexpr size_t kDetailOptionWords = sizeof(DetailOptions) / sizeof(uint64_t);
-static_assert(sizeof(DetailOptions) % sizeof(uint64_t) == 0 && sizeof(DetailOptions) + 8 <= sizeof(State::detail_options),
+static_assert(sizeof(DetailOptions) % sizeof(uint64_t) == 0 &&
+                  sizeof(DetailOptions) + 8 <= sizeof(State::detail_options),
               "the options and their version lie in the State");
 
-// What live sessions want with their ranges, changed while a thread that saw an older mask may read it. The last word is a
-// version, odd during a change. State::lock held; nothing changes when the options are the same.
+// What live sessions want with their ranges, changed while a thread that saw an older mask may read
+// it. The last word is a version, odd during a change. State::lock held; nothing changes when the
+// options are the same.
 inline void store_detail_options(State* s, const DetailOptions& options) noexcept {
   uint64_t words[kDetailOptionWords];
   std::memcpy(words, &options, sizeof options);
@@ -42,7 +45,8 @@ inline bool load_detail_options(const State* s, DetailOptions* options) noexcept
   return true;
 }
 
-// The calling thread's, made at first use; lives in the arena and is handed on with the track. Null: no memory.
+// The calling thread's, made at first use; lives in the arena and is handed on with the track.
+// Null: no memory.
 inline ThreadDetail* thread_detail(State* s, Track* track) noexcept {
   if (track->counters == nullptr) {
     StateLock hold(s);
@@ -67,7 +71,8 @@ inline void leader_detail_end(State*, ThreadBlock* block, uint64_t* words) noexc
     encode_detail_end(words, static_cast<const ThreadDetail*>(track->counters));
 }
 
-// Other code may come to lie where a library was: what is remembered of its stack frames goes with it.
+// Other code may come to lie where a library was: what is remembered of its stack frames goes with
+// it.
 inline void leader_unload_code(State* s, uintptr_t first, uintptr_t last) noexcept {
   clear_unwind_cache();
   leader_unload(s, first, last);

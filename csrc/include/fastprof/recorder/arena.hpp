@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that lives as long as the process: tracks, names, tables. Straight from mmap, so that a malloc that is itself
-// annotated cannot recurse into it.
+// Memory that lives as long as the process: tracks, names, tables. Straight from mmap, so that a
+// malloc that is itself annotated cannot recurse into it.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,7 +10,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// `bytes` of zeroed memory, 16-aligned, never freed; null when the kernel gives none. State::lock held.
+// `bytes` of zeroed memory, 16-aligned, never freed; null when the kernel gives none. State::lock
+// held.
 inline void* arena_allocate(State* s, size_t bytes) noexcept {
   bytes = (bytes + 15) & ~size_t{15};
   constexpr size_t kBlock = 256 * 1024;
@@ -19,7 +20,8 @@ inline void* arena_allocate(State* s, size_t bytes) noexcept {
     return own == MAP_FAILED ? nullptr : own;
   }
   if (s->arena_next == nullptr || static_cast<size_t>(s->arena_end - s->arena_next) < bytes) {
-    void* block = ::mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* block =
+        ::mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return nullptr;
     s->arena_next = static_cast<char*>(block);
     s->arena_end = s->arena_next + kBlock;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the process's cgroup and machine allow: memory a session may hold when nobody says, and CPUs.
+// What the process's cgroup and machine allow: memory a session may hold when nobody says, and
+// CPUs.
 #pragma once
 
 #include <unistd.h>
@@ -17,8 +18,11 @@ FASTPROF_NAMESPACE_BEGIN
 inline uint64_t memory_limit_bytes() noexcept {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long page = ::sysconf(_SC_PAGESIZE);
-  uint64_t limit = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : uint64_t{1} << 32;
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+  uint64_t limit = pages > 0 && page > 0
+                       ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page)
+                       : uint64_t{1} << 32;
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::FILE* f = std::fopen(path, "re");
     if (f == nullptr) continue;
     unsigned long long value = 0;
@@ -40,7 +44,8 @@ inline double cgroup_cpus() noexcept {
   double quota = 0, period = 0;
   if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
     char text[32] = {};
-    if (std::fscanf(f, "%31s %lf", text, &period) != 2 || std::sscanf(text, "%lf", &quota) != 1) quota = 0;
+    if (std::fscanf(f, "%31s %lf", text, &period) != 2 || std::sscanf(text, "%lf", &quota) != 1)
+      quota = 0;
     std::fclose(f);
   } else {
     if (std::FILE* q = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re")) {

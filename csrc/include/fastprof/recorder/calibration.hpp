@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From ticks to Unix nanoseconds: one continuous, strictly increasing, piecewise-linear map over the process's knots.
+// From ticks to Unix nanoseconds: one continuous, strictly increasing, piecewise-linear map over
+// the process's knots.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Takes a knot in the process's clock and keeps it. State::lock held. Thinned to half when the list is full, newest and
-// oldest kept: a day at one a second stays within 2048.
+// Takes a knot in the process's clock and keeps it. State::lock held. Thinned to half when the list
+// is full, newest and oldest kept: a day at one a second stays within 2048.
 inline void add_knot(State* s, int tries) noexcept {
   if (s->knots == nullptr) {
     s->knots = static_cast<KnotList*>(arena_allocate(s, sizeof(KnotList)));
@@ -26,11 +27,13 @@ inline void add_knot(State* s, int tries) noexcept {
   if (s->slow_clock) {
     // The clock is CLOCK_MONOTONIC itself in 1/256 ns: the map is exact.
     const uint64_t stamp = slow_ticks(s);
-    knot = ClockKnot{stamp, static_cast<int64_t>(stamp >> 8), 0, clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC)};
+    knot = ClockKnot{stamp, static_cast<int64_t>(stamp >> 8), 0,
+                     clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC)};
   } else {
     knot = take_clock_knot(tries);
   }
-  // Two knots closer than 1 ms say more about their brackets than about the slope: the later replaces the earlier.
+  // Two knots closer than 1 ms say more about their brackets than about the slope: the later
+  // replaces the earlier.
   if (list->count > 1 && knot.monotonic_ns - list->knots[list->count - 1].monotonic_ns < 1000000 &&
       knot.ticks > list->knots[list->count - 2].ticks &&
       knot.monotonic_ns - list->knots[list->count - 2].monotonic_ns >= 1000000) {
@@ -50,7 +53,8 @@ inline void add_knot(State* s, int tries) noexcept {
     const ClockKnot& b = list->knots[list->count - 1];
     const int64_t ns = b.monotonic_ns - a.monotonic_ns;
     if (ns > 0 && b.ticks > a.ticks) {
-      const double per_second = static_cast<double>(b.ticks - a.ticks) / static_cast<double>(ns) * 1e9;
+      const double per_second =
+          static_cast<double>(b.ticks - a.ticks) / static_cast<double>(ns) * 1e9;
       s->pending_knot_ticks = knot.ticks + static_cast<uint64_t>(per_second);
     }
   }
@@ -67,7 +71,8 @@ class TickConverter {
         const ClockKnot& last = knots_.back();
         if (knot.ticks <= last.ticks || knot.monotonic_ns <= last.monotonic_ns) {
           // The counter or the kernel's clock went back (migration, broken firmware): a new epoch.
-          if (knot.ticks <= last.ticks && knot.monotonic_ns > last.monotonic_ns) breaks_.push_back(last.ticks);
+          if (knot.ticks <= last.ticks && knot.monotonic_ns > last.monotonic_ns)
+            breaks_.push_back(last.ticks);
           continue;
         }
         const double slope = static_cast<double>(knot.monotonic_ns - last.monotonic_ns) /
@@ -89,18 +94,22 @@ class TickConverter {
     if (slopes_.empty()) slopes_.push_back(uint64_t{1} << 36);
     for (const ClockKnot& knot : knots_) {
       const double ns_per_tick = static_cast<double>(slopes_[0]) / 4294967296.0 / 16.0;
-      const auto half = static_cast<int64_t>(static_cast<double>(knot.bracket_ticks) * ns_per_tick / 2);
+      const auto half =
+          static_cast<int64_t>(static_cast<double>(knot.bracket_ticks) * ns_per_tick / 2);
       if (half > error_ns_) error_ns_ = half;
     }
   }
 
-  // Unix nanoseconds of a stamp. Stamps before the first or after the last knot extend the nearest segment.
+  // Unix nanoseconds of a stamp. Stamps before the first or after the last knot extend the nearest
+  // segment.
   int64_t to_ns(uint64_t stamp) noexcept {
     if (stamp < low_ || stamp >= high_) seek(stamp);
     const ClockKnot& base = knots_[segment_];
     const auto delta = static_cast<int64_t>(stamp - base.ticks);
-    const uint64_t magnitude = delta < 0 ? static_cast<uint64_t>(-delta) : static_cast<uint64_t>(delta);
-    const auto ns = static_cast<int64_t>((static_cast<fastprof_uint128>(magnitude) * slopes_[segment_] + (uint64_t{1} << 35)) >> 36);
+    const uint64_t magnitude =
+        delta < 0 ? static_cast<uint64_t>(-delta) : static_cast<uint64_t>(delta);
+    const auto ns = static_cast<int64_t>(
+        (static_cast<fastprof_uint128>(magnitude) * slopes_[segment_] + (uint64_t{1} << 35)) >> 36);
     return base.monotonic_ns + (delta < 0 ? -ns : ns) + offset_ns_;
   }
 
@@ -116,8 +125,9 @@ class TickConverter {
  private:
   void seek(uint64_t stamp) noexcept {
     // The last segment that begins at or before the stamp; the first for what is earlier.
-    const auto after = std::upper_bound(knots_.begin() + 1, knots_.begin() + static_cast<ptrdiff_t>(slopes_.size()), stamp,
-                                        [](uint64_t value, const ClockKnot& knot) { return value < knot.ticks; });
+    const auto after = std::upper_bound(
+        knots_.begin() + 1, knots_.begin() + static_cast<ptrdiff_t>(slopes_.size()), stamp,
+        [](uint64_t value, const ClockKnot& knot) { return value < knot.ticks; });
     const auto i = static_cast<size_t>(after - knots_.begin()) - 1;
     segment_ = i;
     low_ = i == 0 ? 0 : knots_[i].ticks;

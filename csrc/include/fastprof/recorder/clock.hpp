@@ -15,7 +15,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A raw stamp. On x86-64 strictly increasing on one thread; between threads it may be up to 0.25 us early.
+// A raw stamp. On x86-64 strictly increasing on one thread; between threads it may be up to 0.25 us
+// early.
 FASTPROF_ALWAYS_INLINE uint64_t raw_ticks() noexcept {
 #if defined(__x86_64__)
   return __rdtsc();
@@ -26,8 +27,8 @@ FASTPROF_ALWAYS_INLINE uint64_t raw_ticks() noexcept {
 #endif
 }
 
-// A stamp that no earlier load or store of this thread passes: for what other threads' stamps are compared with
-// (session start and stop, async ends, flow ends).
+// A stamp that no earlier load or store of this thread passes: for what other threads' stamps are
+// compared with (session start and stop, async ends, flow ends).
 FASTPROF_ALWAYS_INLINE uint64_t ordered_raw_ticks() noexcept {
 #if defined(__x86_64__)
   _mm_lfence();
@@ -49,8 +50,9 @@ inline int64_t clock_ns(clockid_t id) noexcept {
 struct ClockKnot {
   uint64_t ticks;
   int64_t monotonic_ns;
-  int64_t bracket_ticks;  // width of the pair of reads it was taken between: the error is half of it
-  int64_t suspended_ns;   // CLOCK_BOOTTIME - CLOCK_MONOTONIC: changes on suspend
+  int64_t
+      bracket_ticks;     // width of the pair of reads it was taken between: the error is half of it
+  int64_t suspended_ns;  // CLOCK_BOOTTIME - CLOCK_MONOTONIC: changes on suspend
 };
 
 // Takes a knot: the tightest of `tries` bracketed reads. About 1 us at 32 tries. Any thread.

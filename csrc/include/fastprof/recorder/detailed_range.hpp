@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Begins a range that carries detail blocks of its own making (stacks, JSON), beside those that sessions ask for.
+// Begins a range that carries detail blocks of its own making (stacks, JSON), beside those that
+// sessions ask for.
 #pragma once
 
 #include "fastprof/base/config.hpp"
@@ -10,11 +11,13 @@ FASTPROF_NAMESPACE_BEGIN
 // The most words of own blocks that begin_detailed takes.
 constexpr uint32_t kMaxOwnDetailWords = 32;
 
-// Begins a range of `site` with its argument words and `count` words of blocks (each a DetailBlock word and its contents;
-// texts are interned pointers), without dispatching callbacks. The caller has asked wanted(). Own blocks come behind those
-// that sessions ask for, whose end is found at the start. Null slot: not recorded, and counted. noexcept.
-FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, const Site* site, const uint64_t* args,
-                                              const uint64_t* blocks, uint32_t count) noexcept {
+// Begins a range of `site` with its argument words and `count` words of blocks (each a DetailBlock
+// word and its contents; texts are interned pointers), without dispatching callbacks. The caller
+// has asked wanted(). Own blocks come behind those that sessions ask for, whose end is found at the
+// start. Null slot: not recorded, and counted. noexcept.
+FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, const Site* site,
+                                              const uint64_t* args, const uint64_t* blocks,
+                                              uint32_t count) noexcept {
   if (count == 0) return begin_slow(s, site, args);
   const uint32_t shown = load_relaxed(&s->mask);
   const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
@@ -22,15 +25,18 @@ FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, cons
   size_t used = 1;  // the header
   bool has_end = false;
   if ((real & mask_bit::detail) != 0 && s->functions->detail_begin != nullptr) {
-    const size_t asked = s->functions->detail_begin(s, block, words, kDetailCapacity, __builtin_return_address(0));
+    const size_t asked =
+        s->functions->detail_begin(s, block, words, kDetailCapacity, __builtin_return_address(0));
     has_end = asked != 0;
-    while (used < asked && (words[used] & 0xFFFF) != 0) used += 1 + (words[used] >> 16 & 0xFFFF);  // to the padding
+    while (used < asked && (words[used] & 0xFFFF) != 0)
+      used += 1 + (words[used] >> 16 & 0xFFFF);  // to the padding
     if (used > asked) used = asked > 1 ? asked : 1;
   }
   for (uint32_t i = 0; i < count; ++i) words[used++] = blocks[i];
   while (used % 3 != 0) words[used++] = 0;
   words[0] = used - 1;  // DetailHeader
-  Slot* slot = reserve(s, block, 1u + site->arg_units + static_cast<uint32_t>(used / 3), site->mask);
+  Slot* slot =
+      reserve(s, block, 1u + site->arg_units + static_cast<uint32_t>(used / 3), site->mask);
   if (slot == nullptr) return {};
   write_args(slot, args, site->arg_count);
   auto* at = reinterpret_cast<uint64_t*>(slot + 1 + site->arg_units);

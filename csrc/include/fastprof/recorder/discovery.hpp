@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding the other annotated libraries of the process by their ELF notes, and electing the State that all use.
+// Finding the other annotated libraries of the process by their ELF notes, and electing the State
+// that all use.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,19 +18,21 @@ namespace discovery {
 
 constexpr int kMaxObjects = 512;
 
-// What one walk over the loaded objects found. Nothing is called inside the walk that could take the loader's lock again.
+// What one walk over the loaded objects found. Nothing is called inside the walk that could take
+// the loader's lock again.
 struct Found {
   State* states[kMaxObjects];  // same ABI major, in link-map order
   int count = 0;
   const char* other_paths[16];  // of objects of another ABI major, the first few
   int other_count = 0;
-  uintptr_t self = 0;          // address whose object we want to know
+  uintptr_t self = 0;  // address whose object we want to know
   uintptr_t self_first = 0, self_last = 0;
   const char* self_path = nullptr;
 };
 
-// The State that a note's two PC-relative words name, or null when it does not lie in the object or lacks the magic.
-// The words are position-independent as a pair: state - ehdr = words[0] - words[1] - 8 (their own distance).
+// The State that a note's two PC-relative words name, or null when it does not lie in the object or
+// lacks the magic. The words are position-independent as a pair: state - ehdr = words[0] - words[1]
+// - 8 (their own distance).
 inline State* state_of_note(const dl_phdr_info* info, const unsigned char* words) noexcept {
   int64_t to_state, to_ehdr;
   std::memcpy(&to_state, words, 8);
@@ -44,7 +47,9 @@ inline State* state_of_note(const dl_phdr_info* info, const unsigned char* words
       const auto& segment = info->dlpi_phdr[j];
       if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0) continue;
       const uintptr_t first = info->dlpi_addr + segment.p_vaddr;
-      if (address < first || address + 64 > first + segment.p_memsz || address % alignof(State) != 0) continue;
+      if (address < first || address + 64 > first + segment.p_memsz ||
+          address % alignof(State) != 0)
+        continue;
       auto* found = reinterpret_cast<State*>(address);
       if (std::memcmp(found->magic, own_state.magic, sizeof own_state.magic) == 0) return found;
     }

@@ -12,14 +12,18 @@ inline void add_dropped(SessionSlot& slot, DropCause cause, uint64_t count) noex
   __atomic_fetch_add(&slot.dropped[static_cast<size_t>(cause)], count, __ATOMIC_RELAXED);
 }
 
-// In a mask given to reserve: the record completes an event that is counted elsewhere. Its loss is not the event's.
+// In a mask given to reserve: the record completes an event that is counted elsewhere. Its loss is
+// not the event's.
 constexpr uint32_t kEndRecord = 1u << 31;
 
-// One record of `mask` begun at `stamp` on this thread is lost. Any thread, no lock needed; exact under State::lock.
-inline void count_dropped(State* s, const Track* track, uint32_t mask, uint64_t stamp, DropCause cause) noexcept {
+// One record of `mask` begun at `stamp` on this thread is lost. Any thread, no lock needed; exact
+// under State::lock.
+inline void count_dropped(State* s, const Track* track, uint32_t mask, uint64_t stamp,
+                          DropCause cause) noexcept {
   for (unsigned i = 0; i < kMaxSessions; ++i) {
     SessionSlot& slot = s->sessions[i];
-    if (load_acquire(&slot.live) == 0 || (load_relaxed(&slot.mask) & mask & category::all) == 0) continue;
+    if (load_acquire(&slot.live) == 0 || (load_relaxed(&slot.mask) & mask & category::all) == 0)
+      continue;
     if (stamp < load_relaxed(&slot.t0) || stamp >= load_relaxed(&slot.t1)) continue;
     if (load_relaxed(&slot.local) != 0 && !belongs(s, track, i)) continue;
     add_dropped(slot, (mask & kEndRecord) != 0 ? DropCause::ends : cause, 1);
@@ -27,7 +31,8 @@ inline void count_dropped(State* s, const Track* track, uint32_t mask, uint64_t 
 }
 
 // How many events of a chunk are the session's. State::lock held.
-inline uint64_t count_records(const Chunk* chunk, const Slot* last, const SessionSlot& session) noexcept {
+inline uint64_t count_records(const Chunk* chunk, const Slot* last,
+                              const SessionSlot& session) noexcept {
   uint64_t count = 0;
   SegmentWalk segments(session.id, session.local != 0);
   for (const Slot* slot = chunk_slots(chunk); slot < last;) {
@@ -37,24 +42,31 @@ inline uint64_t count_records(const Chunk* chunk, const Slot* last, const Sessio
     const RecordTag tag = tag_of(word);
     const Site* site = site_of(word);
     // Ends that were appended are parts of an event, not events.
-    const bool event = (tag == RecordTag::slot || tag == RecordTag::detailed) && site->kind != SiteKind::segment;
-    if (event && segments.inside && (site->mask & session.mask) != 0 && begin >= session.t0 && begin < session.t1) ++count;
+    const bool event =
+        (tag == RecordTag::slot || tag == RecordTag::detailed) && site->kind != SiteKind::segment;
+    if (event && segments.inside && (site->mask & session.mask) != 0 && begin >= session.t0 &&
+        begin < session.t1)
+      ++count;
     if (site->kind == SiteKind::segment) segments.see(load_relaxed(&slot->end));
     slot += record_units(slot);
   }
   return count;
 }
 
-// Whether a range of the chunk is still open. 2.5 us for a full chunk. Slow paths only; State::lock held.
+// Whether a range of the chunk is still open. 2.5 us for a full chunk. Slow paths only; State::lock
+// held.
 inline bool has_open_slots(const Chunk* chunk) noexcept {
-  if (chunk->place == ChunkPlace::full && load_relaxed(&chunk->quiet_gen) == chunk->gen) return false;
-  const Slot* last = reinterpret_cast<const Slot*>(reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
+  if (chunk->place == ChunkPlace::full && load_relaxed(&chunk->quiet_gen) == chunk->gen)
+    return false;
+  const Slot* last = reinterpret_cast<const Slot*>(
+      reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
   for (const Slot* slot = chunk_slots(chunk); slot < last;) {
     const uint64_t begin = load_acquire(&slot->begin);
     if (begin < chunk->open_ticks) return true;  // reserved, not written yet
     const uintptr_t word = load_relaxed(&slot->site);
     const RecordTag tag = tag_of(word);
-    if ((tag == RecordTag::slot || tag == RecordTag::detailed) && site_of(word)->kind == SiteKind::range) {
+    if ((tag == RecordTag::slot || tag == RecordTag::detailed) &&
+        site_of(word)->kind == SiteKind::range) {
       const uint64_t end = load_acquire(&slot->end);
       if (end == 0 || end < begin) return true;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fork(): the child starts with an empty recorder. Its slabs read as zeroes (MADV_WIPEONFORK), its sessions are gone.
+// fork(): the child starts with an empty recorder. Its slabs read as zeroes (MADV_WIPEONFORK), its
+// sessions are gone.
 #pragma once
 
 #include <pthread.h>
@@ -12,8 +13,9 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What the forking thread's block said before fork_prepare made it busy (only one thread forks at a time: it holds
-// State::lock). Without the flag a signal handler of that thread could wait for the lock its own thread holds.
+// What the forking thread's block said before fork_prepare made it busy (only one thread forks at a
+// time: it holds State::lock). Without the flag a signal handler of that thread could wait for the
+// lock its own thread holds.
 struct ForkingThread {
   uint32_t was_busy;
   uintptr_t limit;
@@ -43,8 +45,9 @@ inline void fork_parent() noexcept {
   pthread_mutex_unlock(&s->drain_lock);
 }
 
-// Everything about other threads and about the parent's memory is dropped; the slabs stay mapped (an open range's end
-// store lands in zeroes, fails its check and is off), but no chunk of them is used again.
+// Everything about other threads and about the parent's memory is dropped; the slabs stay mapped
+// (an open range's end store lands in zeroes, fails its check and is off), but no chunk of them is
+// used again.
 inline void fork_child() noexcept {
   State* s = state();
   s->pid = static_cast<uint64_t>(::getpid());
@@ -70,7 +73,8 @@ inline void fork_child() noexcept {
     if (Track* track = register_track(s, block)) track->primitives = primitives;
   }
   publish_mask(s);
-  // This thread took them in fork_prepare, so it may give them back; who waited for them is not in this process.
+  // This thread took them in fork_prepare, so it may give them back; who waited for them is not in
+  // this process.
   pthread_mutex_unlock(&s->lock);
   pthread_mutex_unlock(&s->drain_lock);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which thread-local sessions a thread belongs to, and carrying that to the threads it hands work to.
+// Which thread-local sessions a thread belongs to, and carrying that to the threads it hands work
+// to.
 #pragma once
 
 #include "fastprof/base/config.hpp"
@@ -8,15 +9,18 @@
 FASTPROF_NAMESPACE_BEGIN
 
 // Sets the calling thread's membership and the mask that follows from it.
-inline void set_local_sessions(State* s, ThreadBlock* block, uint64_t bits, uint64_t newest_id) noexcept {
+inline void set_local_sessions(State* s, ThreadBlock* block, uint64_t bits,
+                               uint64_t newest_id) noexcept {
   block->track->local_sessions = bits;
   block->track->local_newest_id = newest_id;
   uint32_t mask = 0;
-  for (uint64_t rest = bits; rest != 0; rest &= rest - 1) mask |= load_relaxed(&s->sessions[__builtin_ctzll(rest)].mask);
+  for (uint64_t rest = bits; rest != 0; rest &= rest - 1)
+    mask |= load_relaxed(&s->sessions[__builtin_ctzll(rest)].mask);
   block->mask = mask;
 }
 
-// The live sessions that the calling thread belongs to; what it has left by their stop is forgotten.
+// The live sessions that the calling thread belongs to; what it has left by their stop is
+// forgotten.
 inline LocalSessions own_local_sessions(State* s, const Track* track) noexcept {
   // Before the look at the slots: what takes one of them afterwards is younger than this.
   const uint64_t newest_id = load_acquire(&s->next_session_id);
@@ -33,8 +37,8 @@ inline LocalSessions current_local_sessions() noexcept {
   return own_local_sessions(s, track);
 }
 
-// Says that the records of the calling thread from here on are (not) the session's. No room: then the chunk ends here, and
-// the next one begins with what holds.
+// Says that the records of the calling thread from here on are (not) the session's. No room: then
+// the chunk ends here, and the next one begins with what holds.
 inline void write_segment(State* s, ThreadBlock* block, uint64_t session_id, bool enters) noexcept {
   if (Slot* slot = reserve(s, block, 1, 0)) fill_segment(s, slot, session_id, enters);
 }
@@ -51,7 +55,8 @@ struct SessionStay {
   LocalSessions added;
 };
 
-// From here on the calling thread also belongs to the given sessions. Pair with leave_sessions on the same thread.
+// From here on the calling thread also belongs to the given sessions. Pair with leave_sessions on
+// the same thread.
 inline SessionStay enter_sessions(const LocalSessions& local) noexcept {
   if (local.bits == 0) return {};
   State* s = state();

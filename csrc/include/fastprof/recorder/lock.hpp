@@ -9,13 +9,14 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Marks the calling thread as inside the recorder: a range begun meanwhile (an annotated malloc, a signal handler) is
-// counted as reentrant instead of taking a lock this thread holds. Nests.
+// Marks the calling thread as inside the recorder: a range begun meanwhile (an annotated malloc, a
+// signal handler) is counted as reentrant instead of taking a lock this thread holds. Nests.
 class BusyScope {
  public:
-  // The flag goes up before the limit is read: a signal handler in between may record, but can take no new chunk, so the
-  // limit kept here still belongs to the cursor.
-  explicit BusyScope(ThreadBlock* block) noexcept : block_(block), was_(block->flags & thread_flag::busy) {
+  // The flag goes up before the limit is read: a signal handler in between may record, but can take
+  // no new chunk, so the limit kept here still belongs to the cursor.
+  explicit BusyScope(ThreadBlock* block) noexcept
+      : block_(block), was_(block->flags & thread_flag::busy) {
     block_->flags |= thread_flag::busy;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     limit_ = block_->limit;
@@ -41,7 +42,9 @@ class BusyScope {
 
 class ScopedLock {
  public:
-  explicit ScopedLock(pthread_mutex_t& mutex) noexcept : mutex_(&mutex) { pthread_mutex_lock(mutex_); }
+  explicit ScopedLock(pthread_mutex_t& mutex) noexcept : mutex_(&mutex) {
+    pthread_mutex_lock(mutex_);
+  }
   ~ScopedLock() { pthread_mutex_unlock(mutex_); }
   ScopedLock(const ScopedLock&) = delete;
   ScopedLock& operator=(const ScopedLock&) = delete;

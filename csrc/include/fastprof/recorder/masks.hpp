@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What State::mask shows, derived from the live sessions and the other reasons to leave the fast path.
+// What State::mask shows, derived from the live sessions and the other reasons to leave the fast
+// path.
 #pragma once
 
 #include "fastprof/base/config.hpp"
@@ -13,25 +14,29 @@ inline uint32_t wanted_mask(const State* s) noexcept {
   uint32_t mask = s->extra_mask;
   for (uint64_t rest = s->session_bits; rest != 0; rest &= rest - 1) {
     const SessionSlot& slot = s->sessions[__builtin_ctzll(rest)];
-    if (slot.local != 0) mask |= mask_bit::local;
-    else mask |= slot.mask & category::all;
+    if (slot.local != 0)
+      mask |= mask_bit::local;
+    else
+      mask |= slot.mask & category::all;
     if (slot.wants_detail != 0) mask |= mask_bit::detail;
   }
   return mask;
 }
 
-// Publishes the mask. Threads see it late or early by their own ordering; start and stop add a membarrier. Without a
-// static thread block or a trustworthy tick counter no category is shown, only `dynamic`, and the cold path looks at
-// real_mask; `callbacks` is shown in any case, since the primitives test it without the recorder.
-// State::lock held.
+// Publishes the mask. Threads see it late or early by their own ordering; start and stop add a
+// membarrier. Without a static thread block or a trustworthy tick counter no category is shown,
+// only `dynamic`, and the cold path looks at real_mask; `callbacks` is shown in any case, since the
+// primitives test it without the recorder. State::lock held.
 inline void publish_mask(State* s) noexcept {
   const uint32_t mask = wanted_mask(s);
   store_relaxed(&s->real_mask, mask);
   const bool cold = s->tls_static == 0 || s->slow_clock != 0;
-  store_relaxed(&s->mask, cold && mask != 0 ? mask_bit::dynamic | (mask & mask_bit::callbacks) : mask);
+  store_relaxed(&s->mask,
+                cold && mask != 0 ? mask_bit::dynamic | (mask & mask_bit::callbacks) : mask);
 }
 
-// Sets or clears one of the special bits that do not belong to a session (mask_bit::callbacks). Any thread.
+// Sets or clears one of the special bits that do not belong to a session (mask_bit::callbacks). Any
+// thread.
 inline void set_mask_bit(uint32_t bit, bool on) noexcept {
   State* s = state();
   StateLock hold(s);
@@ -39,11 +44,13 @@ inline void set_mask_bit(uint32_t bit, bool on) noexcept {
   publish_mask(s);
 }
 
-// Whether a record of these categories would be kept now on this thread. Any thread; a hint, not a promise.
+// Whether a record of these categories would be kept now on this thread. Any thread; a hint, not a
+// promise.
 inline bool recording(uint32_t categories) noexcept {
   State* s = state();
   uint32_t mask = load_relaxed(&s->mask);
-  if (FASTPROF_LIKELY((mask & (categories | mask_bit::dynamic | mask_bit::local)) == 0)) return false;
+  if (FASTPROF_LIKELY((mask & (categories | mask_bit::dynamic | mask_bit::local)) == 0))
+    return false;
   if ((mask & mask_bit::dynamic) != 0) mask = load_relaxed(&s->real_mask);
   if ((mask & categories) != 0) return true;
   return (mask & mask_bit::local) != 0 && (thread_block()->mask & categories) != 0;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each annotated library carries: a State of its own, the pointer to the elected one, its thread-local block and
-// the ELF note by which others find it. All hidden, all emitted once per library.
+// What each annotated library carries: a State of its own, the pointer to the elected one, its
+// thread-local block and the ELF note by which others find it. All hidden, all emitted once per
+// library.
 #pragma once
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/state.hpp"
 
-// The thread block is defined in assembly so that no compiler can reach it by initial-exec TLS (a library using that
-// fails dlopen once the static surplus is spent). fastprof_v1_tls_probe(out) stores the value after the first
-// instruction of the TLSDESC sequence, the offset it resolves to, and the descriptor's second word: see attach.hpp.
-// .ifndef: with LTO the text of several translation units meets in one assembly.
+// The thread block is defined in assembly so that no compiler can reach it by initial-exec TLS (a
+// library using that fails dlopen once the static surplus is spent). fastprof_v1_tls_probe(out)
+// stores the value after the first instruction of the TLSDESC sequence, the offset it resolves to,
+// and the descriptor's second word: see attach.hpp. .ifndef: with LTO the text of several
+// translation units meets in one assembly.
 #if defined(__x86_64__)
 __asm__(
     ".ifndef fastprof_v1_tls_probe\n"
@@ -85,8 +87,8 @@ __asm__(
     ".endif\n");
 #endif
 
-// The note: owner "fastprof", type = ABI major, two PC-relative words (State and __ehdr_start). Only their difference
-// counts, so tools that move notes do no harm.
+// The note: owner "fastprof", type = ABI major, two PC-relative words (State and __ehdr_start).
+// Only their difference counts, so tools that move notes do no harm.
 __asm__(
     ".ifndef fastprof_v1_note\n"
     ".pushsection .note.fastprof,\"aG\",%note,fastprof_v1_note,comdat\n"
@@ -121,7 +123,9 @@ inline State* g_state = &own_state;
 inline intptr_t g_tls_offset = 0;
 inline uint32_t g_tls_static = 0;
 
-FASTPROF_ALWAYS_INLINE State* state() noexcept { return load_relaxed(&g_state); }
+FASTPROF_ALWAYS_INLINE State* state() noexcept {
+  return load_relaxed(&g_state);
+}
 
 FASTPROF_ALWAYS_INLINE char* thread_pointer() noexcept {
   char* tp;
@@ -133,7 +137,8 @@ FASTPROF_ALWAYS_INLINE char* thread_pointer() noexcept {
   return tp;
 }
 
-// The calling thread's block. Valid only when g_tls_static: the mask shows mask_bit::dynamic otherwise.
+// The calling thread's block. Valid only when g_tls_static: the mask shows mask_bit::dynamic
+// otherwise.
 FASTPROF_ALWAYS_INLINE ThreadBlock* static_thread_block() noexcept {
   return reinterpret_cast<ThreadBlock*>(thread_pointer() + g_tls_offset);
 }

@@ -22,18 +22,21 @@ FASTPROF_NAMESPACE_BEGIN
 // What stays resident between sessions, so that the next one starts warm.
 constexpr size_t kWarmPoolBytes = 32 * 1024 * 1024;
 
-// Maps one slab, aligned to its size; no page of it is touched. Null when the kernel gives none. No lock needed.
-// MADV_WIPEONFORK: a child sees zeroes, so the parent's next writes cause no copy-on-write faults (34 to 81 ns a
-// scope without it) and an end store in the child hits memory that is there. Refusals are ignored.
+// Maps one slab, aligned to its size; no page of it is touched. Null when the kernel gives none. No
+// lock needed. MADV_WIPEONFORK: a child sees zeroes, so the parent's next writes cause no
+// copy-on-write faults (34 to 81 ns a scope without it) and an end store in the child hits memory
+// that is there. Refusals are ignored.
 inline Slab* map_slab() noexcept {
   const size_t bytes = 2 * kSlabBytes;
-  void* raw = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* raw = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) return nullptr;
   const auto first = reinterpret_cast<uintptr_t>(raw);
   const uintptr_t aligned = (first + kSlabBytes - 1) & ~(kSlabBytes - 1);
   if (aligned > first) ::munmap(raw, aligned - first);
   const uintptr_t end = first + bytes;
-  if (end > aligned + kSlabBytes) ::munmap(reinterpret_cast<void*>(aligned + kSlabBytes), end - aligned - kSlabBytes);
+  if (end > aligned + kSlabBytes)
+    ::munmap(reinterpret_cast<void*>(aligned + kSlabBytes), end - aligned - kSlabBytes);
   auto* slab = reinterpret_cast<Slab*>(aligned);
   ::madvise(slab, kSlabBytes, MADV_HUGEPAGE);
   ::madvise(slab, kSlabBytes, MADV_WIPEONFORK);
@@ -55,7 +58,8 @@ inline void trim_slab(State* s, Slab* slab) noexcept {
   TrimmedSlab* place = slab->place;
   if (place == nullptr) place = static_cast<TrimmedSlab*>(arena_allocate(s, sizeof(TrimmedSlab)));
   ::madvise(slab, kSlabBytes, MADV_DONTNEED);
-  if (place == nullptr) return;  // no memory for 16 bytes: the address space is lost, the pages are not
+  if (place == nullptr)
+    return;  // no memory for 16 bytes: the address space is lost, the pages are not
   *place = {slab, s->trimmed};
   s->trimmed = place;
 }
@@ -77,7 +81,8 @@ inline void populate_slab(Slab* slab) noexcept {
   for (size_t i = 0; i < kSlabBytes; i += 4096) bytes[i] = 0;
 }
 
-// The next slab to carve from. `populate`: fault it in now (a growing thread without a prefault thread). State::lock held.
+// The next slab to carve from. `populate`: fault it in now (a growing thread without a prefault
+// thread). State::lock held.
 inline Slab* next_slab(State* s, bool populate) noexcept {
   Slab* slab = s->ready;
   if (slab != nullptr) {
@@ -97,8 +102,8 @@ inline Slab* next_slab(State* s, bool populate) noexcept {
 
 // A chunk from the free list or newly carved within the bound, or null. State::lock held.
 inline Chunk* take_chunk(State* s, bool populate) noexcept {
-  // Chunks in use count, not those that exist: an overwriting session of 1 MB must wrap at 1 MB, however many free chunks
-  // an earlier session has left.
+  // Chunks in use count, not those that exist: an overwriting session of 1 MB must wrap at 1 MB,
+  // however many free chunks an earlier session has left.
   if (s->chunk_count - s->free_count >= s->max_chunks) return nullptr;
   if (Chunk* chunk = s->free_chunks) {
     s->free_chunks = chunk->next;
@@ -112,7 +117,8 @@ inline Chunk* take_chunk(State* s, bool populate) noexcept {
     s->carving = slab;
   }
   Slab* slab = s->carving;
-  auto* chunk = reinterpret_cast<Chunk*>(reinterpret_cast<char*>(slab) + kChunkBytes * (slab->carved + 1));
+  auto* chunk =
+      reinterpret_cast<Chunk*>(reinterpret_cast<char*>(slab) + kChunkBytes * (slab->carved + 1));
   ++slab->carved;
   ++s->chunk_count;
   chunk->magic = kChunkMagic;
@@ -122,7 +128,8 @@ inline Chunk* take_chunk(State* s, bool populate) noexcept {
   return chunk;
 }
 
-// Returns a chunk that no session pins and no open slot lives in (or whose thread is dead). State::lock held.
+// Returns a chunk that no session pins and no open slot lives in (or whose thread is dead).
+// State::lock held.
 inline void give_chunk(State* s, Chunk* chunk) noexcept {
   chunk->place = ChunkPlace::free;
   chunk->owner = nullptr;
@@ -132,8 +139,8 @@ inline void give_chunk(State* s, Chunk* chunk) noexcept {
   ++slab_of(chunk)->free;
 }
 
-// Gives slabs that are wholly free back to the kernel (the mapping stays), down to the warm pool, and the slabs that
-// were faulted ahead. Called at the stop of the last session. State::lock held.
+// Gives slabs that are wholly free back to the kernel (the mapping stays), down to the warm pool,
+// and the slabs that were faulted ahead. Called at the stop of the last session. State::lock held.
 inline void trim_pool(State* s) noexcept {
   while (Slab* slab = s->ready) {
     s->ready = slab->next;

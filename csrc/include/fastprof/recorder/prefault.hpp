@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prefault thread: keeps a few slabs ahead of growing threads, where a second CPU allows it. Page faults, not
-// stores, are the cost of recording without reuse (25 ns a scope demand-faulted, 17 pre-faulted).
+// The prefault thread: keeps a few slabs ahead of growing threads, where a second CPU allows it.
+// Page faults, not stores, are the cost of recording without reuse (25 ns a scope demand-faulted,
+// 17 pre-faulted).
 #pragma once
 
 #include <linux/futex.h>
@@ -36,7 +37,8 @@ inline long futex(uint32_t* word, int op, uint32_t value, const timespec* timeou
   return ::syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
 }
 
-// Whether slabs should be faulted ahead now: a thread grew, few are ready, and the bound allows more. State::lock held.
+// Whether slabs should be faulted ahead now: a thread grew, few are ready, and the bound allows
+// more. State::lock held.
 inline bool want_prefault(const State* s) noexcept {
   if (s->usable_cpus < 2 || s->ready_count >= kPrefaultSlabs / 2) return false;
   const uint64_t ahead = (s->ready_count + 1) * kChunksPerSlab;
@@ -48,7 +50,8 @@ inline uint64_t prefault_target(const State* s) noexcept {
   uint64_t target = kPrefaultSlabs;
   const uint64_t quarter = s->max_chunks / 4 / kChunksPerSlab;
   if (quarter < target) target = quarter < 1 ? 1 : quarter;
-  const uint64_t left = s->max_chunks > s->chunk_count ? (s->max_chunks - s->chunk_count) / kChunksPerSlab : 0;
+  const uint64_t left =
+      s->max_chunks > s->chunk_count ? (s->max_chunks - s->chunk_count) / kChunksPerSlab : 0;
   return left < target ? left : target;
 }
 
@@ -85,8 +88,8 @@ inline void* prefault_main(void* argument) noexcept {
   }
 }
 
-// Wakes the prefault thread, starting it first if need be. No lock held; all its signals are blocked. Never at import
-// or load: an idle fastprof has no thread of its own.
+// Wakes the prefault thread, starting it first if need be. No lock held; all its signals are
+// blocked. Never at import or load: an idle fastprof has no thread of its own.
 inline void prefault_ahead(State* s) noexcept {
   __atomic_fetch_add(&s->prefault_signal, 1u, __ATOMIC_RELEASE);
   {

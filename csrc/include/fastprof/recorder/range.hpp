@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges as objects: Range for a scope, RangeHandle for one that may move between threads, AsyncRange for work that
-// ends elsewhere.
+// Ranges as objects: Range for a scope, RangeHandle for one that may move between threads,
+// AsyncRange for work that ends elsewhere.
 #pragma once
 
 #include "fastprof/base/config.hpp"
@@ -8,8 +8,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A range of the calling thread, from construction to destruction. Not movable; it must end on its thread. With stackful
-// fibers that migrate between threads use AsyncRange.
+// A range of the calling thread, from construction to destruction. Not movable; it must end on its
+// thread. With stackful fibers that migrate between threads use AsyncRange.
 class Range {
  public:
   FASTPROF_ALWAYS_INLINE explicit Range(const Site& site) noexcept : site_(&site) {
@@ -23,7 +23,8 @@ class Range {
   }
   // args: site.arg_count words.
   template <size_t N>
-  FASTPROF_ALWAYS_INLINE Range(const Site& site, const uint64_t (&args)[N]) noexcept : site_(&site) {
+  FASTPROF_ALWAYS_INLINE Range(const Site& site, const uint64_t (&args)[N]) noexcept
+      : site_(&site) {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
     if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0)) {
@@ -57,13 +58,16 @@ struct RangeHandle {
 };
 
 // Begins a range without dispatching callbacks. site must be static or interned. Any thread.
-FASTPROF_ALWAYS_INLINE RangeHandle begin_range(const Site& site, const uint64_t* args = nullptr) noexcept {
+FASTPROF_ALWAYS_INLINE RangeHandle begin_range(const Site& site,
+                                               const uint64_t* args = nullptr) noexcept {
   State* s = state();
   const uint32_t mask = load_relaxed(&s->mask);
   if (FASTPROF_LIKELY((mask & (site.mask | mask_bit::special)) == 0)) return {};
   OpenRange open;
-  if (FASTPROF_UNLIKELY((mask & kColdBits) != 0)) open = begin_slow(s, &site, args);
-  else open = begin_open(s, mask, &site, site.arg_units, args, args == nullptr ? 0 : site.arg_count);
+  if (FASTPROF_UNLIKELY((mask & kColdBits) != 0))
+    open = begin_slow(s, &site, args);
+  else
+    open = begin_open(s, mask, &site, site.arg_units, args, args == nullptr ? 0 : site.arg_count);
   if (open.slot == nullptr) return {};
   return {open.slot, open.begin, &site, thread_block()->track->id};
 }
@@ -88,20 +92,24 @@ struct AsyncHandle {
   explicit operator bool() const noexcept { return site != nullptr; }
 };
 
-// site.kind must be async_range. The begin record is never written again, so it holds no memory back.
+// site.kind must be async_range. The begin record is never written again, so it holds no memory
+// back.
 FASTPROF_ALWAYS_INLINE AsyncHandle begin_async(const Site& site) noexcept {
   State* s = state();
   const uint32_t mask = load_relaxed(&s->mask);
   if (FASTPROF_LIKELY((mask & (site.mask | mask_bit::special)) == 0)) return {};
   OpenRange open;
-  if (FASTPROF_UNLIKELY((mask & kColdBits) != 0)) open = begin_slow(s, &site, nullptr);
-  else open = begin_open(s, mask, &site, 0, nullptr, 0);
+  if (FASTPROF_UNLIKELY((mask & kColdBits) != 0))
+    open = begin_slow(s, &site, nullptr);
+  else
+    open = begin_open(s, mask, &site, 0, nullptr, 0);
   if (open.slot == nullptr) return {};
   return {(open.begin >> 63) != 0 ? ~open.begin : open.begin, &site, thread_block()->track->id};
 }
 
 FASTPROF_ALWAYS_INLINE void end_async(const AsyncHandle& async) noexcept {
-  if (async.site != nullptr) append_end(state(), RecordTag::async_end, async.site, async.begin, async.track);
+  if (async.site != nullptr)
+    append_end(state(), RecordTag::async_end, async.site, async.begin, async.track);
 }
 
 FASTPROF_NAMESPACE_END

@@ -21,8 +21,12 @@ struct CounterSite {
   ArgType types[1];
   Site site;
 
-  constexpr CounterSite(const char* name, const char* file, const char* function, uint32_t line, ArgType type) noexcept
-      : names{"value"}, types{type}, site(make_site(SiteKind::counter, category::counter, RecordScope::USER_SCOPE, name, file, function, line)) {
+  constexpr CounterSite(const char* name, const char* file, const char* function, uint32_t line,
+                        ArgType type) noexcept
+      : names{"value"},
+        types{type},
+        site(make_site(SiteKind::counter, category::counter, RecordScope::USER_SCOPE, name, file,
+                       function, line)) {
     site.arg_count = 1;  // the value is the slot's second word: no unit follows
     site.arg_units = 0;
     site.arg_names = names;
@@ -47,21 +51,23 @@ struct ValueTypesOf {
   template <class K, class V>
   static ValueTypes<Done..., V> pick(const K&, const V&);
   template <class K, class V, class... Rest>
-  static auto pick(const K&, const V&, const Rest&... rest) -> decltype(ValueTypesOf<Done..., V>::pick(rest...));
+  static auto pick(const K&, const V&, const Rest&... rest)
+      -> decltype(ValueTypesOf<Done..., V>::pick(rest...));
 };
 template <class... All>
 auto value_types(const All&... all) -> decltype(ValueTypesOf<>::pick(all...));
 
 FASTPROF_ALWAYS_INLINE void store_args(uint64_t*) noexcept {}
 template <class K, class V, class... Rest>
-FASTPROF_ALWAYS_INLINE void store_args(uint64_t* words, const K&, const V& value, const Rest&... rest) noexcept {
+FASTPROF_ALWAYS_INLINE void store_args(uint64_t* words, const K&, const V& value,
+                                       const Rest&... rest) noexcept {
   words[0] = arg_word(value);
   store_args(words + 1, rest...);
 }
 
-// A range whose name is a string made at run time; `name` is called only when something records. It interns the name
-// itself, because the string may be a temporary of its expression. What the expression throws leaves
-// the constructor.
+// A range whose name is a string made at run time; `name` is called only when something records. It
+// interns the name itself, because the string may be a temporary of its expression. What the
+// expression throws leaves the constructor.
 class DynamicRange {
  public:
   template <class Name>
@@ -84,8 +90,8 @@ class DynamicRange {
   const Site* site_ = nullptr;
 };
 
-// A range with N argument words; `fill` writes them and is called only when something records. What the expressions of
-// the values throw leaves the constructor; nothing was recorded then.
+// A range with N argument words; `fill` writes them and is called only when something records. What
+// the expressions of the values throw leaves the constructor; nothing was recorded then.
 template <size_t N>
 class ArgRange {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing records: what every macro comes down to. Any thread, noexcept, no allocation; lock-free but for one refill
-// in 2700 records.
+// Writing records: what every macro comes down to. Any thread, noexcept, no allocation; lock-free
+// but for one refill in 2700 records.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Leave the fast path for these. `local` is not among them: it only adds a look at the thread's own mask.
+// Leave the fast path for these. `local` is not among them: it only adds a look at the thread's own
+// mask.
 constexpr uint32_t kColdBits = mask_bit::dynamic | mask_bit::callbacks | mask_bit::detail;
 
 // Stands for "callbacks hold this range": never equal to a begin stamp.
@@ -25,20 +26,23 @@ struct OpenRange {
 };
 
 // Room for `units` contiguous units on this thread, the cursor moved; null: counted as dropped.
-FASTPROF_ALWAYS_INLINE Slot* reserve(State* s, ThreadBlock* block, uint32_t units, uint32_t mask) noexcept {
+FASTPROF_ALWAYS_INLINE Slot* reserve(State* s, ThreadBlock* block, uint32_t units,
+                                     uint32_t mask) noexcept {
   const uintptr_t cursor = block->cursor;
   const uintptr_t next = cursor + units * sizeof(Slot);
-  // One unsigned compare says: next <= limit, and the cursor lies in the chunk that the limit ends. The second half is for
-  // a signal handler that ran between our load and store of the cursor in an earlier reservation and took a new chunk:
-  // the cursor is then an old chunk's, and writing on from it to the new limit would run over what lies between.
+  // One unsigned compare says: next <= limit, and the cursor lies in the chunk that the limit ends.
+  // The second half is for a signal handler that ran between our load and store of the cursor in an
+  // earlier reservation and took a new chunk: the cursor is then an old chunk's, and writing on
+  // from it to the new limit would run over what lies between.
   if (FASTPROF_UNLIKELY(block->limit - next > kChunkCapacity * sizeof(Slot) - units * sizeof(Slot)))
     return s->functions->reserve_slow(s, block, units, mask);
   store_relaxed(&block->cursor, next);
   return reinterpret_cast<Slot*>(cursor);
 }
 
-// Fills a reserved slot; argument words must be written already. The compiler may not move the stamp before the
-// reservation: a slot must be visibly reserved before its begin is taken, or a stop could miss it.
+// Fills a reserved slot; argument words must be written already. The compiler may not move the
+// stamp before the reservation: a slot must be visibly reserved before its begin is taken, or a
+// stop could miss it.
 FASTPROF_ALWAYS_INLINE uint64_t stamp_slot(Slot* slot, uint64_t end, uintptr_t site) noexcept {
   store_relaxed(&slot->end, end);
   store_relaxed(&slot->site, site);
@@ -63,8 +67,9 @@ inline bool wanted(State* s, ThreadBlock* block, uint32_t mask) noexcept {
 
 constexpr uint32_t kDetailCapacity = 192;  // words of counters and stacks behind one slot
 
-// Begins a range without dispatching callbacks: every case but the fastest. Null slot: not recorded. `caller`: the return
-// address that a native stack starts with; null for that of this function.
+// Begins a range without dispatching callbacks: every case but the fastest. Null slot: not
+// recorded. `caller`: the return address that a native stack starts with; null for that of this
+// function.
 FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint64_t* args,
                                           const void* caller = nullptr) noexcept {
   ThreadBlock* block = thread_block();
@@ -74,7 +79,8 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
   const bool slow = s->slow_clock != 0;
   uint64_t detail[kDetailCapacity];
   size_t words = 0;
-  if ((real & mask_bit::detail) != 0 && site->kind == SiteKind::range && s->functions->detail_begin != nullptr)
+  if ((real & mask_bit::detail) != 0 && site->kind == SiteKind::range &&
+      s->functions->detail_begin != nullptr)
     words = s->functions->detail_begin(s, block, detail, kDetailCapacity,
                                        caller != nullptr ? caller : __builtin_return_address(0));
   const auto detail_units = static_cast<uint32_t>(words / 3);
@@ -100,7 +106,8 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
 }
 
 // The begin of a range when something other than the recorder alone listens.
-FASTPROF_COLD inline OpenRange begin_cold(State* s, const Site* site, const uint64_t* args) noexcept {
+FASTPROF_COLD inline OpenRange begin_cold(State* s, const Site* site,
+                                          const uint64_t* args) noexcept {
   const uint32_t shown = load_relaxed(&s->mask);
   const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
   if ((real & mask_bit::callbacks) != 0) {
@@ -110,10 +117,12 @@ FASTPROF_COLD inline OpenRange begin_cold(State* s, const Site* site, const uint
   return begin_slow(s, site, args, __builtin_return_address(0));
 }
 
-// Appends the end of a range whose slot this thread may not or can no longer write: recycled (late), begun on another
-// thread (foreign_end), or async. The first word is a fresh stamp, so that the record is valid in its chunk; the origin's
-// begin takes the place of the end. Dropped when nothing records any more.
-inline void append_end(State* s, RecordTag tag, const Site* site, uint64_t begin, uint32_t origin_track) noexcept {
+// Appends the end of a range whose slot this thread may not or can no longer write: recycled
+// (late), begun on another thread (foreign_end), or async. The first word is a fresh stamp, so that
+// the record is valid in its chunk; the origin's begin takes the place of the end. Dropped when
+// nothing records any more.
+inline void append_end(State* s, RecordTag tag, const Site* site, uint64_t begin,
+                       uint32_t origin_track) noexcept {
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, site->mask)) return;
   uint64_t end = 0;
@@ -150,7 +159,8 @@ FASTPROF_COLD inline void end_cold(Slot* slot, uint64_t begin, const Site* site)
     if (load_relaxed(&slot->begin) == begin) {
       const uintptr_t word = load_relaxed(&slot->site);
       if (tag_of(word) == RecordTag::detailed && s->functions->detail_end != nullptr)
-        s->functions->detail_end(s, thread_block(), reinterpret_cast<uint64_t*>(slot + 1 + site_of(word)->arg_units));
+        s->functions->detail_end(s, thread_block(),
+                                 reinterpret_cast<uint64_t*>(slot + 1 + site_of(word)->arg_units));
       store_release(&slot->end, end);
       return;
     }
@@ -159,9 +169,11 @@ FASTPROF_COLD inline void end_cold(Slot* slot, uint64_t begin, const Site* site)
   append_end(s, RecordTag::late, site, begin, 0);
 }
 
-// The begin of a range; the macros call it with a constant site. args: site->arg_count words, or null.
-FASTPROF_ALWAYS_INLINE OpenRange begin_open(State* s, uint32_t mask, const Site* site, uint32_t arg_units,
-                                            const uint64_t* args, uint32_t arg_count) noexcept {
+// The begin of a range; the macros call it with a constant site. args: site->arg_count words, or
+// null.
+FASTPROF_ALWAYS_INLINE OpenRange begin_open(State* s, uint32_t mask, const Site* site,
+                                            uint32_t arg_units, const uint64_t* args,
+                                            uint32_t arg_count) noexcept {
   if (FASTPROF_UNLIKELY((mask & kColdBits) != 0)) return begin_cold(s, site, args);
   ThreadBlock* block = static_thread_block();
   if (FASTPROF_UNLIKELY((mask & site->mask) == 0) && (block->mask & site->mask) == 0) return {};
@@ -174,12 +186,15 @@ FASTPROF_ALWAYS_INLINE OpenRange begin_open(State* s, uint32_t mask, const Site*
 FASTPROF_ALWAYS_INLINE void end_open(const OpenRange& open, const Site* site) noexcept {
   const uint64_t end = raw_ticks();
   // Validated: a recycled slot holds another begin, and the end is then appended instead.
-  if (FASTPROF_LIKELY(load_relaxed(&open.slot->begin) == open.begin)) store_release(&open.slot->end, end);
-  else end_cold(open.slot, open.begin, site);
+  if (FASTPROF_LIKELY(load_relaxed(&open.slot->begin) == open.begin))
+    store_release(&open.slot->end, end);
+  else
+    end_cold(open.slot, open.begin, site);
 }
 
 // An instant: mark, counter, flow, memory. `value` is the slot's second word.
-FASTPROF_COLD inline void record_instant_cold(State* s, const Site* site, uint64_t value, const uint64_t* args) noexcept {
+FASTPROF_COLD inline void record_instant_cold(State* s, const Site* site, uint64_t value,
+                                              const uint64_t* args) noexcept {
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, site->mask)) return;
   Slot* slot = reserve(s, block, 1u + site->arg_units, site->mask);
@@ -194,8 +209,10 @@ FASTPROF_COLD inline void record_instant_cold(State* s, const Site* site, uint64
   stamp_slot(slot, value, reinterpret_cast<uintptr_t>(site));
 }
 
-// args: site.arg_units * 3 words, or null. Flow ends are stamped in order with what other threads did (lfence).
-FASTPROF_ALWAYS_INLINE void record_instant(const Site& site, uint64_t value, const uint64_t* args = nullptr) noexcept {
+// args: site.arg_units * 3 words, or null. Flow ends are stamped in order with what other threads
+// did (lfence).
+FASTPROF_ALWAYS_INLINE void record_instant(const Site& site, uint64_t value,
+                                           const uint64_t* args = nullptr) noexcept {
   State* s = state();
   const uint32_t mask = load_relaxed(&s->mask);
   if (FASTPROF_LIKELY((mask & (site.mask | mask_bit::special)) == 0)) return;

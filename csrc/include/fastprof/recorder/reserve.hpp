@@ -19,18 +19,21 @@ inline uint64_t sessions_with_room(const State* s) noexcept {
   return bits;
 }
 
-// A chunk's records are about to be recycled: counts them for each live overwriting session. State::lock held.
+// A chunk's records are about to be recycled: counts them for each live overwriting session.
+// State::lock held.
 inline void count_overwritten(State* s, const Chunk* chunk) noexcept {
   for (uint64_t rest = s->session_bits & ~s->keep_bits; rest != 0; rest &= rest - 1) {
     const int i = __builtin_ctzll(rest);
     SessionSlot& slot = s->sessions[i];
     if (chunk->close_ticks < slot.t0 || (chunk->counted >> i & 1) != 0) continue;
-    const auto* last = reinterpret_cast<const Slot*>(reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
+    const auto* last = reinterpret_cast<const Slot*>(
+        reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
     add_dropped(slot, DropCause::overwritten, count_records(chunk, last, slot));
   }
 }
 
-// The oldest chunk of this thread that nobody pins; open slots do not matter, only this thread could end them.
+// The oldest chunk of this thread that nobody pins; open slots do not matter, only this thread
+// could end them.
 inline Chunk* own_idle_chunk(Track* track) noexcept {
   if (track->unpinned == 0) return nullptr;
   for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next)
@@ -63,7 +66,8 @@ inline Chunk* recycle(State* s, Chunk* chunk) noexcept {
   return chunk;
 }
 
-// A chunk for this thread's next records, or null when every live session is at its bound. State::lock held.
+// A chunk for this thread's next records, or null when every live session is at its bound.
+// State::lock held.
 inline Chunk* acquire_chunk(State* s, Track* track, bool growing) noexcept {
   const uint64_t room = sessions_with_room(s);
   const uint64_t overwriting = s->session_bits & ~s->keep_bits;
@@ -79,20 +83,24 @@ inline Chunk* acquire_chunk(State* s, Track* track, bool growing) noexcept {
     chunk = recycle(s, chunk);
   }
   chunk->pins = room;
-  for (uint64_t rest = room; rest != 0; rest &= rest - 1) ++s->sessions[__builtin_ctzll(rest)].pinned_chunks;
+  for (uint64_t rest = room; rest != 0; rest &= rest - 1)
+    ++s->sessions[__builtin_ctzll(rest)].pinned_chunks;
   return chunk;
 }
 
-// Begins a chunk with the thread-local sessions its thread is in; returns the next slot. State::lock held.
+// Begins a chunk with the thread-local sessions its thread is in; returns the next slot.
+// State::lock held.
 inline Slot* repeat_segments(State* s, const Track* track, Chunk* chunk) noexcept {
   Slot* slot = chunk_slots(chunk);
   const uint64_t live = live_local_sessions(s, {track->local_sessions, track->local_newest_id});
-  for (uint64_t rest = live; rest != 0; rest &= rest - 1) fill_segment(s, slot++, s->sessions[__builtin_ctzll(rest)].id, true);
+  for (uint64_t rest = live; rest != 0; rest &= rest - 1)
+    fill_segment(s, slot++, s->sessions[__builtin_ctzll(rest)].id, true);
   return slot;
 }
 
 // Leader function, see RecorderFunctions.
-inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units, uint32_t mask) noexcept {
+inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units,
+                                 uint32_t mask) noexcept {
   if ((block->flags & thread_flag::busy) != 0) {
     count_dropped(s, block->track, mask, ticks(s), DropCause::reentrant);
     return nullptr;
@@ -115,13 +123,17 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units, u
       current->used_bytes += units * static_cast<uint32_t>(sizeof(Slot));
       growing = false;
     } else {
-      if (growing) close_chunk(s, track, current, reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
-      Chunk* chunk = units <= kChunkCapacity - kMaxSessions ? acquire_chunk(s, track, growing) : nullptr;
+      if (growing)
+        close_chunk(s, track, current,
+                    reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
+      Chunk* chunk =
+          units <= kChunkCapacity - kMaxSessions ? acquire_chunk(s, track, growing) : nullptr;
       if (chunk != nullptr) {
         append_chunk(s, track, chunk);
         slot = repeat_segments(s, track, chunk);
         if (retired) {
-          chunk->used_bytes = static_cast<uint32_t>(slot + units - chunk_slots(chunk)) * static_cast<uint32_t>(sizeof(Slot));
+          chunk->used_bytes = static_cast<uint32_t>(slot + units - chunk_slots(chunk)) *
+                              static_cast<uint32_t>(sizeof(Slot));
         } else {
           busy.set_limit(reinterpret_cast<uintptr_t>(chunk_end(chunk)));
           store_relaxed(&block->cursor, reinterpret_cast<uintptr_t>(slot + units));

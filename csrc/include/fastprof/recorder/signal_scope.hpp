@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// signal_scope: makes recording inside a signal handler exact. The handler's records go to a track of their own, so they
-// cannot meet a record that the interrupted code is halfway through reserving.
+// signal_scope: makes recording inside a signal handler exact. The handler's records go to a track
+// of their own, so they cannot meet a record that the interrupted code is halfway through
+// reserving.
 #pragma once
 
 #include "fastprof/base/config.hpp"
@@ -10,23 +11,26 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Construct first thing in a handler that records; nests with handlers that interrupt handlers. When the signal came
-// inside the recorder's own slow path it does nothing, and what the handler records is counted as `reentrant`. Free for
-// everybody else. Unguarded handlers may lose records (up to 5 % at 50 kHz), never corrupt memory.
+// Construct first thing in a handler that records; nests with handlers that interrupt handlers.
+// When the signal came inside the recorder's own slow path it does nothing, and what the handler
+// records is counted as `reentrant`. Free for everybody else. Unguarded handlers may lose records
+// (up to 5 % at 50 kHz), never corrupt memory.
 class signal_scope {
  public:
   signal_scope() noexcept {
     State* s = state();
     ThreadBlock* block = thread_block();
     Track* track = block->track;
-    if (track == nullptr || (block->flags & thread_flag::busy) != 0 || track->block == nullptr) return;
+    if (track == nullptr || (block->flags & thread_flag::busy) != 0 || track->block == nullptr)
+      return;
     Track* signal = track->signal != nullptr ? track->signal : make_signal_track(s, block, track);
     if (signal == nullptr) return;
     interrupted_ = track;
     limit_ = block->limit;
     signal->primitives = track->primitives;
     signal->local_sessions = track->local_sessions;
-    // Each release is for chunk_written_end, which reads the two words of a track one after the other.
+    // Each release is for chunk_written_end, which reads the two words of a track one after the
+    // other.
     store_release(&track->suspended_cursor, block->cursor);
     block->limit = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

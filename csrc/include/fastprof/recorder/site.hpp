@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Site: the static descriptor that a record refers to by address. Names are never copied on the hot path.
+// Site: the static descriptor that a record refers to by address. Names are never copied on the hot
+// path.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,18 @@ FASTPROF_NAMESPACE_BEGIN
 
 // What a record of this site is. The record itself carries no kind. Values are ABI: append only.
 enum class SiteKind : uint8_t {
-  range = 0,          // {begin, end, site}
-  async_range = 1,    // begin record {begin, 0, site}; the end is a record of its own (RecordTag::async_end)
-  mark = 2,           // {time, 0, site}
-  counter = 3,        // {time, value, site}; the value's type is arg_types[0]
-  flow_begin = 4,     // {time, id, site}
-  flow_end = 5,       // {time, id, site}
-  memory = 6,         // {time, ptr, site} + {bytes (signed), total allocated, total reserved | device << 48}
+  range = 0,  // {begin, end, site}
+  async_range =
+      1,     // begin record {begin, 0, site}; the end is a record of its own (RecordTag::async_end)
+  mark = 2,  // {time, 0, site}
+  counter = 3,     // {time, value, site}; the value's type is arg_types[0]
+  flow_begin = 4,  // {time, id, site}
+  flow_end = 5,    // {time, id, site}
+  memory =
+      6,  // {time, ptr, site} + {bytes (signed), total allocated, total reserved | device << 48}
   out_of_memory = 7,  // {time, bytes asked, site} + {total allocated, total reserved, device << 48}
-  segment = 8,        // {time, session id << 1 | enters, site}: from here on its thread is (not) in a thread-local session
+  segment = 8,  // {time, session id << 1 | enters, site}: from here on its thread is (not) in a
+                // thread-local session
 };
 
 // Type of one argument word. Values are ABI: append only.
@@ -34,10 +38,11 @@ enum class ArgType : uint8_t {
 
 constexpr unsigned kMaxArgs = 12;
 
-// One site. Constant-initialised, in the static storage of the annotated library (or interned, see intern.hpp).
-// The address is the identity; the four low bits are free for RecordTag, the 16 high bits are 0.
+// One site. Constant-initialised, in the static storage of the annotated library (or interned, see
+// intern.hpp). The address is the identity; the four low bits are free for RecordTag, the 16 high
+// bits are 0.
 struct alignas(16) Site {
-  uint32_t mask;      // category bits
+  uint32_t mask;  // category bits
   SiteKind kind;
   RecordScope scope;
   uint8_t arg_count;  // typed words that follow the slot, in units of three
@@ -55,10 +60,12 @@ struct alignas(16) Site {
   uint32_t reserved;
 };
 
-// The slot word `site` carries the site's address plus one of these in its low four bits. Values are ABI.
+// The slot word `site` carries the site's address plus one of these in its low four bits. Values
+// are ABI.
 enum class RecordTag : uintptr_t {
-  slot = 0,         // as the site's kind says
-  late = 1,         // the end of a range whose slot was recycled. {stamp, begin, site} + {origin track, ending track, end}
+  slot = 0,  // as the site's kind says
+  late = 1,  // the end of a range whose slot was recycled. {stamp, begin, site} + {origin track,
+             // ending track, end}
   foreign_end = 2,  // same layout: ended on another thread
   async_end = 3,    // same layout: ends an async range
   detailed = 4,     // the slot, its argument units, then units whose first word is a DetailHeader
@@ -66,8 +73,8 @@ enum class RecordTag : uintptr_t {
 
 constexpr uintptr_t kTagMask = 15;
 
-// First word of the variable part of a detailed record; `words` words follow it (padded to whole units with 0).
-// They are a sequence of blocks: one DetailBlock word, then block.count words.
+// First word of the variable part of a detailed record; `words` words follow it (padded to whole
+// units with 0). They are a sequence of blocks: one DetailBlock word, then block.count words.
 struct DetailHeader {
   uint32_t words;
   uint32_t reserved;
@@ -77,10 +84,12 @@ enum class DetailType : uint16_t {
   counters_begin = 1,  // perf counter values at begin
   counters_end = 2,    // and at end (0 until then)
   cpp_stack = 3,       // return addresses, innermost first
-  python_stack = 4,    // id of a Python stack; in a Capture, index of its frames in `strings` (lines, innermost first)
-  op = 5,              // sequence number, forward thread id, record function id, node id
-  shapes = 6,          // encoded inputs
-  json = 7,            // pointer to an interned JSON object text with extra arguments; in a Capture, index into `strings`
+  python_stack = 4,  // id of a Python stack; in a Capture, index of its frames in `strings` (lines,
+                     // innermost first)
+  op = 5,            // sequence number, forward thread id, record function id, node id
+  shapes = 6,        // encoded inputs
+  json = 7,  // pointer to an interned JSON object text with extra arguments; in a Capture, index
+             // into `strings`
 };
 
 struct DetailBlock {

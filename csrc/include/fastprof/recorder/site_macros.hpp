@@ -11,9 +11,10 @@
 #include "fastprof/recorder/intern.hpp"
 #include "fastprof/recorder/site.hpp"
 
-// g++ gives a local constant the visibility of its type, which is hidden. Clang gives one in an inline function that of the
-// function, whatever is said here: such a site is a weak symbol under the function's own name, as its other statics are.
-// (internal_linkage is no way out: clang 14 then merges all constants of one name in a translation unit.)
+// g++ gives a local constant the visibility of its type, which is hidden. Clang gives one in an
+// inline function that of the function, whatever is said here: such a site is a weak symbol under
+// the function's own name, as its other statics are. (internal_linkage is no way out: clang 14 then
+// merges all constants of one name in a translation unit.)
 #if defined(__clang__)
 #define FASTPROF_LOCAL_CONSTANT __attribute__((visibility("hidden"))) static constexpr
 #else
@@ -33,43 +34,68 @@ constexpr const char* default_category_name(uint32_t mask) noexcept {
   return "user_annotation";
 }
 
-constexpr Site make_site(SiteKind kind, uint32_t mask, RecordScope scope, const char* name, const char* file,
-                         const char* function, uint32_t line, uint8_t arg_count = 0,
-                         const char* const* arg_names = nullptr, const ArgType* arg_types = nullptr,
-                         uint32_t color = 0) noexcept {
-  return Site{mask,  kind, scope,    arg_count, static_cast<uint8_t>((arg_count + 2) / 3), name, default_category_name(mask),
-              file,  function, line, color,     arg_names, arg_types, -1, -1, 0};
+constexpr Site make_site(SiteKind kind, uint32_t mask, RecordScope scope, const char* name,
+                         const char* file, const char* function, uint32_t line,
+                         uint8_t arg_count = 0, const char* const* arg_names = nullptr,
+                         const ArgType* arg_types = nullptr, uint32_t color = 0) noexcept {
+  return Site{mask,
+              kind,
+              scope,
+              arg_count,
+              static_cast<uint8_t>((arg_count + 2) / 3),
+              name,
+              default_category_name(mask),
+              file,
+              function,
+              line,
+              color,
+              arg_names,
+              arg_types,
+              -1,
+              -1,
+              0};
 }
 
 // The ArgType that a value of type T is recorded as.
 template <class T>
 constexpr ArgType arg_type_of() noexcept {
   using U = std::decay_t<T>;
-  if constexpr (std::is_same_v<U, bool>) return ArgType::boolean;
-  else if constexpr (std::is_enum_v<U>) return arg_type_of<std::underlying_type_t<U>>();
-  else if constexpr (std::is_floating_point_v<U>) return ArgType::float64;
-  else if constexpr (std::is_integral_v<U>) return std::is_signed_v<U> ? ArgType::int64 : ArgType::uint64;
-  else if constexpr (std::is_convertible_v<U, std::string_view>) return ArgType::string;
+  if constexpr (std::is_same_v<U, bool>)
+    return ArgType::boolean;
+  else if constexpr (std::is_enum_v<U>)
+    return arg_type_of<std::underlying_type_t<U>>();
+  else if constexpr (std::is_floating_point_v<U>)
+    return ArgType::float64;
+  else if constexpr (std::is_integral_v<U>)
+    return std::is_signed_v<U> ? ArgType::int64 : ArgType::uint64;
+  else if constexpr (std::is_convertible_v<U, std::string_view>)
+    return ArgType::string;
   else {
-    static_assert(std::is_pointer_v<U>, "fastprof arguments are integers, floats, bools, strings, enums or pointers");
+    static_assert(std::is_pointer_v<U>,
+                  "fastprof arguments are integers, floats, bools, strings, enums or pointers");
     return ArgType::pointer;
   }
 }
 
-// The word that records it. Strings are interned (about 10 ns each when known), so the caller's may die.
+// The word that records it. Strings are interned (about 10 ns each when known), so the caller's may
+// die.
 template <class T>
 FASTPROF_ALWAYS_INLINE uint64_t arg_word(const T& value) noexcept {
   using U = std::decay_t<T>;
-  if constexpr (std::is_enum_v<U>) return arg_word(static_cast<std::underlying_type_t<U>>(value));
+  if constexpr (std::is_enum_v<U>)
+    return arg_word(static_cast<std::underlying_type_t<U>>(value));
   else if constexpr (std::is_floating_point_v<U>) {
     const auto wide = static_cast<double>(value);
     uint64_t word;
     std::memcpy(&word, &wide, 8);
     return word;
-  } else if constexpr (std::is_integral_v<U>) return static_cast<uint64_t>(value);
+  } else if constexpr (std::is_integral_v<U>)
+    return static_cast<uint64_t>(value);
   else if constexpr (std::is_convertible_v<const T&, std::string_view>)
-    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(intern_string(std::string_view(value))));
-  else return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value));
+    return static_cast<uint64_t>(
+        reinterpret_cast<uintptr_t>(intern_string(std::string_view(value))));
+  else
+    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value));
 }
 
 FASTPROF_NAMESPACE_END

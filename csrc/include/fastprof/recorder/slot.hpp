@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slot: the 24 bytes of one record, and the atomic accesses every writer and reader of chunk memory goes through.
+// Slot: the 24 bytes of one record, and the atomic accesses every writer and reader of chunk memory
+// goes through.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Chunk memory is written by one thread and read by others while it is written. The builtins cost the same machine code
-// as plain accesses and are no data race; C++17 has no atomic_ref.
+// Chunk memory is written by one thread and read by others while it is written. The builtins cost
+// the same machine code as plain accesses and are no data race; C++17 has no atomic_ref.
 template <class T>
 FASTPROF_ALWAYS_INLINE T load_relaxed(const T* p) noexcept {
   return __atomic_load_n(p, __ATOMIC_RELAXED);
@@ -28,9 +29,9 @@ FASTPROF_ALWAYS_INLINE void store_release(T* p, T value) noexcept {
   __atomic_store_n(p, value, __ATOMIC_RELEASE);
 }
 
-// A record. Valid iff begin >= chunk.open_ticks; a range is closed iff end != 0 && end >= begin. Write order: reserve,
-// end = 0, site, argument units, then begin with release (partner: the drain's acquire load of begin); end with release
-// (partner: the drain's acquire load of end).
+// A record. Valid iff begin >= chunk.open_ticks; a range is closed iff end != 0 && end >= begin.
+// Write order: reserve, end = 0, site, argument units, then begin with release (partner: the
+// drain's acquire load of begin); end with release (partner: the drain's acquire load of end).
 struct Slot {
   uint64_t begin;
   uint64_t end;
@@ -38,7 +39,8 @@ struct Slot {
 };
 static_assert(sizeof(Slot) == 24, "the slot is ABI");
 
-// A unit of argument or detail words behind a slot. Same size as a slot: everything in a chunk is a multiple of it.
+// A unit of argument or detail words behind a slot. Same size as a slot: everything in a chunk is a
+// multiple of it.
 struct Unit {
   uint64_t words[3];
 };
@@ -54,7 +56,8 @@ FASTPROF_ALWAYS_INLINE uintptr_t site_word(const Site* site, RecordTag tag) noex
   return reinterpret_cast<uintptr_t>(site) | static_cast<uintptr_t>(tag);
 }
 
-// Units a record occupies, its slot included. For detailed records the header word must be readable (begin valid).
+// Units a record occupies, its slot included. For detailed records the header word must be readable
+// (begin valid).
 inline uint32_t record_units(const Slot* slot) noexcept {
   const uintptr_t word = load_relaxed(&slot->site);
   switch (tag_of(word)) {

@@ -11,7 +11,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The calling thread's track, registered at first use. Null when this library is not attached or memory is exhausted.
+// The calling thread's track, registered at first use. Null when this library is not attached or
+// memory is exhausted.
 inline Track* current_track() noexcept {
   ThreadBlock* block = thread_block();
   if (FASTPROF_LIKELY(block->track != nullptr)) return block->track;
@@ -19,7 +20,8 @@ inline Track* current_track() noexcept {
   return s->functions != nullptr ? s->functions->track(s, block) : nullptr;
 }
 
-// The calling thread's primitives, made at first use in the pinned leader; null only where current_track() is.
+// The calling thread's primitives, made at first use in the pinned leader; null only where
+// current_track() is.
 inline ThreadPrimitives* thread_primitives() noexcept {
   ThreadBlock* block = thread_block();
   const Track* track = block->track;
@@ -28,7 +30,8 @@ inline ThreadPrimitives* thread_primitives() noexcept {
   return s->functions != nullptr ? s->functions->primitives(s, block) : nullptr;
 }
 
-// Names the calling thread in everything recorded from now on; at most 63 bytes are kept. Any thread.
+// Names the calling thread in everything recorded from now on; at most 63 bytes are kept. Any
+// thread.
 inline void set_thread_name(std::string_view name) noexcept {
   if (Track* track = current_track()) set_track_name(state(), track, name.data(), name.size());
 }

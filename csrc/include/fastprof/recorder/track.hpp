@@ -18,7 +18,9 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-inline uint32_t kernel_thread_id() noexcept { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
+inline uint32_t kernel_thread_id() noexcept {
+  return static_cast<uint32_t>(::syscall(SYS_gettid));
+}
 
 // Appends a chunk as the current one. State::lock held.
 inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
@@ -34,8 +36,10 @@ inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
   chunk->place = ChunkPlace::current;
   __atomic_fetch_add(&chunk->gen, 1u, __ATOMIC_ACQ_REL);
   store_release(&chunk->open_ticks, ticks(s));
-  if (track->newest != nullptr) track->newest->next = chunk;
-  else track->oldest = chunk;
+  if (track->newest != nullptr)
+    track->newest->next = chunk;
+  else
+    track->oldest = chunk;
   track->newest = chunk;
 }
 
@@ -47,15 +51,19 @@ inline void unlink_chunk(Track* track, Chunk* chunk) noexcept {
     before = at;
     at = at->next;
   }
-  if (before == nullptr) track->oldest = chunk->next;
-  else before->next = chunk->next;
+  if (before == nullptr)
+    track->oldest = chunk->next;
+  else
+    before->next = chunk->next;
   if (track->newest == chunk) track->newest = before;
 }
 
-// The thread moves on from its current chunk: fixes what was written, and counts it as dropped for each live session
-// that wanted it and did not get it. State::lock held; called by the chunk's thread, or when that thread cannot run.
+// The thread moves on from its current chunk: fixes what was written, and counts it as dropped for
+// each live session that wanted it and did not get it. State::lock held; called by the chunk's
+// thread, or when that thread cannot run.
 inline void close_chunk(State* s, Track* track, Chunk* chunk, uintptr_t cursor) noexcept {
-  chunk->used_bytes = static_cast<uint32_t>(cursor - reinterpret_cast<uintptr_t>(chunk_slots(chunk)));
+  chunk->used_bytes =
+      static_cast<uint32_t>(cursor - reinterpret_cast<uintptr_t>(chunk_slots(chunk)));
   chunk->close_ticks = ticks(s);
   chunk->place = ChunkPlace::full;
   if (chunk->pins == 0) ++track->unpinned;
@@ -64,13 +72,15 @@ inline void close_chunk(State* s, Track* track, Chunk* chunk, uintptr_t cursor) 
     const int i = __builtin_ctzll(rest);
     SessionSlot& slot = s->sessions[i];
     if (chunk->close_ticks < slot.t0) continue;
-    add_dropped(slot, DropCause::bound, count_records(chunk, reinterpret_cast<const Slot*>(cursor), slot));
+    add_dropped(slot, DropCause::bound,
+                count_records(chunk, reinterpret_cast<const Slot*>(cursor), slot));
     chunk->counted |= uint64_t{1} << i;
   }
 }
 
-// Frees what a track holds that no session needs, and the track itself when its thread is dead. State::lock held.
-// Chunks with open slots stay with a living thread, which reuses them in its own refill.
+// Frees what a track holds that no session needs, and the track itself when its thread is dead.
+// State::lock held. Chunks with open slots stay with a living thread, which reuses them in its own
+// refill.
 inline bool sweep_track(State* s, Track* track) noexcept {
   const bool overwriting = (s->session_bits & ~s->keep_bits) != 0;
   Chunk** link = &track->oldest;
@@ -100,11 +110,14 @@ inline void free_track(State* s, Track* track) noexcept {
   s->free_tracks = track;
 }
 
-// A track in the list, not tied to a thread's block yet. State::lock held. Null when the arena is exhausted.
+// A track in the list, not tied to a thread's block yet. State::lock held. Null when the arena is
+// exhausted.
 inline Track* new_track(State* s) noexcept {
   Track* track = s->free_tracks;
-  if (track != nullptr) s->free_tracks = track->next;
-  else track = static_cast<Track*>(arena_allocate(s, sizeof(Track)));
+  if (track != nullptr)
+    s->free_tracks = track->next;
+  else
+    track = static_cast<Track*>(arena_allocate(s, sizeof(Track)));
   if (track == nullptr) return nullptr;
   void* counters = track->counters;  // closed, and arena memory: the next thread takes it over
   std::memset(static_cast<void*>(track), 0, sizeof(Track));
@@ -118,7 +131,8 @@ inline Track* new_track(State* s) noexcept {
   return track;
 }
 
-inline void set_track_text(Track* track, const char* name, size_t length, const char* suffix) noexcept {
+inline void set_track_text(Track* track, const char* name, size_t length,
+                           const char* suffix) noexcept {
   constexpr size_t kMost = sizeof track->name - 1;
   if (length > kMost) length = kMost;
   std::memcpy(track->name, name, length);
@@ -127,12 +141,13 @@ inline void set_track_text(Track* track, const char* name, size_t length, const 
   track->name_length = static_cast<uint32_t>(length);
 }
 
-// Registers the calling thread. State::lock held. Null when the arena is exhausted. A thread that was retired already
-// (a key destructor that records after ours) gets a track without a block: its records go through the slow path one by
-// one, so nothing refers to its thread-local storage when that vanishes.
+// Registers the calling thread. State::lock held. Null when the arena is exhausted. A thread that
+// was retired already (a key destructor that records after ours) gets a track without a block: its
+// records go through the slow path one by one, so nothing refers to its thread-local storage when
+// that vanishes.
 inline Track* register_track(State* s, ThreadBlock* block) noexcept {
-  // A library that was loaded meanwhile may have brought a better block; what was read before is nobody's any more, and a
-  // track that pointed at it would outlive it.
+  // A library that was loaded meanwhile may have brought a better block; what was read before is
+  // nobody's any more, and a track that pointed at it would outlive it.
   if (s->thread_block != nullptr && s->thread_block() != block) return nullptr;
   Track* track = new_track(s);
   if (track == nullptr) return nullptr;
@@ -146,22 +161,25 @@ inline Track* register_track(State* s, ThreadBlock* block) noexcept {
   return track;
 }
 
-// Where the records of a chunk end: live in its thread's block while it is current, unless a signal scope has put the
-// block to its own use (signal.hpp); the two words change one after the other, so an address outside the chunk means:
-// read again, but not for ever.
+// Where the records of a chunk end: live in its thread's block while it is current, unless a signal
+// scope has put the block to its own use (signal.hpp); the two words change one after the other, so
+// an address outside the chunk means: read again, but not for ever.
 inline const Slot* chunk_written_end(const Track* track, const Chunk* chunk) noexcept {
   const auto first = reinterpret_cast<uintptr_t>(chunk_slots(chunk));
   if (chunk->place == ChunkPlace::current && track->block != nullptr) {
     for (int tries = 0; tries < 1000; ++tries) {
       uintptr_t cursor = load_acquire(&track->suspended_cursor);
       if (cursor == 0) cursor = load_acquire(&track->block->cursor);
-      if (cursor >= first && cursor <= reinterpret_cast<uintptr_t>(chunk) + kChunkBytes) return reinterpret_cast<const Slot*>(cursor);
+      if (cursor >= first && cursor <= reinterpret_cast<uintptr_t>(chunk) + kChunkBytes)
+        return reinterpret_cast<const Slot*>(cursor);
     }
-    // A signal handler took this chunk while its thread was between the load and the store of its cursor in another one,
-    // and no reservation has found out yet. The records themselves say where they end.
+    // A signal handler took this chunk while its thread was between the load and the store of its
+    // cursor in another one, and no reservation has found out yet. The records themselves say where
+    // they end.
     const Slot* slot = chunk_slots(chunk);
     const Slot* last = slot + kChunkCapacity;
-    while (slot < last && load_acquire(&slot->begin) >= chunk->open_ticks) slot += record_units(slot);
+    while (slot < last && load_acquire(&slot->begin) >= chunk->open_ticks)
+      slot += record_units(slot);
     return slot < last ? slot : last;
   }
   return reinterpret_cast<const Slot*>(first + chunk->used_bytes);
@@ -176,7 +194,8 @@ inline void close_track(State* s, Track* track) noexcept {
   track->block = nullptr;
 }
 
-// Hands the calling thread's storage back. Runs after all C++ thread_local destructors (from a pthread key's).
+// Hands the calling thread's storage back. Runs after all C++ thread_local destructors (from a
+// pthread key's).
 inline void retire_track(State* s, ThreadBlock* block) noexcept {
   {
     BusyScope busy(block);
@@ -200,7 +219,8 @@ inline void retire_track(State* s, ThreadBlock* block) noexcept {
   block->flags |= thread_flag::retired;
 }
 
-// Names the calling thread's track from now on (at most 63 bytes are kept), whatever the kernel calls it.
+// Names the calling thread's track from now on (at most 63 bytes are kept), whatever the kernel
+// calls it.
 inline void set_track_name(State* s, Track* track, const char* name, size_t length) noexcept {
   StateLock hold(s);
   set_track_text(track, name, length, "");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An annotated library is being unloaded: nothing that stays may refer to its sites or strings any more.
+// An annotated library is being unloaded: nothing that stays may refer to its sites or strings any
+// more.
 #pragma once
 
 #include <cstring>
@@ -35,7 +36,8 @@ inline void keep_fields(State* s, const Span& span, Site& site) noexcept {
   const unsigned count = site.arg_count;
   if (count != 0 && span.holds(site.arg_names)) {
     auto** names = static_cast<const char**>(arena_allocate(s, count * sizeof(const char*)));
-    for (unsigned i = 0; names != nullptr && i < count; ++i) names[i] = keep_text(s, span, site.arg_names[i]);
+    for (unsigned i = 0; names != nullptr && i < count; ++i)
+      names[i] = keep_text(s, span, site.arg_names[i]);
     site.arg_names = names;
   }
   if (count != 0 && span.holds(site.arg_types)) {
@@ -43,7 +45,8 @@ inline void keep_fields(State* s, const Span& span, Site& site) noexcept {
     if (types != nullptr) std::memcpy(types, site.arg_types, count * sizeof(ArgType));
     site.arg_types = types;
   }
-  if (site.arg_names == nullptr || site.arg_types == nullptr) site.arg_count = 0;  // units stay: the layout does
+  if (site.arg_names == nullptr || site.arg_types == nullptr)
+    site.arg_count = 0;  // units stay: the layout does
 }
 
 // Old site to its copy: a small open table that grows in the arena.
@@ -75,7 +78,8 @@ struct CopiedSites {
   }
 };
 
-inline void rewrite_chunk(State* s, const Span& span, CopiedSites& copies, Chunk* chunk, const Slot* last) noexcept {
+inline void rewrite_chunk(State* s, const Span& span, CopiedSites& copies, Chunk* chunk,
+                          const Slot* last) noexcept {
   const Site* last_from = nullptr;
   const Site* last_to = nullptr;
   for (Slot* slot = chunk_slots(chunk); slot < last;) {
@@ -96,7 +100,9 @@ inline void rewrite_chunk(State* s, const Span& span, CopiedSites& copies, Chunk
       for (unsigned i = 0; i < kept->arg_count; ++i) {
         if (kept->arg_types[i] != ArgType::string) continue;
         const auto* text = reinterpret_cast<const char*>(load_relaxed(&words[i]));
-        if (span.holds(text)) store_relaxed(&words[i], static_cast<uint64_t>(reinterpret_cast<uintptr_t>(keep_text(s, span, text))));
+        if (span.holds(text))
+          store_relaxed(&words[i], static_cast<uint64_t>(
+                                       reinterpret_cast<uintptr_t>(keep_text(s, span, text))));
       }
     }
     slot += units;
@@ -105,8 +111,8 @@ inline void rewrite_chunk(State* s, const Span& span, CopiedSites& copies, Chunk
 
 }  // namespace unload
 
-// Leader function, see RecorderFunctions. Called from the destructor of the library that owns [first, last), when no
-// thread can be inside it. 0.9 ms per 10^6 records.
+// Leader function, see RecorderFunctions. Called from the destructor of the library that owns
+// [first, last), when no thread can be inside it. 0.9 ms per 10^6 records.
 inline void leader_unload(State* s, uintptr_t first, uintptr_t last) noexcept {
   ScopedLock drains(s->drain_lock);
   StateLock hold(s);
@@ -114,9 +120,11 @@ inline void leader_unload(State* s, uintptr_t first, uintptr_t last) noexcept {
   unload::CopiedSites copies;
   if (s->names != nullptr) {
     for (InternEntry* entry = s->names->all; entry != nullptr; entry = entry->next) {
-      if (entry->like == nullptr || reinterpret_cast<uintptr_t>(entry->like) == kForgotten) continue;
+      if (entry->like == nullptr || reinterpret_cast<uintptr_t>(entry->like) == kForgotten)
+        continue;
       unload::keep_fields(s, span, entry->site);
-      if (span.holds(entry->like)) store_relaxed(&entry->like, reinterpret_cast<const Site*>(kForgotten));
+      if (span.holds(entry->like))
+        store_relaxed(&entry->like, reinterpret_cast<const Site*>(kForgotten));
     }
   }
   for (Track* track = s->tracks; track != nullptr; track = track->next)

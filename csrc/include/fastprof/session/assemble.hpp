@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// assemble: from a drain's rows in ticks to a Capture: appended ends joined, segments applied, parents found on ticks,
-// stamps converted to nanoseconds last.
+// assemble: from a drain's rows in ticks to a Capture: appended ends joined, segments applied,
+// parents found on ticks, stamps converted to nanoseconds last.
 #pragma once
 
 #include <unistd.h>
@@ -29,17 +29,21 @@ inline std::string read_process_name() {
   return name;
 }
 
-// Takes over a column when the capture has none yet (one thread is the common case), else appends it.
+// Takes over a column when the capture has none yet (one thread is the common case), else appends
+// it.
 template <class T>
 void append(Column<T>& to, Column<T>& from) {
-  if (to.empty() && from.capacity() >= to.capacity()) to.swap(from);
-  else to.insert(to.end(), from.begin(), from.end());
+  if (to.empty() && from.capacity() >= to.capacity())
+    to.swap(from);
+  else
+    to.insert(to.end(), from.begin(), from.end());
   from = Column<T>();
 }
 
-// Finds parents and converts the stamps of the rows from `first` on, which are one track in begin order.
-inline void finish_track(Capture& capture, size_t first, uint32_t track, const Snapshot& snapshot, TickConverter& clock,
-                         NestingWalk<uint64_t>& walk) {
+// Finds parents and converts the stamps of the rows from `first` on, which are one track in begin
+// order.
+inline void finish_track(Capture& capture, size_t first, uint32_t track, const Snapshot& snapshot,
+                         TickConverter& clock, NestingWalk<uint64_t>& walk) {
   walk.reset();
   const size_t size = capture.start_ns.size();
   capture.track.resize(size, track);
@@ -54,12 +58,14 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
     const bool finished = is_instant || (end != 0 && end <= snapshot.t1);
     if (!finished) end = snapshot.t1;
     const bool nests = kind == EventKind::range && (flags & event_flag::foreign_end) == 0;
-    capture.parent[row] = nests ? walk.enter(static_cast<int32_t>(row), begin, finished ? end : kOpenEnd<uint64_t>)
-                                : walk.at(begin);
+    capture.parent[row] =
+        nests ? walk.enter(static_cast<int32_t>(row), begin, finished ? end : kOpenEnd<uint64_t>)
+              : walk.at(begin);
     const int64_t start_ns = clock.to_ns(begin);
     int64_t end_ns = end == begin ? start_ns : clock.to_ns(end);
     if (finished) flags |= event_flag::finished;
-    if (FASTPROF_UNLIKELY(clock.discontinuous(begin, end))) flags |= event_flag::clock_discontinuity;
+    if (FASTPROF_UNLIKELY(clock.discontinuous(begin, end)))
+      flags |= event_flag::clock_discontinuity;
     if (FASTPROF_UNLIKELY(end_ns < start_ns)) {
       end_ns = start_ns;
       flags |= event_flag::clamped;
@@ -73,7 +79,8 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
 
 }  // namespace assembling
 
-// Builds the Capture and leaves the drain empty. Any thread; no lock. Throws StateError beyond 2^31 events.
+// Builds the Capture and leaves the drain empty. Any thread; no lock. Throws StateError beyond 2^31
+// events.
 inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   using assembling::append;
   Capture capture;
@@ -82,7 +89,8 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   capture.dropped[static_cast<size_t>(DropCause::in_flight)] += drained.in_flight;
   assembling::drop_ended_before(drained, snapshot);
   assembling::add_lone_ends(drained, snapshot,
-                            capture.dropped[static_cast<size_t>(snapshot.keeps ? DropCause::bound : DropCause::overwritten)]);
+                            capture.dropped[static_cast<size_t>(
+                                snapshot.keeps ? DropCause::bound : DropCause::overwritten)]);
   std::sort(drained.tracks.begin(), drained.tracks.end(),
             [](const TrackRows& a, const TrackRows& b) { return a.info.id < b.info.id; });
   const std::vector<assembling::ForeignEnds> foreign = assembling::join_ends(drained, snapshot);
@@ -90,7 +98,8 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   size_t total = 0;
   for (const TrackRows& rows : drained.tracks) total += rows.size();
   if (total > 0x7FFFFFFFu)
-    raise<StateError>("more than 2^31 events in one session: use shorter sessions or a smaller max_bytes");
+    raise<StateError>(
+        "more than 2^31 events in one session: use shorter sessions or a smaller max_bytes");
   capture.track.reserve(total);
   capture.parent.reserve(total);
 
@@ -100,14 +109,16 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   capture.clock_error_ns = clock.error_ns();
   NestingWalk<uint64_t> walk;
   std::unordered_map<uint32_t, uint32_t> index_of_track;
-  std::vector<std::pair<uint32_t, uint32_t>> foreign_rows;  // row of the capture, id of the ending track
+  std::vector<std::pair<uint32_t, uint32_t>>
+      foreign_rows;  // row of the capture, id of the ending track
   for (size_t t = 0; t < drained.tracks.size(); ++t) {
     TrackRows& rows = drained.tracks[t];
     if (rows.size() == 0) continue;
     const auto track = static_cast<uint32_t>(capture.tracks.size());
     const size_t first = capture.size();
     index_of_track.emplace(rows.info.id, track);
-    for (const auto& [row, ending] : foreign[t]) foreign_rows.emplace_back(static_cast<uint32_t>(first) + row, ending);
+    for (const auto& [row, ending] : foreign[t])
+      foreign_rows.emplace_back(static_cast<uint32_t>(first) + row, ending);
     capture.tracks.push_back(rows.info);
     append(capture.start_ns, rows.begin);
     append(capture.end_ns, rows.end);
@@ -119,7 +130,8 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   }
 
   for (const auto& [row, ending_id] : foreign_rows) {
-    const auto [at, fresh] = index_of_track.try_emplace(ending_id, static_cast<uint32_t>(capture.tracks.size()));
+    const auto [at, fresh] =
+        index_of_track.try_emplace(ending_id, static_cast<uint32_t>(capture.tracks.size()));
     if (fresh) {
       // It recorded nothing else that is the session's, or it is not even known.
       TrackInfo info;

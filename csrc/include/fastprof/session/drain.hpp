@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drain: from pinned chunks to rows in ticks. Accumulates over several passes (live drain), so chunks that are closed
-// and have no open range can be given back while the session goes on.
+// Drain: from pinned chunks to rows in ticks. Accumulates over several passes (live drain), so
+// chunks that are closed and have no open range can be given back while the session goes on.
 #pragma once
 
 #include <sched.h>
@@ -58,12 +58,14 @@ struct DrainedRows {
 
 class Drain {
  public:
-  // include_open: rows begun before t0 that were open then are kept, flagged `enclosing`; in a thread-local session those of
-  // track `own_track`, where it was started.
-  explicit Drain(bool include_open = false, uint32_t own_track = 0) : include_open_(include_open), own_track_(own_track) {}
+  // include_open: rows begun before t0 that were open then are kept, flagged `enclosing`; in a
+  // thread-local session those of track `own_track`, where it was started.
+  explicit Drain(bool include_open = false, uint32_t own_track = 0)
+      : include_open_(include_open), own_track_(own_track) {}
 
-  // Reads runs; State::drain_lock held, State::lock not. finished_only: leaves runs alone that are not closed or hold
-  // open ranges, and returns the chunks it has read to their end (the caller unpins them). Otherwise reads everything.
+  // Reads runs; State::drain_lock held, State::lock not. finished_only: leaves runs alone that are
+  // not closed or hold open ranges, and returns the chunks it has read to their end (the caller
+  // unpins them). Otherwise reads everything.
   std::vector<Chunk*> read(State* s, const Snapshot& snapshot, bool finished_only) {
     if (unload_epoch_ != s->unload_epoch) {
       rows_.table.forget_addresses();
@@ -81,8 +83,8 @@ class Drain {
       for (const PinnedRun& run : track.runs) most += units_of(run);
       reserve_rows(rows, rows.size() + most);
       for (const PinnedRun& run : track.runs) {
-        // What has to wait does not hold up what comes after it (a range around the whole program would hold up
-        // everything): assemble sorts by begin.
+        // What has to wait does not hold up what comes after it (a range around the whole program
+        // would hold up everything): assemble sorts by begin.
         if (finished_only && (!run.closed || has_open_slots(run.chunk))) continue;
         read_run(s, rows, run, finished_only ? UINT64_MAX : snapshot.t1);
         if (finished_only) consumed.push_back(run.chunk);
@@ -98,8 +100,10 @@ class Drain {
     return count;
   }
 
-  // Reads one run that a spill file hands back, by the rules of `snapshot`. No lock needed: its sites are copies.
-  void read_spilled(State* s, const Snapshot& snapshot, const TrackInfo& track, const PinnedRun& run) {
+  // Reads one run that a spill file hands back, by the rules of `snapshot`. No lock needed: its
+  // sites are copies.
+  void read_spilled(State* s, const Snapshot& snapshot, const TrackInfo& track,
+                    const PinnedRun& run) {
     session_id_ = snapshot.session_id;
     t0_ = snapshot.t0;
     mask_ = snapshot.mask;
@@ -164,8 +168,8 @@ class Drain {
     rows.each_column([room](auto& column) { column.reserve(room); });
   }
 
-  static void add_row(TrackRows& rows, uint64_t begin, uint64_t end, uint32_t site, EventKind kind, uint32_t payload,
-                      uint8_t flags) {
+  static void add_row(TrackRows& rows, uint64_t begin, uint64_t end, uint32_t site, EventKind kind,
+                      uint32_t payload, uint8_t flags) {
     rows.begin.push_back(static_cast<int64_t>(begin));
     rows.end.push_back(static_cast<int64_t>(end));
     rows.site.push_back(site);
@@ -174,8 +178,10 @@ class Drain {
     rows.flags.push_back(flags);
   }
 
-  // Whether a record of this begin and these categories is the session's; flags gets `enclosing` where it applies.
-  bool in_session(uint64_t begin, uint64_t end, const Site* site, uint64_t t1, uint8_t& flags) const noexcept {
+  // Whether a record of this begin and these categories is the session's; flags gets `enclosing`
+  // where it applies.
+  bool in_session(uint64_t begin, uint64_t end, const Site* site, uint64_t t1,
+                  uint8_t& flags) const noexcept {
     if ((site->mask & mask_) == 0 || begin >= t1) return false;
     if (FASTPROF_LIKELY(begin >= t0_)) return segments_.inside;
     if (!include_open_ || (end != 0 && end >= begin && end <= t0_)) return false;
@@ -209,8 +215,9 @@ class Drain {
     if (tag == RecordTag::late || tag == RecordTag::foreign_end || tag == RecordTag::async_end) {
       // `second` is the begin of what ends here.
       if ((site->mask & mask_) == 0 || (second < t0_ && !include_open_)) return;
-      rows_.ends.push_back(EndRecord{tag, rows_.table.index_of(site), static_cast<uint32_t>(load_relaxed(&words[0])),
-                                     static_cast<uint32_t>(load_relaxed(&words[1])), second, load_relaxed(&words[2])});
+      rows_.ends.push_back(EndRecord{
+          tag, rows_.table.index_of(site), static_cast<uint32_t>(load_relaxed(&words[0])),
+          static_cast<uint32_t>(load_relaxed(&words[1])), second, load_relaxed(&words[2])});
       return;
     }
     if (site->kind == SiteKind::segment) {
@@ -220,14 +227,16 @@ class Drain {
     uint8_t flags = 0;
     const bool has_end = site->kind == SiteKind::range;
     if (!in_session(begin, has_end ? second : begin, site, t1, flags)) return;
-    if (!has_end && site->kind != SiteKind::async_range && (flags & event_flag::enclosing) != 0) return;
+    if (!has_end && site->kind != SiteKind::async_range && (flags & event_flag::enclosing) != 0)
+      return;
     uint32_t payload = kNoPayload;
     uint64_t end = 0;
     switch (site->kind) {
       case SiteKind::range:
       case SiteKind::async_range:
         end = has_end && second >= begin ? second : 0;
-        if (site->arg_count != 0 || tag == RecordTag::detailed) payload = add_args(site, words, site->arg_count);
+        if (site->arg_count != 0 || tag == RecordTag::detailed)
+          payload = add_args(site, words, site->arg_count);
         if (tag == RecordTag::detailed) {
           flags |= event_flag::detail;
           add_detail(words + site->arg_units * 3u);
@@ -248,8 +257,10 @@ class Drain {
         payload = add_words(&second, 1);
         add_words(words, 2);
         const uint64_t packed = load_relaxed(&words[2]);
-        if (site->kind == SiteKind::memory) rows_.payload_words.push_back(packed & ((uint64_t{1} << 48) - 1));
-        add_row(rows, begin, begin, rows_.table.device_index_of(site, static_cast<uint16_t>(packed >> 48)), site->kind,
+        if (site->kind == SiteKind::memory)
+          rows_.payload_words.push_back(packed & ((uint64_t{1} << 48) - 1));
+        add_row(rows, begin, begin,
+                rows_.table.device_index_of(site, static_cast<uint16_t>(packed >> 48)), site->kind,
                 payload, flags);
         return;
       }
@@ -264,7 +275,8 @@ class Drain {
     for (unsigned i = 0; i < count; ++i) {
       uint64_t word = load_relaxed(&words[i]);
       if (site->arg_types[i] == ArgType::string)
-        word = rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(word)));
+        word =
+            rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(word)));
       rows_.payload_words.push_back(word);
     }
     return at;
@@ -281,7 +293,8 @@ class Drain {
       if ((block & 0xFFFF) == 0 || size > last - at) return;  // padding
       if (static_cast<DetailType>(block & 0xFFFF) == DetailType::json && size != 0) {
         uint64_t& text = rows_.payload_words[at];
-        text = rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(text)));
+        text =
+            rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(text)));
       }
       at += size;
     }

@@ -22,7 +22,8 @@ inline void sort_by_begin(TrackRows& rows) {
   if (std::is_sorted(rows.begin.begin(), rows.begin.end())) return;
   std::vector<uint32_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&rows](uint32_t a, uint32_t b) { return rows.begin[a] < rows.begin[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&rows](uint32_t a, uint32_t b) { return rows.begin[a] < rows.begin[b]; });
   rows.each_column([&order](auto& column) {
     auto sorted = column;
     for (size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
@@ -39,7 +40,8 @@ inline int64_t find_row(const TrackRows& rows, uint64_t begin) noexcept {
   return found != rows.begin.end() && *found == stamp ? found - rows.begin.begin() : -1;
 }
 
-// Listed as open around the session's start, but an end that was appended elsewhere says that it was over by then.
+// Listed as open around the session's start, but an end that was appended elsewhere says that it
+// was over by then.
 inline void drop_ended_before(DrainedRows& drained, const Snapshot& snapshot) {
   for (const EndRecord& end : drained.ends) {
     if (end.begin >= snapshot.t0 || end.end > snapshot.t0) continue;
@@ -50,9 +52,10 @@ inline void drop_ended_before(DrainedRows& drained, const Snapshot& snapshot) {
   }
 }
 
-// Ends whose begin is gone (its chunk was recycled, or had no room) stand alone, as the events they are. Those begins were
-// counted as dropped, so the count gives them back: recorded + dropped stays what was produced. A thread-local session
-// cannot tell whose they were and leaves them counted. Rows must be sorted, and stay so.
+// Ends whose begin is gone (its chunk was recycled, or had no room) stand alone, as the events they
+// are. Those begins were counted as dropped, so the count gives them back: recorded + dropped stays
+// what was produced. A thread-local session cannot tell whose they were and leaves them counted.
+// Rows must be sorted, and stay so.
 inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64_t& dropped) {
   if (snapshot.local || drained.ends.empty()) return;
   std::unordered_map<uint32_t, size_t> index;
@@ -61,10 +64,12 @@ inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64
   for (const EndRecord& end : drained.ends) {
     if (end.begin < snapshot.t0 || end.begin >= snapshot.t1) continue;
     const auto at = index.find(end.origin_track);
-    if (at == index.end() || find_row(drained.tracks[at->second], end.begin) < 0) lone.push_back(&end);
+    if (at == index.end() || find_row(drained.tracks[at->second], end.begin) < 0)
+      lone.push_back(&end);
   }
   const auto before = [](const EndRecord* a, const EndRecord* b) {
-    return a->origin_track != b->origin_track ? a->origin_track < b->origin_track : a->begin < b->begin;
+    return a->origin_track != b->origin_track ? a->origin_track < b->origin_track
+                                              : a->begin < b->begin;
   };
   std::sort(lone.begin(), lone.end(), before);
   for (size_t i = 0; i < lone.size(); ++i) {
@@ -92,8 +97,8 @@ inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64
     for (TrackRows& rows : drained.tracks) sort_by_begin(rows);
 }
 
-// Joins ends that were appended elsewhere to their rows by (origin track, begin), which is unique because stamps of a
-// thread are strict. Tracks must have their final order.
+// Joins ends that were appended elsewhere to their rows by (origin track, begin), which is unique
+// because stamps of a thread are strict. Tracks must have their final order.
 inline std::vector<ForeignEnds> join_ends(DrainedRows& drained, const Snapshot& snapshot) {
   std::vector<ForeignEnds> foreign(drained.tracks.size());
   std::unordered_map<uint32_t, size_t> index;
@@ -104,8 +109,11 @@ inline std::vector<ForeignEnds> join_ends(DrainedRows& drained, const Snapshot& 
     if (row < 0) continue;
     TrackRows& rows = drained.tracks[at->second];
     const auto r = static_cast<size_t>(row);
-    rows.end[r] = static_cast<int64_t>(end.end < end.begin ? end.begin : end.end);  // stamps of two threads differ by up to 0.25 us
-    if (end.ending_track == end.origin_track || end.end > snapshot.t1 || (rows.flags[r] & event_flag::foreign_end) != 0)
+    rows.end[r] = static_cast<int64_t>(
+        end.end < end.begin ? end.begin
+                            : end.end);  // stamps of two threads differ by up to 0.25 us
+    if (end.ending_track == end.origin_track || end.end > snapshot.t1 ||
+        (rows.flags[r] & event_flag::foreign_end) != 0)
       continue;
     rows.flags[r] |= event_flag::foreign_end;
     foreign[at->second].emplace_back(static_cast<uint32_t>(r), end.ending_track);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: a stretch of time whose records you get back. Sessions may nest, overlap and run on several threads at once;
-// each sees all its events.
+// Session: a stretch of time whose records you get back. Sessions may nest, overlap and run on
+// several threads at once; each sees all its events.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@
 #include "fastprof/export/frame_name.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
 #include "fastprof/process/attach.hpp"
+#include "fastprof/range_detail/counter_probe.hpp"
 #include "fastprof/recorder/thread.hpp"
 #include "fastprof/session/assemble.hpp"
-#include "fastprof/range_detail/counter_probe.hpp"
 #include "fastprof/session/drain.hpp"
 #include "fastprof/session/session_control.hpp"
 #include "fastprof/session/spill.hpp"
@@ -28,12 +28,13 @@ FASTPROF_NAMESPACE_BEGIN
 struct SessionOptions {
   uint32_t categories = category::all;  // category bits to record
   bool thread_local_only = false;       // only the starting thread and what is propagated from it
-  uint64_t max_bytes = 0;               // of records held at once; 0: min(256 MB, 1/16 of the memory limit)
+  uint64_t max_bytes = 0;  // of records held at once; 0: min(256 MB, 1/16 of the memory limit)
   OverflowPolicy overflow = OverflowPolicy::drop_newest;
-  bool include_open = false;            // also list ranges that were open at start (flag `enclosing`)
-  std::string spill_folder;             // for spill_to_file; empty: the folder for temporary files
-  std::vector<std::string> counters;    // perf counters read around each range, up to 4 (see counter_names.hpp)
-  bool cpp_stacks = false;              // native return addresses at the begin of each range
+  bool include_open = false;  // also list ranges that were open at start (flag `enclosing`)
+  std::string spill_folder;   // for spill_to_file; empty: the folder for temporary files
+  std::vector<std::string>
+      counters;             // perf counters read around each range, up to 4 (see counter_names.hpp)
+  bool cpp_stacks = false;  // native return addresses at the begin of each range
   uint32_t max_frames = 32;
 };
 
@@ -45,8 +46,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Begins to record; everything begun from here on is the session's. Throws StateError when it runs already. A stopped
-  // session may be started again: the earlier capture is then dropped.
+  // Begins to record; everything begun from here on is the session's. Throws StateError when it
+  // runs already. A stopped session may be started again: the earlier capture is then dropped.
   void start() {
     if (running()) raise<StateError>("the session runs already: call stop() first");
     State* s = state();
@@ -59,30 +60,34 @@ class Session {
     DetailOptions detail{};
     if (!options_.counters.empty()) {
       const CounterProbe probe = probe_counters(options_.counters, &detail);
-      if (!probe.available) raise<UnavailableError>("perf counters are not available: " + probe.reason);
+      if (!probe.available)
+        raise<UnavailableError>("perf counters are not available: " + probe.reason);
     }
     detail.cpp_stack = options_.cpp_stacks;
     detail.max_frames = options_.max_frames;
     if (options_.cpp_stacks || !options_.counters.empty()) request.detail = &detail;
-    if (options_.overflow == OverflowPolicy::spill_to_file) spill_file_ = std::make_unique<SpillFile>(options_.spill_folder);
+    if (options_.overflow == OverflowPolicy::spill_to_file)
+      spill_file_ = std::make_unique<SpillFile>(options_.spill_folder);
     capture_ = Capture{};
     // Before t0, which a first registration's system calls would otherwise fall behind.
     const Track* own = options_.thread_local_only ? current_track() : nullptr;
     drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
     index_ = start_session(s, request);
     pid_ = s->pid;
-    if (spill_file_ != nullptr) spill_thread_ = std::make_unique<SpillThread>(s, index_, spill_file_.get());
+    if (spill_file_ != nullptr)
+      spill_thread_ = std::make_unique<SpillThread>(s, index_, spill_file_.get());
     if (own != nullptr) join_session(s, thread_block(), index_);
   }
 
-  // Ends recording and reads everything. Any thread. Throws StateError when it does not run; in a forked child, where the
-  // parent's session does not exist, too.
+  // Ends recording and reads everything. Any thread. Throws StateError when it does not run; in a
+  // forked child, where the parent's session does not exist, too.
   const Capture& stop() {
     if (index_ < 0) raise<StateError>("the session does not run: call start() first");
     State* s = state();
     if (pid_ != s->pid) {
       forget_parent();
-      raise<StateError>("this session was started in the parent process; a forked child starts its own");
+      raise<StateError>(
+          "this session was started in the parent process; a forked child starts its own");
     }
     spill_thread_.reset();
     {
@@ -106,8 +111,9 @@ class Session {
     return capture_;
   }
 
-  // Moves what is finished out of the recorder, so that its memory serves new records; call it now and then in a long
-  // session. Returns the number of events read so far. Any thread, one at a time.
+  // Moves what is finished out of the recorder, so that its memory serves new records; call it now
+  // and then in a long session. Returns the number of events read so far. Any thread, one at a
+  // time.
   size_t drain() {
     if (!running()) raise<StateError>("the session does not run: call start() first");
     State* s = state();
@@ -130,7 +136,8 @@ class Session {
   const Capture& capture() const noexcept { return capture_; }
   // Rows by name of the last capture, largest self time first.
   Summary summary() const { return summarise(capture_); }
-  // Writes the last capture as a trace for chrome://tracing, Perfetto, TensorBoard and HTA. Throws IoError.
+  // Writes the last capture as a trace for chrome://tracing, Perfetto, TensorBoard and HTA. Throws
+  // IoError.
   void write_chrome_trace(const std::string& path) const {
     ChromeTraceOptions options;
     options.frame_name = capture_frame_name(capture_);
@@ -146,7 +153,9 @@ class Session {
   Events events() const noexcept { return Events(capture_); }
   // How many events are missing from the last capture: in all, or for one cause.
   uint64_t dropped_events() const noexcept { return capture_.dropped_total(); }
-  uint64_t dropped_events(DropCause cause) const noexcept { return capture_.dropped[static_cast<size_t>(cause)]; }
+  uint64_t dropped_events(DropCause cause) const noexcept {
+    return capture_.dropped[static_cast<size_t>(cause)];
+  }
 
   Capture take_capture() noexcept { return std::exchange(capture_, Capture{}); }
 
@@ -164,8 +173,11 @@ class Session {
   void read_spilled(State* s, Snapshot& snapshot) {
     if (spill_file_ == nullptr) return;
     uint64_t lost = 0;
-    spill_file_->read_back([&](const TrackInfo& track, const PinnedRun& run) { drain_->read_spilled(s, snapshot, track, run); },
-                           lost);
+    spill_file_->read_back(
+        [&](const TrackInfo& track, const PinnedRun& run) {
+          drain_->read_spilled(s, snapshot, track, run);
+        },
+        lost);
     snapshot.dropped[static_cast<size_t>(DropCause::spill_failed)] += lost;
     spill_file_.reset();
   }

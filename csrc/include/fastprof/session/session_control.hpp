@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting, observing and ending a session inside the recorder. A session owns no buffer: it is a time interval and a
-// mask, read from the tracks.
+// Starting, observing and ending a session inside the recorder. A session owns no buffer: it is a
+// time interval and a mask, read from the tracks.
 #pragma once
 
 #include <cstring>
@@ -61,7 +61,7 @@ struct SessionRequest {
   uint32_t mask = category::all;
   bool local = false;
   OverflowPolicy policy = OverflowPolicy::drop_newest;
-  uint64_t max_bytes = 0;  // 0: default_max_bytes()
+  uint64_t max_bytes = 0;                 // 0: default_max_bytes()
   const DetailOptions* detail = nullptr;  // counters and stacks of ranges; null for none
   bool include_open = false;
 };
@@ -83,7 +83,8 @@ inline Allowance allowance(State* s) noexcept {
   return {load_relaxed(&s->default_max_bytes), cpus};
 }
 
-// Makes the first chunk's memory present, so that the first range does not pay for 2 MB of it (0.2 ms).
+// Makes the first chunk's memory present, so that the first range does not pay for 2 MB of it (0.2
+// ms).
 inline void warm_up(State* s) noexcept {
   {
     StateLock hold(s);
@@ -100,12 +101,15 @@ inline void warm_up(State* s) noexcept {
   ++s->ready_count;
 }
 
-// Starts a session and returns its slot. Any thread. Throws StateError when 64 run already, ValueError for a bound
-// under one chunk.
+// Starts a session and returns its slot. Any thread. Throws StateError when 64 run already,
+// ValueError for a bound under one chunk.
 inline int start_session(State* s, const SessionRequest& request) {
-  if (s->functions == nullptr) raise<StateError>("this library is not attached to the recorder: include fastprof/fastprof.hpp");
+  if (s->functions == nullptr)
+    raise<StateError>(
+        "this library is not attached to the recorder: include fastprof/fastprof.hpp");
   const uint64_t max_bytes = request.max_bytes != 0 ? request.max_bytes : allowance(s).max_bytes;
-  if (max_bytes < kChunkBytes) raise<ValueError>("max_bytes must be at least 65536, one chunk of the recorder");
+  if (max_bytes < kChunkBytes)
+    raise<ValueError>("max_bytes must be at least 65536, one chunk of the recorder");
   const uint32_t cpus = count_usable_cpus(static_cast<double>(allowance(s).cpus_x100) / 100);
   process_barrier(s);  // registers membarrier outside the lock
   warm_up(s);
@@ -115,14 +119,18 @@ inline int start_session(State* s, const SessionRequest& request) {
     for (unsigned i = 0; i < kMaxSessions && index < 0; ++i)
       if (s->sessions[i].id == 0) index = static_cast<int>(i);
     if (request.detail != nullptr && index >= 0) {
-      if (s->detail_users != 0 && std::memcmp(s->detail_options, request.detail, sizeof(DetailOptions)) != 0) index = -2;
-      else store_detail_options(s, *request.detail);
+      if (s->detail_users != 0 &&
+          std::memcmp(s->detail_options, request.detail, sizeof(DetailOptions)) != 0)
+        index = -2;
+      else
+        store_detail_options(s, *request.detail);
       if (index >= 0) ++s->detail_users;
     }
     if (index >= 0) {
       s->usable_cpus = cpus;
       SessionSlot& slot = s->sessions[index];
-      // Read without the lock, by threads that look whether they are in a session that was here before: never plainly.
+      // Read without the lock, by threads that look whether they are in a session that was here
+      // before: never plainly.
       store_relaxed(&s->next_session_id, s->next_session_id + 1);
       store_relaxed(&slot.id, s->next_session_id);
       store_relaxed(&slot.mask, request.mask);
@@ -160,7 +168,9 @@ inline int start_session(State* s, const SessionRequest& request) {
     }
   }
   if (index == -2)
-    raise<StateError>("another session records other counters or stacks with its ranges; all that run at once must agree");
+    raise<StateError>(
+        "another session records other counters or stacks with its ranges; all that run at once "
+        "must agree");
   if (index < 0) raise<StateError>("64 sessions run already; stop one first");
   return index;
 }
@@ -219,14 +229,17 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
     const KnotList& list = *s->knots;
     uint32_t first = list.count;
     while (first > 0 && list.knots[first - 1].ticks > slot.t0) --first;
-    if (first > 1) first -= 2;  // one segment before the session as well
-    else first = 0;
+    if (first > 1)
+      first -= 2;  // one segment before the session as well
+    else
+      first = 0;
     snapshot.knots.assign(list.knots + first, list.knots + list.count);
   }
   return snapshot;
 }
 
-// The chunks of session `index` that their threads have moved on from, without a barrier. State::lock held.
+// The chunks of session `index` that their threads have moved on from, without a barrier.
+// State::lock held.
 inline Snapshot take_closed(State* s, int index) {
   const uint64_t bit = uint64_t{1} << index;
   Snapshot snapshot;
@@ -251,9 +264,10 @@ inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
   if (chunk->pins == 0 && chunk->place == ChunkPlace::full) ++chunk->owner->unpinned;
 }
 
-// After a pass of a live drain: what it has read to the end is done with, and an overwriting session holds nothing back
-// until its next pass. State::lock held.
-inline void release_read(State* s, int index, const Snapshot& snapshot, const std::vector<Chunk*>& consumed) noexcept {
+// After a pass of a live drain: what it has read to the end is done with, and an overwriting
+// session holds nothing back until its next pass. State::lock held.
+inline void release_read(State* s, int index, const Snapshot& snapshot,
+                         const std::vector<Chunk*>& consumed) noexcept {
   for (Chunk* chunk : consumed) {
     chunk->counted |= uint64_t{1} << index;
     unpin_chunk(s, index, chunk);
@@ -263,13 +277,14 @@ inline void release_read(State* s, int index, const Snapshot& snapshot, const st
     for (const PinnedRun& run : track.runs) unpin_chunk(s, index, run.chunk);
 }
 
-// Hands memory back that no session needs: chunks to the pool, dead tracks, and, when nobody records, pages to the
-// kernel. State::lock held.
+// Hands memory back that no session needs: chunks to the pool, dead tracks, and, when nobody
+// records, pages to the kernel. State::lock held.
 inline void sweep(State* s) noexcept {
   for (Track* track = s->tracks; track != nullptr;) {
     Track* next = track->next;
-    // Registered again in a key destructor, after its block was handed back: no exit of its own will retire it. It may
-    // still hold its track, so only when the kernel knows the thread no longer.
+    // Registered again in a key destructor, after its block was handed back: no exit of its own
+    // will retire it. It may still hold its track, so only when the kernel knows the thread no
+    // longer.
     if (track->block == nullptr && track->alive != 0 && track->is_signal == 0 &&
         ::syscall(SYS_tgkill, static_cast<long>(track->pid), static_cast<long>(track->tid), 0) != 0)
       close_track(s, track);

@@ -16,7 +16,8 @@ FASTPROF_NAMESPACE_BEGIN
 
 class SiteTable {
  public:
-  // Index of a site, copying its strings at first sight. State::drain_lock held: the site's library cannot go away.
+  // Index of a site, copying its strings at first sight. State::drain_lock held: the site's library
+  // cannot go away.
   uint32_t index_of(const Site* site) {
     if (FASTPROF_LIKELY(site == last_)) return last_index_;
     const Cached& cached = cache_[(reinterpret_cast<uintptr_t>(site) >> 4) % kCache];
@@ -25,9 +26,11 @@ class SiteTable {
     return last_index_;
   }
 
-  // Index of a memory site on a device (type in the low byte, index in the high one), which the record carries.
+  // Index of a memory site on a device (type in the low byte, index in the high one), which the
+  // record carries.
   uint32_t device_index_of(const Site* site, uint16_t device) {
-    const auto [at, fresh] = by_device_.try_emplace(std::make_pair(site, device), static_cast<uint32_t>(sites.size()));
+    const auto [at, fresh] =
+        by_device_.try_emplace(std::make_pair(site, device), static_cast<uint32_t>(sites.size()));
     if (fresh) {
       sites.push_back(copy(*site));
       sites.back().device_type = static_cast<int8_t>(device & 0xFF);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spill: moves full chunks of a session to a file while it records, so that a long session needs little memory.
+// Spill: moves full chunks of a session to a file while it records, so that a long session needs
+// little memory.
 #pragma once
 
 #include <fcntl.h>
@@ -21,8 +22,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Copies of sites that the spilled records refer to in place of the originals, whose library may be gone by the time
-// the file is read back. Addresses are stable.
+// Copies of sites that the spilled records refer to in place of the originals, whose library may be
+// gone by the time the file is read back. Addresses are stable.
 class SiteCopies {
  public:
   const Site* copy_of(const Site* site) {
@@ -74,7 +75,8 @@ class SiteCopies {
 // A file of chunks. One writer at a time; not thread-safe.
 class SpillFile {
  public:
-  // Opens an anonymous file in `folder` (or $TMPDIR, or the system's folder for temporary files). Throws IoError.
+  // Opens an anonymous file in `folder` (or $TMPDIR, or the system's folder for temporary files).
+  // Throws IoError.
   explicit SpillFile(const std::string& folder) {
     std::string base = folder;
     if (base.empty()) {
@@ -84,7 +86,8 @@ class SpillFile {
     std::string name = base + "/fastprof-spill-XXXXXX";
     fd_ = ::mkostemp(name.data(), O_CLOEXEC);
     if (fd_ < 0)
-      raise<IoError>("cannot make a spill file in " + base + ": " + std::strerror(errno) + "; set SessionOptions::spill_folder");
+      raise<IoError>("cannot make a spill file in " + base + ": " + std::strerror(errno) +
+                     "; set SessionOptions::spill_folder");
     ::unlink(name.c_str());
   }
   ~SpillFile() {
@@ -93,7 +96,8 @@ class SpillFile {
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  // Appends the chunk's records; false when the disk refuses, and the chunk then stays where it is. State::drain_lock held.
+  // Appends the chunk's records; false when the disk refuses, and the chunk then stays where it is.
+  // State::drain_lock held.
   bool append(const TrackInfo& track, const PinnedRun& run, uint64_t unload_epoch) {
     if (epoch_ != unload_epoch) {
       sites_.forget_addresses();
@@ -107,7 +111,8 @@ class SpillFile {
     const uint64_t open_ticks = run.chunk->open_ticks;
     for (size_t i = 0; i < units && buffer_[i].begin >= open_ticks;) {
       const uint32_t size = record_units(&buffer_[i]);
-      buffer_[i].site = site_word(sites_.copy_of(site_of(buffer_[i].site)), tag_of(buffer_[i].site));
+      buffer_[i].site =
+          site_word(sites_.copy_of(site_of(buffer_[i].site)), tag_of(buffer_[i].site));
       i += size;
     }
     const char* bytes = reinterpret_cast<const char*>(buffer_.data());
@@ -126,7 +131,8 @@ class SpillFile {
     return true;
   }
 
-  // Feeds everything back in the order written. False when the file cannot be read; `lost` gets the units affected.
+  // Feeds everything back in the order written. False when the file cannot be read; `lost` gets the
+  // units affected.
   template <class Feed>
   bool read_back(Feed&& feed, uint64_t& lost) {
     struct Free {
@@ -142,7 +148,8 @@ class SpillFile {
       const size_t size = entry.units * sizeof(Slot);
       size_t done = 0;
       while (done < size) {
-        const ssize_t n = ::pread(fd_, bytes + done, size - done, static_cast<off_t>(entry.offset + done));
+        const ssize_t n =
+            ::pread(fd_, bytes + done, size - done, static_cast<off_t>(entry.offset + done));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
         done += static_cast<size_t>(n);
@@ -176,8 +183,8 @@ class SpillFile {
   SiteCopies sites_;
 };
 
-// Moves what is closed and has no open range from the recorder to the file. Any thread; takes the recorder's locks.
-// Returns the chunks moved.
+// Moves what is closed and has no open range from the recorder to the file. Any thread; takes the
+// recorder's locks. Returns the chunks moved.
 inline size_t spill_now(State* s, int index, SpillFile& file) {
   ScopedLock drains(s->drain_lock);
   Snapshot snapshot;
@@ -199,7 +206,8 @@ inline size_t spill_now(State* s, int index, SpillFile& file) {
   return moved.size();
 }
 
-// The thread that spills while a session records: wakes every 2 ms, works when a quarter of the bound is used.
+// The thread that spills while a session records: wakes every 2 ms, works when a quarter of the
+// bound is used.
 class SpillThread {
  public:
   SpillThread(State* s, int index, SpillFile* file) : s_(s), index_(index), file_(file) {
@@ -208,7 +216,9 @@ class SpillThread {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     running_ = pthread_create(&thread_, nullptr, &SpillThread::main, this) == 0;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!running_) raise<UnavailableError>("cannot start the thread that spills: too many threads; use another overflow policy");
+    if (!running_)
+      raise<UnavailableError>(
+          "cannot start the thread that spills: too many threads; use another overflow policy");
   }
   // In a forked child the thread does not exist: pass joinable = false.
   void stop(bool joinable) noexcept {
@@ -228,7 +238,9 @@ class SpillThread {
     const timespec pause{0, 2000000};
     while (load_acquire(&self->ended_) == 0) {
       const SessionSlot& slot = self->s_->sessions[self->index_];
-      if (load_relaxed(&slot.pinned_chunks) * 4 > slot.max_chunks && spill_now(self->s_, self->index_, *self->file_) != 0) continue;
+      if (load_relaxed(&slot.pinned_chunks) * 4 > slot.max_chunks &&
+          spill_now(self->s_, self->index_, *self->file_) != 0)
+        continue;
       ::nanosleep(&pause, nullptr);
     }
     return nullptr;
