@@ -146,8 +146,8 @@ TEST(exit_with_everything_open) {
     const int status = in_child([threads] {
       static fp::Session of_static_storage;
       of_static_storage.start();
-      auto* leaked = new std::unique_ptr<fp::Session>(new fp::Session);
-      (*leaked)->start();
+      static auto* never_destroyed = new fp::Session;
+      never_destroyed->start();
       fp::begin_range(loose_site);
       if (threads)
         for (int t = 0; t < 3; ++t) std::thread([] { for (;;) { FASTPROF_RANGE("for ever"); } }).detach();
@@ -190,8 +190,12 @@ TEST(memory_is_flat_over_a_thousand_sessions) {
   const uint64_t before = resident_bytes();
   run(scaled(1000), 3000);
   CHECK(fp::state()->chunk_count <= chunks + 1);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  (void)before;  // they keep freed memory
+#else
   // Room for the allocator's whims; a session leaves nothing, a leak of one chunk each would be 64 MB.
   CHECK(resident_bytes() < before + (16u << 20));
+#endif
 }
 
 TEST(memory_of_a_large_session_is_given_back) {
