@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Python.h>
+#include <frameobject.h>
 
 #include <cstdint>
 
@@ -53,19 +54,18 @@ inline uint32_t walk_python_frames(PythonFrame* frames, uint32_t capacity) noexc
     if (offset < 0) continue;  // not started yet
     frames[count++] = {code, offset * static_cast<intptr_t>(sizeof(_Py_CODEUNIT))};
   }
+#elif PY_VERSION_HEX < 0x030B0000
+  // Frames are objects here, and f_lasti counts instructions of two bytes.
+  for (PyFrameObject* frame = PyThreadState_Get()->frame; frame != nullptr && count < capacity; frame = frame->f_back) {
+    if (frame->f_lasti < 0) continue;  // not started yet
+    frames[count++] = {reinterpret_cast<PyObject*>(frame->f_code), intptr_t{frame->f_lasti} * 2};
+  }
 #else
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());  // a new reference, or null
   while (frame != nullptr && count < capacity) {
-#if PY_VERSION_HEX >= 0x030B0000
     PyCodeObject* code = PyFrame_GetCode(frame);
     frames[count++] = {reinterpret_cast<PyObject*>(code), PyFrame_GetLasti(frame)};
     Py_DECREF(code);  // the frame still holds it
-#else
-    // Before 3.11, f_lasti counts instructions of two bytes.
-    frames[count++] = {reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)), 0};
-    Py_DECREF(frames[count - 1].code);
-    frames[count - 1].offset = PyFrame_GetLineNumber(frame);
-#endif
     PyFrameObject* back = PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = back;
@@ -77,11 +77,7 @@ inline uint32_t walk_python_frames(PythonFrame* frames, uint32_t capacity) noexc
 
 // The line of a frame.
 inline int python_frame_line(const PythonFrame& frame) noexcept {
-#if PY_VERSION_HEX >= 0x030B0000
   return PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(frame.code), static_cast<int>(frame.offset));
-#else
-  return static_cast<int>(frame.offset);  // taken at capture: f_lasti is not public there
-#endif
 }
 
 }  // namespace bindings
