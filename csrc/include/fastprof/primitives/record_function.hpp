@@ -53,27 +53,21 @@ class FunctionName {
 class RecordFunction {
  public:
   explicit RecordFunction(RecordScope scope = RecordScope::FUNCTION) noexcept {
-    flags_.active = false;
     if (FASTPROF_UNLIKELY(
             (load_relaxed(&state()->mask) & (scope_category(scope) | mask_bit::special)) != 0))
       activate(scope, scope_category(scope));
   }
   // With the scope and category of a site, for before(site).
   explicit RecordFunction(const Site& site) noexcept {
-    flags_.active = false;
     if (FASTPROF_UNLIKELY((load_relaxed(&state()->mask) & (site.mask | mask_bit::special)) != 0))
       activate(site.scope, site.mask);
   }
   // With callbacks chosen ahead by step_callbacks.
   explicit RecordFunction(StepCallbacks&& steps) noexcept {
-    flags_.active = false;
     activate_with(std::move(steps));
   }
   ~RecordFunction() {
-    if (FASTPROF_UNLIKELY(flags_.active)) {
-      end();
-      if (FASTPROF_UNLIKELY(flags_.owns)) free_owned();
-    }
+    if (FASTPROF_UNLIKELY(is_active())) close();
   }
   RecordFunction(const RecordFunction&) = delete;
   RecordFunction& operator=(const RecordFunction&) = delete;
@@ -90,7 +84,7 @@ class RecordFunction {
   FASTPROF_ALWAYS_INLINE void before(FunctionName name, Span<const Value> inputs,
                                      Span<const NamedValue> kwinputs,
                                      int64_t sequence_number = -1) noexcept {
-    if (FASTPROF_LIKELY(!flags_.active) || flags_.begun) return;
+    if (FASTPROF_LIKELY(stage_ != Stage::chosen)) return;
     if (name.borrowed_) {
       name_ = name.data_;
       name_bytes_ = name.size_;
@@ -105,7 +99,7 @@ class RecordFunction {
   FASTPROF_ALWAYS_INLINE void before(const Site& site, Span<const Value> inputs = {},
                                      Span<const NamedValue> kwinputs = {},
                                      int64_t sequence_number = -1) noexcept {
-    if (FASTPROF_LIKELY(!flags_.active) || flags_.begun) return;
+    if (FASTPROF_LIKELY(stage_ != Stage::chosen)) return;
     name_ = site.name;
     name_bytes_ = FunctionName::kUnknownSize;
     set_inputs(inputs, kwinputs, sequence_number);
@@ -115,11 +109,11 @@ class RecordFunction {
   // Ends the recorder's range and calls the end callbacks of those that were started. The second
   // call does nothing.
   FASTPROF_ALWAYS_INLINE void end() noexcept {
-    if (FASTPROF_UNLIKELY(flags_.active) && flags_.begun && !flags_.ended) end_begun();
+    if (FASTPROF_UNLIKELY(stage_ == Stage::begun)) end_begun();
   }
 
   // Whether anything listens. What follows is meaningful only then (else the documented default).
-  bool is_active() const noexcept { return flags_.active; }
+  bool is_active() const noexcept { return stage_ != Stage::inactive; }
   bool needs_inputs() const noexcept {
     return is_active() && (steps_.needs & callback_needs::inputs) != 0;
   }
@@ -130,11 +124,11 @@ class RecordFunction {
 
   // The name given to before; "" earlier. Valid while this lives.
   std::string_view name() const noexcept {
-    if (!is_active() || !flags_.begun) return {};
+    if (!has_name()) return {};
     return {name_, name_bytes_ != FunctionName::kUnknownSize ? name_bytes_ : std::strlen(name_)};
   }
   // The same, NUL-terminated.
-  const char* name_c_str() const noexcept { return is_active() && flags_.begun ? name_ : ""; }
+  const char* name_c_str() const noexcept { return has_name() ? name_ : ""; }
   // The overload of an operator ("Tensor", "out"); "" when none was set. Borrowed.
   std::string_view overload_name() const noexcept {
     return is_active() && flags_.has_overload_name ? std::string_view(overload_name_)
@@ -150,11 +144,11 @@ class RecordFunction {
 
   // The inputs, during the start callbacks when some callback needs inputs; empty at other times.
   Span<const Value> inputs() const noexcept {
-    return readable(phase_start) && flags_.has_inputs && needs_inputs() ? inputs_
+    return stage_ == Stage::starting && flags_.has_inputs && needs_inputs() ? inputs_
                                                                         : Span<const Value>();
   }
   Span<const NamedValue> kwinputs() const noexcept {
-    return readable(phase_start) && flags_.has_kwinputs && needs_inputs()
+    return stage_ == Stage::starting && flags_.has_kwinputs && needs_inputs()
                ? kwinputs_
                : Span<const NamedValue>();
   }
@@ -165,7 +159,7 @@ class RecordFunction {
 
   // The outputs, during the end callbacks when some callback needs outputs; empty at other times.
   Span<const Value> outputs() const noexcept {
-    if (!readable(phase_end) || !flags_.has_outputs) return {};
+    if (stage_ != Stage::ending || !flags_.has_outputs) return {};
     return outputs_->as_list();
   }
   size_t num_outputs() const noexcept {
@@ -173,7 +167,7 @@ class RecordFunction {
   }
   // Gives the outputs; kept only when some callback needs them.
   void set_outputs(std::vector<Value> outputs) {
-    if (!needs_outputs() || flags_.ended) return;
+    if (!needs_outputs() || stage_ >= Stage::ending) return;
     Value list(outputs);
     if (!flags_.has_outputs) {
       void* memory = std::malloc(sizeof(Value));
@@ -239,17 +233,25 @@ class RecordFunction {
   static int64_t default_node_id() noexcept { return fastprof::default_node_id(); }
 
  private:
-  static constexpr uint8_t phase_start = 1;  // inside the start callbacks
-  static constexpr uint8_t phase_end = 2;    // inside the end callbacks
+  // How far it has come, in this order; only ever stored as a constant.
+  enum class Stage : uint8_t {
+    inactive,  // nothing listens; no other member is set
+    chosen,    // the callbacks are chosen; before() is still to come
+    starting,  // inside the start callbacks
+    begun,
+    ending,  // inside the end callbacks
+    ended
+  };
+  bool has_name() const noexcept { return stage_ >= Stage::starting; }
 
   FASTPROF_ALWAYS_INLINE void set_inputs(Span<const Value> inputs, Span<const NamedValue> kwinputs,
                                          int64_t sequence_number) noexcept {
     if (!inputs.empty()) {
-      inputs_ = inputs;
+      new (&inputs_) Span<const Value>(inputs);
       flags_.has_inputs = true;
     }
     if (!kwinputs.empty()) {
-      kwinputs_ = kwinputs;
+      new (&kwinputs_) Span<const NamedValue>(kwinputs);
       flags_.has_kwinputs = true;
     }
     if (sequence_number != -1) {
@@ -258,22 +260,10 @@ class RecordFunction {
     }
   }
 
-  bool readable(uint8_t phase) const noexcept { return is_active() && flags_.phase == phase; }
-
-  // Begins at once: for the macros, which save the second call this way. Returns is_active().
+  // Begins at once: for the macros, which save the second call this way.
   friend class ScopedRecordFunction;
   struct OpenTag {};
-  RecordFunction(const Site& site, const uint64_t* args, OpenTag) noexcept {
-    flags_.active = false;
-    activate_inline(site.scope, site.mask);
-    if (!flags_.active) return;
-    name_ = site.name;
-    name_bytes_ = FunctionName::kUnknownSize;
-    if (FASTPROF_UNLIKELY(args != nullptr) && needs_inputs())
-      begin_with_args(site, args);
-    else
-      begin_inline(&site, args);
-  }
+  RecordFunction(const Site& site, const uint64_t* args, OpenTag) noexcept;
 
   // The bodies are in record_function_run.hpp, out of line so that call sites stay small. None
   // throws.
@@ -281,23 +271,19 @@ class RecordFunction {
   FASTPROF_NOINLINE inline void activate_with(StepCallbacks&& steps) noexcept;
   FASTPROF_NOINLINE inline void begin(const Site* site) noexcept;
   FASTPROF_NOINLINE inline void end_begun() noexcept;
+  FASTPROF_NOINLINE inline void close() noexcept;
   FASTPROF_NOINLINE inline void copy_name(FunctionName name) noexcept;
-  FASTPROF_NOINLINE inline void free_owned() noexcept;
-  void activate_inline(RecordScope scope, uint32_t category) noexcept;
   FASTPROF_NOINLINE inline void begin_with_args(const Site& site, const uint64_t* args) noexcept;
-  void begin_inline(const Site* site, const uint64_t* args) noexcept;
-  void initialise(bool recorder) noexcept;
-  template <class Call>
-  void run_callbacks(ThreadPrimitives* primitives, uint8_t phase, Call call) noexcept;
+  FASTPROF_COLD inline void free_owned() noexcept;
+  ThreadPrimitives* choose(RecordScope scope, uint32_t category) noexcept;
+  void set_chosen(bool recorder) noexcept;
+  void start(ThreadPrimitives* primitives) noexcept;
+  void finish() noexcept;
+  void record(const Site* site, const uint64_t* args) noexcept;
 
-  // Only flags_.active is set while inactive; the rest is read behind it. Flags are bytes that are
-  // only ever stored as constants: no chain of read-modify-writes through memory. What most calls
-  // do not use is not even initialised: a has_ flag says whether it was set.
+  // Flags are bytes that are only ever stored as constants: no chain of read-modify-writes through
+  // memory.
   struct Flags {
-    bool active;
-    bool begun;
-    bool ended;
-    uint8_t phase;
     bool recorder;    // the recorder listens
     bool range_open;  // range_ is
     bool owns;        // name_, outputs_ or steps_ need freeing
@@ -313,21 +299,31 @@ class RecordFunction {
     bool has_debug_handle;
     bool has_node_id;
     bool has_overload_name;
-    uint8_t reserved[5];
-  } flags_;
+  };
+
+  // While inactive only the stage is set. What most calls do not use is never initialised: a flag
+  // says whether it was set (the unions keep constructors from doing it).
+  Stage stage_ = Stage::inactive;
+  Flags flags_;
   StepSet steps_;
   const char* name_;
   size_t name_bytes_;
-  Span<const Value> inputs_;
-  Span<const NamedValue> kwinputs_;
-  Value* outputs_;  // a list, malloc'ed; null while there are none
+  union {
+    Span<const Value> inputs_;
+  };
+  union {
+    Span<const NamedValue> kwinputs_;
+  };
+  Value* outputs_;  // a list, malloc'ed
   int64_t sequence_number_;
   uint64_t forward_thread_id_;
   uint64_t handle_;
   int64_t debug_handle_;
   int64_t node_id_;
   const char* overload_name_;
-  RangeHandle range_;
+  union {
+    RangeHandle range_;
+  };
 };
 
 FASTPROF_NAMESPACE_END

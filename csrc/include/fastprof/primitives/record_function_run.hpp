@@ -30,53 +30,86 @@ inline Value arg_value(ArgType type, uint64_t word) noexcept {
   return Value();
 }
 
-FASTPROF_ALWAYS_INLINE void RecordFunction::initialise(bool recorder) noexcept {
-  flags_ = Flags{};
-  flags_.active = true;
-  flags_.recorder = recorder;
+// Keeps nested RecordFunctions from calling callbacks. Inside a callback, and at the very end of a
+// thread, it leaves the mark as it is.
+class RunningMark {
+ public:
+  FASTPROF_ALWAYS_INLINE explicit RunningMark(ThreadPrimitives* primitives) noexcept
+      : primitives_(primitives != nullptr && primitives->running == 0 ? primitives : nullptr) {
+    if (FASTPROF_LIKELY(primitives_ != nullptr)) primitives_->running = 1;
+  }
+  FASTPROF_ALWAYS_INLINE ~RunningMark() {
+    if (FASTPROF_LIKELY(primitives_ != nullptr)) primitives_->running = 0;
+  }
+  RunningMark(const RunningMark&) = delete;
+  RunningMark& operator=(const RunningMark&) = delete;
+
+ private:
+  ThreadPrimitives* primitives_;
+};
+
+FASTPROF_ALWAYS_INLINE ObserverContext* start_one(const ActiveCallback& callback,
+                                                  const RecordFunction& function) noexcept {
+  if (callback.start == nullptr) return nullptr;
+#if FASTPROF_EXCEPTIONS
+  return call_start(callback.start, function);
+#else
+  return callback.invokers->start(callback.start, function);
+#endif
 }
 
-FASTPROF_ALWAYS_INLINE void RecordFunction::activate_inline(RecordScope scope,
-                                                            uint32_t category) noexcept {
-  const uint32_t mask = effective_mask();
-  const ThreadPrimitives* existing = existing_thread_primitives();
-  if (existing != nullptr && existing->disabled != 0) return;
-  steps_.count = 0;
-  if ((mask & mask_bit::callbacks) != 0) {
-    if (ThreadPrimitives* primitives = dispatching_primitives())
-      select_step(primitives, scope, &steps_);
+// Owns the context.
+FASTPROF_ALWAYS_INLINE void end_one(const ActiveCallback& callback,
+                                    const RecordFunction& function) noexcept {
+  if (callback.end != nullptr) {
+#if FASTPROF_EXCEPTIONS
+    call_end(callback.end, function, callback.context);
+#else
+    callback.invokers->end(callback.end, function, callback.context);
+#endif
   }
-  // The recorder's answer counts for the whole life: a session that starts in between misses it.
-  const bool recorder = (mask & (category | mask_bit::local)) != 0 && recording(category);
-  if (steps_.count == 0) {
-    if (!recorder) return;
-    steps_.needs = 0;
-    steps_.scope = scope;
-    steps_.thread_id = existing != nullptr ? existing->thread_id : 0;
-  }
-  initialise(recorder);
+  if (FASTPROF_UNLIKELY(callback.context != nullptr)) delete callback.context;
+}
+
+FASTPROF_ALWAYS_INLINE void RecordFunction::set_chosen(bool recorder) noexcept {
+  stage_ = Stage::chosen;
+  flags_ = Flags{};
+  flags_.recorder = recorder;
   if (FASTPROF_UNLIKELY(steps_.count > kInlineCallbacks)) flags_.owns = true;
 }
 
+// Chooses the callbacks and asks the recorder. Returns the thread's primitives, null if it has none.
+FASTPROF_ALWAYS_INLINE ThreadPrimitives* RecordFunction::choose(RecordScope scope,
+                                                                uint32_t category) noexcept {
+  const uint32_t mask = effective_mask();
+  ThreadPrimitives* primitives = existing_thread_primitives();
+  if (FASTPROF_UNLIKELY(primitives == nullptr))
+    primitives = primitives_for_global_callbacks();
+  else if (FASTPROF_UNLIKELY(primitives->disabled != 0))
+    return primitives;
+  // The recorder's answer counts for the whole life: a session that starts in between misses it.
+  const bool recorder = (mask & (category | mask_bit::local)) != 0 && recording(category);
+  if ((mask & mask_bit::callbacks) != 0 && primitives != nullptr && primitives->running == 0) {
+    select_step(primitives, scope, &steps_);
+  } else {
+    steps_.count = 0;
+    steps_.needs = 0;
+    steps_.scope = scope;
+    steps_.thread_id = primitives != nullptr ? primitives->thread_id : 0;
+  }
+  if (steps_.count != 0 || recorder) set_chosen(recorder);
+  return primitives;
+}
+
 void RecordFunction::activate(RecordScope scope, uint32_t category) noexcept {
-  activate_inline(scope, category);
+  choose(scope, category);
 }
 
 void RecordFunction::activate_with(StepCallbacks&& steps) noexcept {
-  const RecordScope scope = steps.scope();
-  const bool recorder = recording(scope_category(scope)) && is_record_function_enabled();
+  const bool recorder = recording(scope_category(steps.scope())) && is_record_function_enabled();
   if (steps.empty() && !recorder) return;
-  steps_.count = steps.set_.count;
-  steps_.needs = steps.set_.needs;
-  steps_.scope = scope;
-  steps_.thread_id = steps.set_.thread_id;
-  if (steps_.count > kInlineCallbacks)
-    steps_.spilled = steps.set_.spilled;
-  else
-    for (uint32_t i = 0; i < steps_.count; ++i) steps_.inlined[i] = steps.set_.inlined[i];
-  steps.set_.count = 0;
-  initialise(recorder);
-  if (steps_.count > kInlineCallbacks) flags_.owns = true;
+  take_step(&steps_, &steps.set_);
+  set_chosen(recorder);
 }
 
 void RecordFunction::copy_name(FunctionName name) noexcept {
@@ -93,48 +126,48 @@ void RecordFunction::copy_name(FunctionName name) noexcept {
   flags_.owned_name = flags_.owns = true;
 }
 
-// Runs `call` for each callback of the step, with nested dispatch off.
-template <class Call>
-FASTPROF_ALWAYS_INLINE void RecordFunction::run_callbacks(ThreadPrimitives* primitives,
-                                                          uint8_t phase, Call call) noexcept {
-  // Begun or ended inside a callback, or at the thread's very end: leave the mark as it is.
-  const bool outermost = primitives != nullptr && primitives->running == 0;
-  if (FASTPROF_LIKELY(outermost)) primitives->running = 1;
-  flags_.phase = phase;
-  ActiveCallback* const last = steps_.end();
-  for (ActiveCallback* callback = steps_.begin(); callback != last; ++callback) call(callback);
-  flags_.phase = 0;
-  if (FASTPROF_LIKELY(outermost)) primitives->running = 0;
+// Calls the start callbacks, with nested dispatch off.
+FASTPROF_ALWAYS_INLINE void RecordFunction::start(ThreadPrimitives* primitives) noexcept {
+  stage_ = Stage::starting;
+  if (steps_.count != 0) {
+    if (FASTPROF_UNLIKELY((steps_.needs & callback_needs::ids) != 0) && primitives != nullptr)
+      set_handle(next_record_handle(primitives));
+    const RunningMark mark(primitives);
+    ActiveCallback* const last = steps_.end();
+    for (ActiveCallback* callback = steps_.begin(); callback != last; ++callback)
+      callback->context = start_one(*callback, *this);
+  }
+  stage_ = Stage::begun;
 }
 
-FASTPROF_ALWAYS_INLINE void RecordFunction::begin_inline(const Site* site,
-                                                         const uint64_t* args) noexcept {
-  flags_.begun = true;
-  if (steps_.count != 0) {
-    ThreadPrimitives* primitives = existing_thread_primitives();
-    if ((steps_.needs & callback_needs::ids) != 0 && primitives != nullptr)
-      set_handle(next_record_handle(primitives));
-    run_callbacks(primitives, phase_start, [this](ActiveCallback* callback) {
-      callback->context = nullptr;
-      if (callback->start == nullptr) return;
-#if FASTPROF_EXCEPTIONS
-      callback->context = call_start(callback->start, *this);
-#else
-      callback->context = callback->invokers->start(callback->start, *this);
-#endif
-    });
+// Begins the range: after the callbacks, so that their own time is outside it.
+FASTPROF_ALWAYS_INLINE void RecordFunction::record(const Site* site,
+                                                   const uint64_t* args) noexcept {
+  if (FASTPROF_LIKELY(!flags_.recorder)) return;
+  if (site == nullptr) site = intern_site(scope_site(steps_.scope), name());
+  static constexpr uint64_t kNoArgs[kMaxArgs] = {};
+  new (&range_)
+      RangeHandle(begin_range(*site, args != nullptr || site->arg_count == 0 ? args : kNoArgs));
+  flags_.range_open = true;
+}
+
+FASTPROF_ALWAYS_INLINE RecordFunction::RecordFunction(const Site& site, const uint64_t* args,
+                                                      OpenTag) noexcept {
+  ThreadPrimitives* primitives = choose(site.scope, site.mask);
+  if (!is_active()) return;
+  name_ = site.name;
+  name_bytes_ = FunctionName::kUnknownSize;
+  if (FASTPROF_UNLIKELY(args != nullptr) && needs_inputs()) {
+    begin_with_args(site, args);
+    return;
   }
-  // Last, so that the callbacks' own time is outside the range.
-  if (flags_.recorder) {
-    if (site == nullptr) site = intern_site(scope_site(steps_.scope), name());
-    static constexpr uint64_t kNoArgs[kMaxArgs] = {};
-    range_ = begin_range(*site, args != nullptr || site->arg_count == 0 ? args : kNoArgs);
-    flags_.range_open = true;
-  }
+  start(primitives);
+  record(&site, args);
 }
 
 void RecordFunction::begin(const Site* site) noexcept {
-  begin_inline(site, nullptr);
+  start(existing_thread_primitives());
+  record(site, nullptr);
 }
 
 // The typed words of a FASTPROF_RANGE_ARGS as keyword inputs.
@@ -143,25 +176,31 @@ void RecordFunction::begin_with_args(const Site& site, const uint64_t* args) noe
   const size_t count = site.arg_count < kMaxArgs ? site.arg_count : kMaxArgs;
   for (size_t i = 0; i < count; ++i)
     values[i] = {site.arg_names[i], arg_value(site.arg_types[i], args[i])};
-  kwinputs_ = Span<const NamedValue>(values, count);
-  flags_.has_kwinputs = true;
-  begin_inline(&site, args);
+  set_inputs({}, Span<const NamedValue>(values, count), -1);
+  start(existing_thread_primitives());
+  record(&site, args);
+}
+
+// Calls the end callbacks, with nested dispatch off.
+FASTPROF_ALWAYS_INLINE void RecordFunction::finish() noexcept {
+  stage_ = Stage::ending;
+  if (FASTPROF_UNLIKELY(flags_.range_open)) end_range(range_);
+  if (steps_.count != 0) {
+    const RunningMark mark(existing_thread_primitives());
+    ActiveCallback* const last = steps_.end();
+    for (ActiveCallback* callback = steps_.begin(); callback != last; ++callback)
+      end_one(*callback, *this);
+  }
+  stage_ = Stage::ended;
 }
 
 void RecordFunction::end_begun() noexcept {
-  flags_.ended = true;
-  if (flags_.range_open) end_range(range_);
-  if (steps_.count == 0) return;
-  run_callbacks(existing_thread_primitives(), phase_end, [this](ActiveCallback* callback) {
-    if (callback->end != nullptr) {
-#if FASTPROF_EXCEPTIONS
-      call_end(callback->end, *this, callback->context);
-#else
-      callback->invokers->end(callback->end, *this, callback->context);
-#endif
-    }
-    if (FASTPROF_UNLIKELY(callback->context != nullptr)) delete callback->context;
-  });
+  finish();
+}
+
+void RecordFunction::close() noexcept {
+  if (FASTPROF_LIKELY(stage_ == Stage::begun)) finish();
+  if (FASTPROF_UNLIKELY(flags_.owns)) free_owned();
 }
 
 void RecordFunction::free_owned() noexcept {

@@ -55,7 +55,7 @@ class ScopedRecordFunction {
     auto* function = new (storage.bytes) RecordFunction(site);
     return function->is_active() ? function : nullptr;
   }
-  static void close(RecordFunction* function) noexcept { function->~RecordFunction(); }
+  static void close(RecordFunction* function) noexcept { function->close(); }
 
  private:
   RecordFunction* function_;

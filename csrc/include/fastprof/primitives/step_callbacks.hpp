@@ -34,6 +34,19 @@ inline void free_step(StepSet* set) noexcept {
   set->count = 0;
 }
 
+// Moves what `from` holds into `to`, which holds nothing.
+inline void take_step(StepSet* to, StepSet* from) noexcept {
+  to->count = from->count;
+  to->needs = from->needs;
+  to->scope = from->scope;
+  to->thread_id = from->thread_id;
+  if (from->count > kInlineCallbacks)
+    to->spilled = from->spilled;
+  else
+    for (uint32_t i = 0; i < from->count; ++i) to->inlined[i] = from->inlined[i];
+  from->count = 0;
+}
+
 // Appends to a set whose count may grow up to `most`.
 inline void append_step(StepSet* set, const ActiveCallback& callback) noexcept {
   if (FASTPROF_UNLIKELY(set->count >= kInlineCallbacks)) {
@@ -112,18 +125,12 @@ FASTPROF_ALWAYS_INLINE uint32_t effective_mask() noexcept {
   return FASTPROF_LIKELY((shown & mask_bit::dynamic) == 0) ? shown : load_relaxed(&s->real_mask);
 }
 
-// The calling thread's primitives if RecordFunctions on it may have callbacks now, else null. Does
-// not create them for a thread that has no callbacks to call.
-FASTPROF_ALWAYS_INLINE ThreadPrimitives* dispatching_primitives() noexcept {
-  ThreadPrimitives* primitives = existing_thread_primitives();
-  if (FASTPROF_UNLIKELY(primitives == nullptr)) {
-    const ProcessPrimitives* process = existing_process_primitives();
-    if (process == nullptr || load_relaxed(&process->enabled_callbacks) == 0) return nullptr;
-    primitives = thread_primitives();
-    if (primitives == nullptr) return nullptr;
-  }
-  return FASTPROF_LIKELY(primitives->disabled == 0 && primitives->running == 0) ? primitives
-                                                                                : nullptr;
+// The primitives of a thread that has none yet: made if there are global callbacks to call, else
+// null.
+FASTPROF_COLD inline ThreadPrimitives* primitives_for_global_callbacks() noexcept {
+  const ProcessPrimitives* process = existing_process_primitives();
+  if (process == nullptr || load_relaxed(&process->enabled_callbacks) == 0) return nullptr;
+  return thread_primitives();
 }
 
 // The callbacks for one RecordFunction, taken ahead of it: RecordFunction(std::move(steps)).
@@ -136,11 +143,11 @@ class StepCallbacks {
     set_.scope = scope;
     set_.thread_id = 0;
   }
-  StepCallbacks(StepCallbacks&& other) noexcept { take(other); }
+  StepCallbacks(StepCallbacks&& other) noexcept { take_step(&set_, &other.set_); }
   StepCallbacks& operator=(StepCallbacks&& other) noexcept {
     if (this != &other) {
       free_step(&set_);
-      take(other);
+      take_step(&set_, &other.set_);
     }
     return *this;
   }
@@ -158,18 +165,6 @@ class StepCallbacks {
   friend class RecordFunction;
   friend StepCallbacks step_callbacks(RecordScope) noexcept;
 
-  void take(StepCallbacks& other) noexcept {
-    set_.count = other.set_.count;
-    set_.needs = other.set_.needs;
-    set_.scope = other.set_.scope;
-    set_.thread_id = other.set_.thread_id;
-    if (set_.count > kInlineCallbacks)
-      set_.spilled = other.set_.spilled;
-    else
-      for (uint32_t i = 0; i < set_.count; ++i) set_.inlined[i] = other.set_.inlined[i];
-    other.set_.count = 0;
-  }
-
   StepSet set_;
 };
 
@@ -178,7 +173,9 @@ class StepCallbacks {
 inline StepCallbacks step_callbacks(RecordScope scope) noexcept {
   StepCallbacks steps(scope);
   if ((effective_mask() & mask_bit::callbacks) == 0) return steps;
-  if (ThreadPrimitives* primitives = dispatching_primitives())
+  ThreadPrimitives* primitives = existing_thread_primitives();
+  if (primitives == nullptr) primitives = primitives_for_global_callbacks();
+  if (primitives != nullptr && primitives->disabled == 0 && primitives->running == 0)
     select_step(primitives, scope, &steps.set_);
   return steps;
 }

@@ -150,11 +150,14 @@ inline ThreadBlock* own_thread_block() noexcept {
   return reinterpret_cast<ThreadBlock*>(thread_pointer() + static_cast<intptr_t>(out[1]));
 }
 
-// The calling thread's block, in any case. Any thread, any time.
-inline ThreadBlock* thread_block() noexcept {
-  if (FASTPROF_LIKELY(g_tls_static)) return static_thread_block();
+FASTPROF_COLD inline ThreadBlock* dynamic_thread_block() noexcept {
   State* s = state();
   return s->thread_block != nullptr ? s->thread_block() : own_thread_block();
+}
+
+// The calling thread's block, in any case. Any thread, any time.
+FASTPROF_ALWAYS_INLINE ThreadBlock* thread_block() noexcept {
+  return FASTPROF_LIKELY(g_tls_static) ? static_thread_block() : dynamic_thread_block();
 }
 
 FASTPROF_NAMESPACE_END
