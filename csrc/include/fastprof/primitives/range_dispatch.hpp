@@ -43,7 +43,8 @@ inline void give_storage(void* storage) noexcept {
 FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site, const uint64_t* args) noexcept {
   RecordFunctionStorage* storage = dispatch_detail::take_storage();
   if (storage == nullptr) return nullptr;
-  RecordFunction* function = ScopedRecordFunction::open(*storage, site, args);
+  RecordFunction* function = args == nullptr ? ScopedRecordFunction::open(*storage, site)
+                                             : ScopedRecordFunction::open(*storage, site, args);
   if (function == nullptr) dispatch_detail::give_storage(storage);
   return function;
 }

@@ -63,9 +63,7 @@ class RecordFunction {
       activate(site.scope, site.mask);
   }
   // With callbacks chosen ahead by step_callbacks.
-  explicit RecordFunction(StepCallbacks&& steps) noexcept {
-    activate_with(std::move(steps));
-  }
+  explicit RecordFunction(StepCallbacks&& steps) noexcept { activate_with(std::move(steps)); }
   ~RecordFunction() {
     if (FASTPROF_UNLIKELY(is_active())) close();
   }
@@ -145,7 +143,7 @@ class RecordFunction {
   // The inputs, during the start callbacks when some callback needs inputs; empty at other times.
   Span<const Value> inputs() const noexcept {
     return stage_ == Stage::starting && flags_.has_inputs && needs_inputs() ? inputs_
-                                                                        : Span<const Value>();
+                                                                            : Span<const Value>();
   }
   Span<const NamedValue> kwinputs() const noexcept {
     return stage_ == Stage::starting && flags_.has_kwinputs && needs_inputs()
@@ -263,7 +261,7 @@ class RecordFunction {
   // Begins at once: for the macros, which save the second call this way.
   friend class ScopedRecordFunction;
   struct OpenTag {};
-  RecordFunction(const Site& site, const uint64_t* args, OpenTag) noexcept;
+  RecordFunction(const Site& site, OpenTag) noexcept;
 
   // The bodies are in record_function_run.hpp, out of line so that call sites stay small. None
   // throws.
@@ -275,7 +273,7 @@ class RecordFunction {
   FASTPROF_NOINLINE inline void copy_name(FunctionName name) noexcept;
   FASTPROF_NOINLINE inline void begin_with_args(const Site& site, const uint64_t* args) noexcept;
   FASTPROF_COLD inline void free_owned() noexcept;
-  ThreadPrimitives* choose(RecordScope scope, uint32_t category) noexcept;
+  bool choose(RecordScope scope, uint32_t category, ThreadPrimitives** primitives) noexcept;
   void set_chosen(bool recorder) noexcept;
   void start(ThreadPrimitives* primitives) noexcept;
   void finish() noexcept;

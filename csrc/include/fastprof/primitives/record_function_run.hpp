@@ -78,31 +78,27 @@ FASTPROF_ALWAYS_INLINE void RecordFunction::set_chosen(bool recorder) noexcept {
   if (FASTPROF_UNLIKELY(steps_.count > kInlineCallbacks)) flags_.owns = true;
 }
 
-// Chooses the callbacks and asks the recorder. Returns the thread's primitives, null if it has none.
-FASTPROF_ALWAYS_INLINE ThreadPrimitives* RecordFunction::choose(RecordScope scope,
-                                                                uint32_t category) noexcept {
+// Chooses the callbacks and asks the recorder; false: nothing listens. *primitives is the calling
+// thread's, or null if it has none.
+FASTPROF_ALWAYS_INLINE bool RecordFunction::choose(RecordScope scope, uint32_t category,
+                                                   ThreadPrimitives** primitives) noexcept {
   const uint32_t mask = effective_mask();
-  ThreadPrimitives* primitives = existing_thread_primitives();
-  if (FASTPROF_UNLIKELY(primitives == nullptr))
-    primitives = primitives_for_global_callbacks();
-  else if (FASTPROF_UNLIKELY(primitives->disabled != 0))
-    return primitives;
+  ThreadPrimitives* thread = *primitives = dispatch_primitives(mask);
+  if (thread != nullptr && FASTPROF_UNLIKELY(thread->disabled != 0)) return false;
+  if ((mask & mask_bit::callbacks) != 0 && thread != nullptr && thread->running == 0)
+    select_step(thread, scope, &steps_);
+  else
+    select_nothing(thread, scope, &steps_);
   // The recorder's answer counts for the whole life: a session that starts in between misses it.
   const bool recorder = (mask & (category | mask_bit::local)) != 0 && recording(category);
-  if ((mask & mask_bit::callbacks) != 0 && primitives != nullptr && primitives->running == 0) {
-    select_step(primitives, scope, &steps_);
-  } else {
-    steps_.count = 0;
-    steps_.needs = 0;
-    steps_.scope = scope;
-    steps_.thread_id = primitives != nullptr ? primitives->thread_id : 0;
-  }
-  if (steps_.count != 0 || recorder) set_chosen(recorder);
-  return primitives;
+  if (steps_.count == 0 && !recorder) return false;
+  set_chosen(recorder);
+  return true;
 }
 
 void RecordFunction::activate(RecordScope scope, uint32_t category) noexcept {
-  choose(scope, category);
+  ThreadPrimitives* primitives;
+  choose(scope, category, &primitives);
 }
 
 void RecordFunction::activate_with(StepCallbacks&& steps) noexcept {
@@ -151,18 +147,13 @@ FASTPROF_ALWAYS_INLINE void RecordFunction::record(const Site* site,
   flags_.range_open = true;
 }
 
-FASTPROF_ALWAYS_INLINE RecordFunction::RecordFunction(const Site& site, const uint64_t* args,
-                                                      OpenTag) noexcept {
-  ThreadPrimitives* primitives = choose(site.scope, site.mask);
-  if (!is_active()) return;
+FASTPROF_ALWAYS_INLINE RecordFunction::RecordFunction(const Site& site, OpenTag) noexcept {
+  ThreadPrimitives* primitives;
+  if (!choose(site.scope, site.mask, &primitives)) return;
   name_ = site.name;
   name_bytes_ = FunctionName::kUnknownSize;
-  if (FASTPROF_UNLIKELY(args != nullptr) && needs_inputs()) {
-    begin_with_args(site, args);
-    return;
-  }
   start(primitives);
-  record(&site, args);
+  record(&site, nullptr);
 }
 
 void RecordFunction::begin(const Site* site) noexcept {
@@ -170,13 +161,17 @@ void RecordFunction::begin(const Site* site) noexcept {
   record(site, nullptr);
 }
 
-// The typed words of a FASTPROF_RANGE_ARGS as keyword inputs.
+// With the typed words of a FASTPROF_RANGE_ARGS, which callbacks see as keyword inputs.
 void RecordFunction::begin_with_args(const Site& site, const uint64_t* args) noexcept {
+  name_ = site.name;
+  name_bytes_ = FunctionName::kUnknownSize;
   NamedValue values[kMaxArgs];
-  const size_t count = site.arg_count < kMaxArgs ? site.arg_count : kMaxArgs;
-  for (size_t i = 0; i < count; ++i)
-    values[i] = {site.arg_names[i], arg_value(site.arg_types[i], args[i])};
-  set_inputs({}, Span<const NamedValue>(values, count), -1);
+  if (needs_inputs()) {
+    const size_t count = site.arg_count < kMaxArgs ? site.arg_count : kMaxArgs;
+    for (size_t i = 0; i < count; ++i)
+      values[i] = {site.arg_names[i], arg_value(site.arg_types[i], args[i])};
+    set_inputs({}, Span<const NamedValue>(values, count), -1);
+  }
   start(existing_thread_primitives());
   record(&site, args);
 }

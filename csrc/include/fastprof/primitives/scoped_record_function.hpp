@@ -25,7 +25,7 @@ class ScopedRecordFunction {
                                               Begin begin) noexcept
       : function_(nullptr) {
     if (FASTPROF_UNLIKELY((load_relaxed(&state()->mask) & (site.mask | mask_bit::special)) != 0))
-      function_ = begin == Begin::now ? open(storage, site, nullptr) : activate(storage, site);
+      function_ = begin == Begin::now ? open(storage, site) : activate(storage, site);
   }
   FASTPROF_ALWAYS_INLINE ScopedRecordFunction(RecordFunctionStorage& storage,
                                               RecordScope scope) noexcept
@@ -43,12 +43,18 @@ class ScopedRecordFunction {
   // The active RecordFunction, or null when nothing listens.
   RecordFunction* get() const noexcept { return function_; }
 
-  // Activates and begins with the site's name in one step; null when nothing listens. args:
-  // site.arg_count words, or null.
-  FASTPROF_NOINLINE static RecordFunction* open(RecordFunctionStorage& storage, const Site& site,
-                                                const uint64_t* args) noexcept {
-    auto* function = new (storage.bytes) RecordFunction(site, args, RecordFunction::OpenTag{});
+  // Activates and begins with the site's name in one step; null when nothing listens.
+  FASTPROF_NOINLINE static RecordFunction* open(RecordFunctionStorage& storage,
+                                                const Site& site) noexcept {
+    auto* function = new (storage.bytes) RecordFunction(site, RecordFunction::OpenTag{});
     return function->is_active() ? function : nullptr;
+  }
+  // The same with site.arg_count words.
+  static RecordFunction* open(RecordFunctionStorage& storage, const Site& site,
+                              const uint64_t* args) noexcept {
+    RecordFunction* function = activate(storage, site);
+    if (function != nullptr) function->begin_with_args(site, args);
+    return function;
   }
   FASTPROF_NOINLINE static RecordFunction* activate(RecordFunctionStorage& storage,
                                                     const Site& site) noexcept {

@@ -89,6 +89,22 @@ FASTPROF_NOINLINE inline void take_sampled_step(ThreadPrimitives* primitives, St
   primitives->running = 0;
 }
 
+FASTPROF_NOINLINE inline void spill_step(const StepCache& cache, StepSet* out) noexcept {
+  const uint32_t count = cache.active_count;
+  out->spilled = step_cache_detail::allocate<ActiveCallback>(count);
+  for (uint32_t i = 0; i < count; ++i) out->spilled[i] = cache.active[i];
+  out->count = count;
+}
+
+// primitives: the calling thread's, or null.
+FASTPROF_ALWAYS_INLINE void select_nothing(const ThreadPrimitives* primitives, RecordScope scope,
+                                           StepSet* out) noexcept {
+  out->count = 0;
+  out->needs = 0;
+  out->scope = scope;
+  out->thread_id = primitives != nullptr ? primitives->thread_id : 0;
+}
+
 // Fills `out` with the callbacks of the next RecordFunction of this scope on this thread; counts as
 // one trial for sampled callbacks. Neither disabled nor running.
 FASTPROF_ALWAYS_INLINE void select_step(ThreadPrimitives* primitives, RecordScope scope,
@@ -98,22 +114,17 @@ FASTPROF_ALWAYS_INLINE void select_step(ThreadPrimitives* primitives, RecordScop
   const uint64_t version = load_acquire(&state()->callbacks_version);
   if (FASTPROF_UNLIKELY(cache->version_plus_1 != version + 1))
     refresh_step_cache(primitives, scope, version);
-  out->count = 0;
-  out->needs = 0;
-  out->scope = scope;
-  out->thread_id = primitives->thread_id;
+  select_nothing(primitives, scope, out);
   if (FASTPROF_UNLIKELY(cache->countdown != 0) && --cache->countdown == 0) {
     take_sampled_step(primitives, cache, out);
     return;
   }
-  const uint32_t count = cache->active_count;
   out->needs = cache->active_needs;
-  if (FASTPROF_UNLIKELY(count > kInlineCallbacks)) {
-    out->spilled = step_cache_detail::allocate<ActiveCallback>(count);
-    for (uint32_t i = 0; i < count; ++i) out->spilled[i] = cache->active[i];
-    out->count = count;
+  if (FASTPROF_UNLIKELY(cache->active_count > kInlineCallbacks)) {
+    spill_step(*cache, out);
     return;
   }
+  const uint32_t count = cache->active_count;
   for (uint32_t i = 0; i < count; ++i) out->inlined[i] = cache->inline_active[i];
   out->count = count;
 }
@@ -131,6 +142,15 @@ FASTPROF_COLD inline ThreadPrimitives* primitives_for_global_callbacks() noexcep
   const ProcessPrimitives* process = existing_process_primitives();
   if (process == nullptr || load_relaxed(&process->enabled_callbacks) == 0) return nullptr;
   return thread_primitives();
+}
+
+// The calling thread's primitives; null if it has none and no callbacks to call. mask: the
+// effective one.
+FASTPROF_ALWAYS_INLINE ThreadPrimitives* dispatch_primitives(uint32_t mask) noexcept {
+  ThreadPrimitives* primitives = existing_thread_primitives();
+  if (FASTPROF_LIKELY(primitives != nullptr) || (mask & mask_bit::callbacks) == 0)
+    return primitives;
+  return primitives_for_global_callbacks();
 }
 
 // The callbacks for one RecordFunction, taken ahead of it: RecordFunction(std::move(steps)).
@@ -172,9 +192,9 @@ class StepCallbacks {
 // sampled callbacks, so use what is returned. Thread-safe.
 inline StepCallbacks step_callbacks(RecordScope scope) noexcept {
   StepCallbacks steps(scope);
-  if ((effective_mask() & mask_bit::callbacks) == 0) return steps;
-  ThreadPrimitives* primitives = existing_thread_primitives();
-  if (primitives == nullptr) primitives = primitives_for_global_callbacks();
+  const uint32_t mask = effective_mask();
+  if ((mask & mask_bit::callbacks) == 0) return steps;
+  ThreadPrimitives* primitives = dispatch_primitives(mask);
   if (primitives != nullptr && primitives->disabled == 0 && primitives->running == 0)
     select_step(primitives, scope, &steps.set_);
   return steps;
