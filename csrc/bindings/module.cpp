@@ -11,4 +11,5 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_ranges(module);
   fastprof::bindings::register_session(module);
   fastprof::bindings::register_propagate(module);
+  fastprof::bindings::register_torch(module);
 }

@@ -29,6 +29,12 @@ __all__: list[str] = [
     "set_thread_name",
     "thread_id",
     "throw_error",
+    "torch_after_fork_in_child",
+    "torch_observe",
+    "torch_prepare",
+    "torch_self_test",
+    "torch_start_observing",
+    "torch_stop_observing",
     "version",
 ]
 
@@ -291,6 +297,38 @@ def throw_error(name: str, message: str) -> None:
     """
     Throw the C++ error of that name (any other name: Error), for the test of the mapping.
     """
+
+
+def torch_after_fork_in_child() -> None: ...
+def torch_observe(
+    work: collections.abc.Callable,
+) -> tuple[int, list[tuple[str, int, int, int, int]]]:
+    """
+    Call work(); returns libtorch's id of this thread and (name, scope, sequence number, thread, forward thread) of each op it ran.
+    """
+
+
+def torch_prepare(version: str, cxx11_abi: bool) -> str:
+    """
+    Check the loaded libtorch; empty when its ops can be observed, else the reason.
+    """
+
+
+def torch_self_test(
+    version: str, cxx11_abi: bool, shift: typing.SupportsInt | typing.SupportsIndex = 0
+) -> str:
+    """
+    What the self-test says of a version's layout, its sequence number moved by `shift` bytes; empty: it holds.
+    """
+
+
+def torch_start_observing() -> None:
+    """
+    Record ops from now on, until as many torch_stop_observing().
+    """
+
+
+def torch_stop_observing() -> None: ...
 
 
 compiler: str

@@ -32,6 +32,9 @@ _UINT64, _FLOAT64, _BOOLEAN, _STRING, _POINTER = 1, 2, 3, 4, 5
 # Arguments of a range that become columns of their own (csrc/bindings/range_payload.cpp).
 _FLOPS_ARGUMENT, _SHAPES_MEMBER, _TEXT_ARGUMENT = "flops", "Input Dims", "args"
 
+# Names of the ranges that PyTorch's autograd engine puts around each backward function.
+_ENGINE_PREFIX = "autograd::engine::evaluate_function: "
+
 
 class CaptureLike(Protocol):
     """What is read of a fastprof._core.Capture; a test may hand in anything that answers alike."""
@@ -124,6 +127,7 @@ class _Payload:
         self.site = columns["site"]
         self.payload = columns["payload"]
         self.flags = columns["flags"]
+        self.parent = columns["parent"]
         self.kind = columns["kind"]
         self.sites = sites
         self.words = words
@@ -156,11 +160,17 @@ class _Payload:
         return ((rows, at) for found, rows, at in self._blocks if found == kind)
 
     def plain(self) -> dict[str, Array]:
-        """Columns of numbers: flops and node_id, where some range gave them."""
+        """Columns of numbers: those of ops, flops and node_id, where some range gave them."""
         found: dict[str, Array] = {}
         for rows, at in self._blocks_of(_OP):
-            node = found.setdefault("node_id", np.full(self.size, -1, np.int32))
-            node[rows] = self.words[at + 3].view(np.int64)
+            # Ops carry as many of (sequence number, forward thread, record function id, node) as they have.
+            count = (self.words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)
+            self._gather(found, "sequence_nr", np.int64, rows, at, 0)
+            given = count > 1
+            self._gather(found, "fwd_thread", np.int64, rows[given], at[given], 1)
+            given = count > 3
+            self._gather(found, "node_id", np.int32, rows[given], at[given], 3)
+        self._complete_links(found)
         for site, names in enumerate(self.sites.field("arg_names")):
             if _FLOPS_ARGUMENT not in names:
                 continue
@@ -173,6 +183,34 @@ class _Payload:
                 np.float64
             )
         return found
+
+    def _gather(
+        self, found: dict[str, Array], name: str, dtype: Any, rows: Array, at: Array, word: int
+    ) -> None:
+        """Put a word of the blocks at `at` into a column, made when some row has a value."""
+        values = self.words[at + word].view(np.int64)
+        given = values > 0 if name == "fwd_thread" else values >= 0  # thread 0: none
+        if given.any():
+            column = found.setdefault(name, np.full(self.size, -1, dtype))
+            column[rows[given]] = values[given]
+
+    def _complete_links(self, found: dict[str, Array]) -> None:
+        """PyTorch's rule: the engine's range around a backward function shows that one's numbers.
+
+        Without a sequence number there is no forward thread (AccumulateGrad has one of its own).
+        """
+        if "fwd_thread" not in found:
+            return
+        forward = found["fwd_thread"]
+        sequence = found.setdefault("sequence_nr", np.full(self.size, -1, np.int64))
+        forward[sequence < 0] = -1
+        wrapper = np.array([name.startswith(_ENGINE_PREFIX) for name in self.sites.names], np.bool_)
+        rows = np.flatnonzero(forward > 0)
+        parents = self.parent[rows]
+        rows, parents = rows[parents >= 0], parents[parents >= 0]
+        inside = wrapper[self.site[parents]]
+        rows, parents = rows[inside], parents[inside]
+        sequence[parents], forward[parents] = sequence[rows], forward[rows]
 
     def coded(self, with_stack: bool) -> dict[str, CodedColumn]:
         """Columns of objects: stack, input_shapes, kwinputs, concrete_inputs, where some range has them."""

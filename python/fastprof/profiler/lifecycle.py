@@ -11,6 +11,7 @@ import traceback
 from typing import Any, Protocol
 
 from fastprof import _core
+from fastprof.profiler import torch_ops
 
 __all__ = ["closed", "opened"]
 
@@ -54,6 +55,7 @@ def _in_child() -> None:
     global _lock
     _lock = threading.Lock()
     _open.clear()
+    torch_ops.after_fork_in_child()
     _core.after_fork_in_child()
 
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from fastprof import errors
@@ -19,7 +21,7 @@ from fastprof.activities import (
     supported_activities,
 )
 
-__all__ = ["OVERFLOW_POLICIES", "Options", "make_options"]
+__all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "tell_missing"]
 
 # OverflowPolicy of csrc/include/fastprof/recorder/state.hpp.
 OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1}
@@ -28,8 +30,6 @@ OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1}
 MEMORY_RULES = ("innermost", "interval")
 
 _CATEGORY_MEMORY = 1 << 2
-# Told in `missing` alone: nobody asked for them in so many words.
-_QUIET = {"torch_ops", "record_shapes"}
 _warned: set[str] = set()
 
 
@@ -98,6 +98,8 @@ def make_options(
     missing = _missing(
         asked,
         record_shapes or with_flops,
+        profile_memory,
+        with_stack,
         with_modules,
         experimental_config,
         execution_trace_observer,
@@ -160,18 +162,26 @@ def _device_name(device: Any) -> str:
 def _missing(
     asked: Iterable[ProfilerActivity],
     shapes: bool,
+    memory: bool,
+    stacks: bool,
     modules: bool,
     experimental_config: Any,
     execution_trace_observer: Any,
 ) -> dict[str, str]:
     missing = {a.name: str(missing_reason(a)) for a in asked if missing_reason(a) is not None}
     if "torch" in sys.modules:
-        missing["torch_ops"] = (
-            "this build of fastprof does not observe PyTorch's operators: "
-            "only ranges, marks and reports made with fastprof are recorded"
-        )
+        # Of PyTorch's ops (profiler/torch_ops.py); ranges made with fastprof have all three.
         if shapes:
-            missing["record_shapes"] = "shapes are those given to record_function(shapes=...)"
+            missing["record_shapes"] = (
+                "torch ops are recorded without shapes and FLOPs: these are known of "
+                "record_function(shapes=..., flops=...) only"
+            )
+        if memory:
+            missing["profile_memory"] = (
+                "torch's own allocations are not recorded: what report_memory_usage() is told is"
+            )
+        if stacks:
+            missing["with_stack"] = "torch ops are recorded without Python stacks: ranges have them"
     if modules:
         missing["with_modules"] = (
             "this build of fastprof does not trace Python calls: there is no module hierarchy"
@@ -185,8 +195,21 @@ def _missing(
     return missing
 
 
-def _warn_once(missing: Mapping[str, str]) -> None:
+def _warn_once(missing: Mapping[str, str], stacklevel: int = 4) -> None:
     for name, reason in missing.items():
-        if name not in _warned and name not in _QUIET:
+        if name not in _warned:
             _warned.add(name)
-            warnings.warn(f"profile: {reason}", stacklevel=4)
+            warnings.warn(f"profile: {reason}", stacklevel=stacklevel)
+
+
+def tell_missing(options: Options, name: str, reason: str) -> None:
+    """What only the start of a recording finds missing: into `missing`, and a warning the first time."""
+    options.missing[name] = reason
+    # At the program's line, however many of our functions lie between.
+    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    stacklevel = 3
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        frame = frame.f_back
+        stacklevel += 1
+    _warn_once({name: reason}, stacklevel=stacklevel)

@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
-from fastprof.profiler.options import Options
+from fastprof.profiler.options import Options, tell_missing
+from fastprof.profiler.torch_ops import observe_torch_ops
 
 if TYPE_CHECKING:
     from fastprof.table import EventTable
     from fastprof.views import EventList
 
 __all__ = ["Recording", "Result"]
+
+# category::user and category::op of csrc/include/fastprof/base/scope.hpp.
+_OP_CATEGORIES = 1 << 0 | 1 << 1
 
 
 class Recording:
@@ -36,10 +40,25 @@ class Recording:
         )
         self._pauses: list[list[int | None]] = []
         self._pid = os.getpid()
+        self._torch_ops: Any = None
 
     def start(self) -> None:
         """Begin to record. errors.StateError when it runs."""
-        self._session.start()
+        if self._options.categories & _OP_CATEGORIES:
+            self._torch_ops = observe_torch_ops(self._torch_ops_missing)
+        try:
+            self._session.start()
+        except BaseException:
+            self._stop_torch_ops()
+            raise
+
+    def _stop_torch_ops(self) -> None:
+        if self._torch_ops is not None:
+            self._torch_ops.stop()
+            self._torch_ops = None
+
+    def _torch_ops_missing(self, reason: str) -> None:
+        tell_missing(self._options, "torch_ops", reason)
 
     @property
     def in_its_process(self) -> bool:
@@ -58,7 +77,10 @@ class Recording:
     def stop(self, metadata: Mapping[str, Any]) -> Result:
         """End and read everything. errors.StateError in a forked child."""
         names = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
-        capture = self._session.stop(names)
+        try:
+            capture = self._session.stop(names)
+        finally:
+            self._stop_torch_ops()
         return Result(capture, self._options, metadata, [(a, b) for a, b in self._pauses])
 
 

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What observing PyTorch's ops costs: ns an op over the bare step, as ratios to an empty callback.
+
+    python benchmarks/hot_path/torch_ops.py [--rounds N]
+
+Modes are interleaved, a round of each after the other, so that what else the machine does meets all
+alike; the median of the rounds' differences to the bare step of the same round is shown. Needs torch
+and a C++ compiler (for the empty callback).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import fastprof
+
+HERE = Path(__file__).resolve().parent
+
+
+def empty_callback(folder: str) -> Callable[[], AbstractContextManager[Any]]:
+    """A context manager that registers callbacks which do nothing."""
+    library = os.path.join(folder, "empty.so")
+    source = HERE / "torch_empty_callback.cpp"
+    compiler = os.environ.get("CXX", "c++")
+    # -w: a C function that returns a C++ object is what is wanted here.
+    subprocess.run([compiler, "-O2", "-w", "-shared", "-fPIC", source, "-o", library], check=True)
+    ours = ctypes.CDLL(library)
+    theirs = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    add = ctypes.cast(
+        theirs["_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE"], ctypes.c_void_p
+    )
+    remove = theirs["_ZN2at14removeCallbackEm"]
+    remove.argtypes, remove.restype = [ctypes.c_uint64], None
+    ours.add_empty.argtypes, ours.add_empty.restype = [ctypes.c_void_p], ctypes.c_uint64
+
+    @contextmanager
+    def registered() -> Iterator[None]:
+        handle = ours.add_empty(add)
+        try:
+            yield
+        finally:
+            remove(handle)
+
+    return registered
+
+
+def add_step() -> tuple[Callable[[], Any], int]:
+    """Additions of 4 elements; steps and ops a call."""
+    a, b, out = torch.ones(4), torch.ones(4), torch.empty(4)
+
+    def step() -> None:
+        for _ in range(500):
+            torch.add(a, b, out=out)
+
+    return step, 500
+
+
+def mlp_step() -> tuple[Callable[[], Any], int]:
+    """Forward, backward and SGD of a small perceptron."""
+    model = torch.nn.Sequential(
+        torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.randn(8, 16)
+
+    def step() -> None:
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+
+    return step, 0
+
+
+def transformer_step() -> tuple[Callable[[], Any], int]:
+    """Forward, backward and AdamW of two encoder layers of width 64."""
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
+    model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+    x = torch.randn(2, 8, 64)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    return step, 0
+
+
+def count_ops(step: Callable[[], Any]) -> int:
+    with fastprof.profile() as p:
+        step()
+    return len(p.event_table)
+
+
+def measure(
+    step: Callable[[], Any], modes: dict[str, Callable[[], Any]], rounds: int
+) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in modes}
+    for _ in range(rounds):
+        for name, mode in modes.items():
+            with mode():
+                step()  # threads, names and caches of this mode
+                begin = time.perf_counter_ns()
+                step()
+                times[name].append(time.perf_counter_ns() - begin)
+    return times
+
+
+def main() -> None:
+    """Print one table a workload."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=101)
+    rounds = parser.parse_args().rounds
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        modes: dict[str, Callable[[], Any]] = {
+            "bare": nullcontext,
+            "empty callback": empty_callback(folder),
+            "fastprof": fastprof.profile,
+            "torch.profiler": lambda: torch.profiler.profile(acc_events=True),
+        }
+        for make in (add_step, mlp_step, transformer_step):
+            step, _ = make()
+            step()
+            ops = count_ops(step)
+            times = measure(
+                step, modes, rounds if make is not transformer_step else max(rounds // 3, 3)
+            )
+            bare = times["bare"]
+            over = {
+                name: statistics.median((t - b) / ops for t, b in zip(own, bare, strict=True))
+                for name, own in times.items()
+            }
+            slowed = {
+                name: statistics.median(t / b for t, b in zip(own, bare, strict=True)) - 1
+                for name, own in times.items()
+            }
+            print(f"{make.__name__}: {ops} ops, {statistics.median(bare) / ops:.0f} ns an op bare")
+            for name in list(modes)[1:]:
+                print(
+                    f"  {name:16} {over[name]:7.0f} ns an op  {over[name] / over['empty callback']:5.2f}x empty"
+                    f"  step slowed by {100 * slowed[name]:5.1f} %"
+                )
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

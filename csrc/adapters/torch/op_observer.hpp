@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every at::RecordFunction of the process as a range in the recorder, while the observer is on. One
+// a process.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/torch/record_function_layout.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+// Finds libtorch in the process, looks `version` up and runs the self-test; the answer is kept.
+// Empty when ops can be observed, else the reason, which says what to do. An unknown version is
+// refused before anything of libtorch is looked at. Any thread; must not hold a lock that
+// libtorch's threads wait for (the GIL is none of them).
+std::string prepare(std::string_view version, bool cxx11_abi);
+
+// Counted: the callback is registered with the first and removed with the last. What begins between
+// is recorded by the sessions that then run; ops in progress end whenever they end, on whatever
+// thread. StateError when not prepared. Any thread; libtorch's own functions serialise with threads
+// that begin ops.
+void start_observing();
+void stop_observing() noexcept;
+
+// In a forked child: no observer is on.
+void forget_observers_in_child() noexcept;
+
+// One RecordFunction as a callback on the calling thread reads it by the prepared layout.
+struct SeenOp {
+  std::string name;
+  int scope;
+  int64_t sequence_nr;
+  uint64_t thread_id;
+  uint64_t forward_thread_id;
+};
+
+// Runs `work` with a callback on the calling thread, and tells what it saw and the thread's id in
+// libtorch: how the layout is tried on ops whose outcome is known. StateError when not prepared.
+// `work` may throw.
+struct Observed {
+  std::vector<SeenOp> ops;
+  uint64_t thread_id;
+};
+Observed observe(const std::function<void()>& work);
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of layouts and the search for libtorch's functions: see record_function_layout.hpp.
+#include "adapters/torch/record_function_layout.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+#include <mutex>
+#include <string>
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+namespace {
+
+struct KnownLayout {
+  unsigned major;
+  unsigned minor;
+  bool cxx11_abi;
+  Layout layout;
+};
+
+// A line is added when tests/python/integration/test_torch_ops.py has passed on that version. Both
+// 64-bit architectures have one layout.
+constexpr KnownLayout known_layouts[] = {
+    {2, 13, true, {344, 88, 96, 200, 304, 312, 320}},
+};
+
+bool read_number(std::string_view& text, unsigned& value) noexcept {
+  size_t digits = 0;
+  value = 0;
+  while (digits < text.size() && digits < 4 && text[digits] >= '0' && text[digits] <= '9')
+    value = value * 10 + static_cast<unsigned>(text[digits++] - '0');
+  text.remove_prefix(digits);
+  return digits != 0;
+}
+
+int note_library(dl_phdr_info* info, size_t, void* found) {
+  const char* path = info->dlpi_name;
+  if (path == nullptr) return 0;
+  const char* slash = std::strrchr(path, '/');
+  const char* name = slash != nullptr ? slash + 1 : path;
+  constexpr char prefix[] = "libtorch_cpu.so";
+  if (std::strncmp(name, prefix, sizeof prefix - 1) != 0) return 0;
+  *static_cast<std::string*>(found) = path;
+  return 1;
+}
+
+template <class F>
+bool find(void* library, const char* symbol, F*& function) noexcept {
+  void* address = dlsym(library, symbol);
+  static_assert(sizeof address == sizeof function, "POSIX: functions are addressed as data is");
+  std::memcpy(&function, &address, sizeof address);
+  return address != nullptr;
+}
+
+}  // namespace
+
+const Layout* find_layout(std::string_view version, bool cxx11_abi) noexcept {
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(__GLIBCXX__)
+  unsigned major = 0;
+  unsigned minor = 0;
+  if (!read_number(version, major) || version.empty() || version[0] != '.') return nullptr;
+  version.remove_prefix(1);
+  if (!read_number(version, minor) || version.empty() || version[0] != '.') return nullptr;
+  for (const KnownLayout& known : known_layouts)
+    if (known.major == major && known.minor == minor && known.cxx11_abi == cxx11_abi)
+      return &known.layout;
+#else
+  (void)version;
+  (void)cxx11_abi;
+#endif
+  return nullptr;
+}
+
+const char* known_versions() noexcept {
+  return "2.13 (C++11 string ABI, Linux)";
+}
+
+const Functions* find_functions(const char** why) noexcept {
+  static std::mutex lock;
+  static Functions functions;
+  static bool found = false;
+  const std::lock_guard<std::mutex> hold(lock);
+  if (found) return &functions;
+  std::string path;
+  dl_iterate_phdr(&note_library, &path);
+  if (path.empty()) {
+    *why = "libtorch_cpu is not loaded";
+    return nullptr;
+  }
+  // RTLD_NOLOAD: a handle of the library that is there, or nothing. Held for good: callbacks may be
+  // in progress in it.
+  void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library == nullptr) {
+    *why = "libtorch_cpu is loaded, but gives no handle";
+    return nullptr;
+  }
+  Functions f{};
+  const bool all =
+      find(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
+           f.add_global_callback) &&
+      find(library, "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE",
+           f.add_thread_local_callback) &&
+      find(library, "_ZN2at14removeCallbackEm", f.remove_callback) &&
+      find(library, "_ZN2at14RecordFunction15currentThreadIdEv", f.current_thread_id) &&
+      find(library, "_ZNK2at14RecordFunction4nameEv", f.name) &&
+      find(library, "_ZNK2at14RecordFunction7isAsyncEv", f.is_async) &&
+      find(library, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE", f.construct) &&
+      find(library, "_ZN2at14RecordFunctionD1Ev", f.destroy) &&
+      find(library,
+           "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
+           "traitsIcEESt17reference_wrapperIKN"
+           "3c1014FunctionSchemaEEEEl",
+           f.before) &&
+      find(library, "_ZN2at14RecordFunction3endEv", f.end) &&
+      find(library, "_ZN2at14RecordFunction9_setAsyncEv", f.set_async);
+  if (!all) {
+    dlclose(library);
+    *why = "libtorch_cpu lacks a function of at::RecordFunction";
+    return nullptr;
+  }
+  functions = f;
+  found = true;
+  return &functions;
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

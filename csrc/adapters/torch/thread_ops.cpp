@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// ThreadOps: made at a thread's first op, freed by the thread's end.
+#include "adapters/torch/thread_ops.hpp"
+
+#include <pthread.h>
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+thread_local ThreadOps* t_ops = nullptr;
+
+namespace {
+
+void free_thread_ops(void* memory) noexcept {
+  auto* ops = static_cast<ThreadOps*>(memory);
+  t_ops = nullptr;  // contexts of ops still in progress go to malloc, or to whoever ends them
+  while (ops->free != nullptr) {
+    ThreadOps::Free* next = ops->free->next;
+    std::free(ops->free);
+    ops->free = next;
+  }
+  std::free(ops);
+}
+
+// A key and not a destructor of t_ops: those are run before the last ops of a thread can be.
+pthread_key_t thread_key() noexcept {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    if (pthread_key_create(&made, [](void* memory) { free_thread_ops(memory); }) != 0)
+      return pthread_key_t(-1);
+    return made;
+  }();
+  return key;
+}
+
+}  // namespace
+
+ThreadOps* make_thread_ops() noexcept {
+  const pthread_key_t key = thread_key();
+  if (key == pthread_key_t(-1)) return nullptr;
+  auto* ops = static_cast<ThreadOps*>(std::calloc(1, sizeof(ThreadOps)));
+  if (ops == nullptr) return nullptr;
+  if (pthread_setspecific(key, ops) != 0) {
+    std::free(ops);
+    return nullptr;
+  }
+  t_ops = ops;
+  return ops;
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

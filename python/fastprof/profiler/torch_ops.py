@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's ops in a profile: observed when the process has torch, which is never imported from here."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from fastprof import _core
+
+__all__ = ["after_fork_in_child", "loaded_torch", "observe_torch_ops"]
+
+# RecordScope::FUNCTION in csrc/include/fastprof/base/scope.hpp.
+_FUNCTION_SCOPE = 0
+
+# One lock for what follows. Held while libtorch is tried: reentrant, for that may run code.
+_lock = threading.RLock()
+_live: list[_Observation] = []
+_watch: _ImportWatch | None = None
+_unusable: dict[str, str] = {}  # torch's version -> why its ops cannot be observed
+
+
+def loaded_torch() -> ModuleType | None:
+    """The module torch when the process has imported it, to its end."""
+    module = sys.modules.get("torch")
+    spec = getattr(module, "__spec__", None)
+    if module is None or getattr(spec, "_initializing", False):
+        return None
+    return module
+
+
+class _Observation:
+    """Ops are recorded from its making until stop(); the sessions that run then have them."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._observing = False
+
+    def begin(self, torch: ModuleType) -> None:
+        """Observe the loaded torch, or tell why not. _lock held."""
+        reason = _unusable_reason(torch)
+        if reason:
+            self._tell(reason)
+        elif not self._observing:
+            _core.torch_start_observing()
+            self._observing = True
+
+    def stop(self) -> None:
+        """No more ops are recorded on its behalf. Ops in progress end when they end."""
+        with _lock:
+            if self in _live:
+                _live.remove(self)
+                if not _live:
+                    _stop_watching()
+            if self._observing:
+                self._observing = False
+                _core.torch_stop_observing()
+
+
+def observe_torch_ops(tell: Callable[[str], None]) -> _Observation:
+    """Observe from now on: at once when torch is there, else as soon as it is imported.
+
+    `tell` is called with the reason when the torch that is there cannot be observed. Any thread.
+    """
+    global _watch
+    observation = _Observation(tell)
+    with _lock:
+        _live.append(observation)
+        torch = loaded_torch()
+        if torch is not None:
+            observation.begin(torch)
+        elif "torch" in sys.modules:
+            tell("torch was being imported when the profile started: start it afterwards")
+        elif _watch is None:
+            _watch = _ImportWatch()
+            sys.meta_path.insert(0, _watch)
+    return observation
+
+
+def after_fork_in_child() -> None:
+    """Nothing is observed in a forked child until a profile starts there."""
+    global _lock
+    _lock = threading.RLock()
+    for observation in _live:
+        observation._observing = False
+    _live.clear()
+    _stop_watching()
+    _core.torch_after_fork_in_child()
+
+
+def _unusable_reason(torch: ModuleType) -> str:
+    version = str(getattr(torch, "__version__", "of unknown version"))
+    reason = _unusable.get(version)
+    if reason is None:
+        reason = _unusable[version] = _try(torch, version)
+    return reason
+
+
+def _try(torch: ModuleType, version: str) -> str:
+    """Empty when ops of this torch can be observed, else the reason."""
+    build = getattr(torch, "_C", None)
+    reason = _core.torch_prepare(version, bool(getattr(build, "_GLIBCXX_USE_CXX11_ABI", True)))
+    if reason:
+        return f"torch ops are not recorded: {reason}"
+    found: list[str] = []
+
+    def run() -> None:
+        try:
+            found.append(_wrong_about_known_op(torch))
+        except Exception as failure:
+            found.append(f"a known op could not be run: {failure!r}")
+
+    # On a thread of its own: modes of this one (inference, default device, ...) are not met there.
+    thread = threading.Thread(target=run, name="fastprof torch self-test", daemon=True)
+    thread.start()
+    thread.join()
+    if found[0]:
+        return f"torch ops are not recorded: torch {version} does not behave as known ({found[0]})"
+    return ""
+
+
+def _wrong_about_known_op(torch: Any) -> str:
+    tensor = torch.ones(4, device="cpu", requires_grad=True)
+    thread, ops = _core.torch_observe(lambda: torch.add(tensor, tensor))
+    for name, scope, sequence_nr, op_thread, forward_thread in ops:
+        if (name, scope, op_thread, forward_thread) == (
+            "aten::add",
+            _FUNCTION_SCOPE,
+            thread,
+            0,
+        ) and sequence_nr >= 0:
+            return ""
+    return f"torch.add was seen as {ops}"
+
+
+def _stop_watching() -> None:
+    global _watch
+    if _watch is not None:
+        _watch.remove()
+        _watch = None
+
+
+def _torch_imported() -> None:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    with _lock:
+        for observation in list(_live):
+            observation.begin(torch)
+        _stop_watching()
+
+
+class _ImportWatch(importlib.abc.MetaPathFinder):
+    """Finds nothing itself: tells when `import torch` has come to its end."""
+
+    def remove(self) -> None:
+        """Take it out of sys.meta_path."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec that the other finders give for torch, with a loader that tells."""
+        if fullname != "torch":
+            return None
+        for finder in list(sys.meta_path):
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec: importlib.machinery.ModuleSpec | None = find and find(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
+                    spec.loader = _TellingLoader(spec.loader)
+                return spec
+        return None
+
+
+class _TellingLoader(importlib.abc.Loader):
+    def __init__(self, loader: importlib.abc.Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The module is to look as if it had been loaded without us.
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        try:
+            _torch_imported()
+        except Exception as failure:  # the program's import must not fail for a profile
+            warnings.warn(f"profile: torch ops are not recorded: {failure!r}", stacklevel=2)

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's ops as fastprof observes them, beside what torch.profiler sees of the same work."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import _core
+from fastprof.profiler import options as profile_options
+from fastprof.profiler import torch_ops
+
+pytestmark = pytest.mark.integrations
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+
+VERSION = str(torch.__version__)
+if not VERSION.startswith("2.13."):
+    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Nothing is left observing after a test."""
+    torch.set_num_threads(1)
+    yield
+    assert not torch_ops._live
+    assert not any(isinstance(f, torch_ops._ImportWatch) for f in sys.meta_path)
+
+
+def add() -> None:
+    x = torch.ones(4)
+    torch.add(x, x)
+
+
+def mlp() -> None:
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(5, 8)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+class Cube(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return grads[0] * 3 * x**2
+
+
+def double_backward() -> None:
+    x = torch.ones(3, requires_grad=True)
+    (g,) = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+    g.sum().backward()
+
+
+def convolution() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2), torch.nn.Dropout()
+    )
+    model(torch.randn(1, 1, 8, 8)).sum().backward()
+
+
+def recurrent() -> None:
+    torch.manual_seed(0)
+    y, _ = torch.nn.LSTM(4, 3)(torch.randn(5, 2, 4))
+    y.sum().backward()
+
+
+def views_in_place() -> None:
+    x = torch.zeros(4, 4)
+    x.view(16)[2:5].add_(1).t().contiguous().mul_(2)
+
+
+def annotated() -> None:
+    with torch.profiler.record_function("outer"):
+        add()
+        with torch.profiler.record_function("inner"):
+            add()
+
+
+def script() -> None:
+    @torch.jit.script  # type: ignore[untyped-decorator]
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + x * 2
+
+    f(torch.ones(2))
+
+
+WORK: list[Callable[[], None]] = [
+    add, mlp, double_backward, convolution, recurrent, views_in_place, annotated,
+]  # fmt: skip
+
+
+def profiled(work: Callable[[], None], **arguments: Any) -> Any:
+    with fastprof.profile(**arguments) as p:
+        work()
+    assert "torch_ops" not in p.missing
+    return p
+
+
+def ours(work: Callable[[], None], **arguments: Any) -> Any:
+    return profiled(work, **arguments).event_table
+
+
+def names_of(table: Any) -> list[str]:
+    return [table.name(row) for row in range(len(table))]
+
+
+def theirs(work: Callable[[], None]) -> Any:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as p:
+        work()
+    return p.events()
+
+
+def keys(events: Any) -> Counter[tuple[str, int, str | None]]:
+    """Of both packages' lists, which leave out an only child of its parent's name."""
+    return Counter(
+        (e.name, e.scope, None if e.cpu_parent is None else e.cpu_parent.name) for e in events
+    )
+
+
+@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
+def test_same_ops_as_torch_profiler(work: Callable[[], None]) -> None:
+    work()
+    assert keys(profiled(work).events()) == keys(theirs(work))
+
+
+@pytest.mark.parametrize("work", [mlp, double_backward, convolution], ids=lambda f: f.__name__)
+def test_sequence_numbers_and_forward_links(work: Callable[[], None]) -> None:
+    work()
+    p, events = profiled(work), theirs(work)
+
+    def relative(rows: list[tuple[str, int, bool]]) -> Counter[tuple[str, int, bool]]:
+        first = min(number for _, number, _ in rows if number >= 0)
+        return Counter((n, number - first if number >= 0 else -1, f) for n, number, f in rows)
+
+    def facts(listed: Any) -> Counter[tuple[str, int, bool]]:
+        return relative([(e.name, e.sequence_nr, (e.fwd_thread or 0) > 0) for e in listed])
+
+    assert facts(p.events()) == facts(events)
+    table = p.event_table
+    forward = table.column("fwd_thread")
+    linked = forward > 0
+    assert linked.any()
+    assert (forward[linked] == table.thread[linked]).all()
+
+
+def test_backward_from_another_thread_links_to_the_forward_thread() -> None:
+    x = torch.ones(3, requires_grad=True)
+    with fastprof.profile() as p:
+        y = (x * 2).sum()
+        thread = threading.Thread(target=y.backward)
+        thread.start()
+        thread.join()
+    table = p.event_table
+    names = names_of(table)
+    multiply, backward = names.index("aten::mul"), names.index("MulBackward0")
+    assert table.thread[multiply] != table.thread[backward]
+    assert table.column("fwd_thread")[backward] == table.thread[multiply]
+    assert table.column("sequence_nr")[backward] == table.column("sequence_nr")[multiply]
+
+
+def test_all_threads_or_only_the_starting_one() -> None:
+    def on_another() -> None:
+        thread = threading.Thread(target=torch.ones, args=(2,))
+        thread.start()
+        thread.join()
+        torch.zeros(2)
+
+    everywhere = names_of(ours(on_another))
+    here = names_of(ours(on_another, all_threads=False))
+    assert {"aten::ones", "aten::zeros"} <= set(everywhere)
+    assert "aten::ones" not in here and "aten::zeros" in here
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*is deprecated:DeprecationWarning")
+def test_torchscript() -> None:
+    names = names_of(ours(script))
+    assert "aten::mul" in names and "aten::add" in names
+
+
+def test_user_ranges_of_torch_are_annotations() -> None:
+    table = ours(annotated)
+    row = names_of(table).index("inner")
+    assert table.sites[int(table.column("site")[row])].category == "user_annotation"
+    assert table.column("is_user_annotation")[row]
+
+
+def test_an_op_that_throws_ends() -> None:
+    def work() -> None:
+        with pytest.raises(RuntimeError, match="size"):
+            torch.ones(2) + torch.ones(3)
+        torch.zeros(1)
+
+    table = ours(work)
+    names, parent = names_of(table), table.column("parent")
+    assert parent[names.index("aten::zeros")] == -1
+    assert table.unfinished == 0
+    assert "aten::add" in names
+
+
+def test_inference_mode() -> None:
+    def work() -> None:
+        with torch.inference_mode():
+            add()
+
+    with torch.inference_mode():  # the profile may start inside, too
+        inside = keys(profiled(add).events())
+    assert inside == keys(profiled(work).events()) == keys(profiled(add).events())
+
+
+def test_beside_a_running_torch_profiler() -> None:
+    with torch.profiler.profile() as outer:
+        inside = keys(profiled(mlp).events())
+    with fastprof.profile() as p:
+        events = theirs(mlp)
+    assert inside == keys(events)
+    assert Counter(e.name for e in outer.events()) >= Counter(e.name for e in events)
+    assert keys(p.events()) >= inside
+
+
+def test_nested_profiles_each_see_their_own() -> None:
+    with fastprof.profile() as outer:
+        add()
+        with fastprof.profile() as inner:
+            add()
+        add()
+    assert names_of(inner.event_table).count("aten::add") == 1
+    assert names_of(outer.event_table).count("aten::add") == 3
+
+
+def test_an_op_that_ends_after_stop_and_on_another_thread() -> None:
+    begin = torch.ops.profiler._record_function_enter_new
+    end = torch.ops.profiler._record_function_exit._RecordFunction
+    p = fastprof.profile()
+    p.start()
+    late = begin("late", None)
+    crossing = begin("crossing", None)
+    thread = threading.Thread(target=end, args=(crossing,))
+    thread.start()
+    thread.join()
+    p.stop()
+    end(late)
+    table = p.event_table
+    names = names_of(table)
+    assert table.unfinished == 1
+    assert names.count("late") == names.count("crossing") == 1
+    assert table.column("end_track")[names.index("crossing")] >= 0
+
+
+def test_nothing_is_left_after_stop() -> None:
+    ours(add)
+    session = _core.Session()
+    session.start()
+    add()
+    assert len(session.stop({})) == 0
+
+
+def resident_kilobytes() -> int:
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def test_a_thousand_profiles_take_no_memory() -> None:
+    def profiles(count: int) -> None:
+        for _ in range(count):
+            with fastprof.profile():
+                add()
+
+    profiles(200)
+    gc.collect()
+    before = resident_kilobytes()
+    profiles(1000)
+    gc.collect()
+    assert resident_kilobytes() - before < 2048
+
+
+def test_threads_that_come_and_go_take_no_memory() -> None:
+    def threads(count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(target=add)
+            thread.start()
+            thread.join()
+
+    with fastprof.profile(max_bytes=1 << 20, overflow="overwrite_oldest"):
+        threads(100)
+        before = resident_kilobytes()
+        threads(400)
+        assert resident_kilobytes() - before < 4096
+
+
+def test_a_wrong_layout_is_refused() -> None:
+    assert _core.torch_self_test(VERSION, True) == ""
+    for shift in (-200, -8, -1, 1, 8, 100, 7000, 100_000):
+        assert _core.torch_self_test(VERSION, True, shift) != ""
+
+
+@pytest.mark.parametrize(("version", "cxx11_abi"), [("2.12.1", True), ("99.0.0", True), ("3", True),
+                                                    ("", True), ("2.130.0", True), (VERSION, False)])  # fmt: skip
+def test_an_unknown_version_is_refused_before_anything_is_looked_at(
+    version: str, cxx11_abi: bool
+) -> None:
+    # In a process without libtorch: an unknown version is told of, not that the library is missing.
+    code = f"""
+        from fastprof import _core
+        print(_core.torch_prepare({version!r}, {cxx11_abi}))
+        print(_core.torch_prepare("2.13.0+cpu", True))
+    """
+    unknown, absent = run(code).splitlines()
+    assert "does not know the layout" in unknown and "2.13" in unknown
+    assert "libtorch_cpu is not loaded" in absent
+
+
+def test_a_profile_with_an_unknown_torch_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = """
+        import sys, types, warnings
+        torch = types.ModuleType("torch")
+        torch.__version__ = "99.1.0"
+        sys.modules["torch"] = torch
+        import fastprof
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                with fastprof.profile() as p:
+                    with fastprof.record_function("mine"):
+                        pass
+        print(len(told), told[0].message, told[0].filename)
+        print(p.missing["torch_ops"])
+        print([e.name for e in p.events()])
+    """
+    told, missing, names = run(code).splitlines()
+    assert told.startswith("1 profile: torch ops are not recorded: ") and told.endswith(" <string>")
+    assert "99.1.0" in missing
+    assert names == "['mine']"
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip
+
+
+def test_torch_imported_after_the_profile_started() -> None:
+    code = """
+        import sys
+        import fastprof
+        assert "torch" not in sys.modules
+        finders = list(sys.meta_path)
+        with fastprof.profile() as p:
+            import torch
+            torch.zeros(3)
+        assert sys.meta_path[-len(finders):] == finders
+        assert "fastprof" not in type(torch.__loader__).__module__
+        assert torch.__spec__.loader is torch.__loader__
+        print("aten::zeros" in [e.name for e in p.events()], p.missing)
+    """
+    assert run(code) == "True {}\n"
+
+
+def test_torch_is_never_imported() -> None:
+    code = """
+        import sys
+        import fastprof
+        with fastprof.profile() as p:
+            pass
+        p.events()
+        print("torch" in sys.modules, [f for f in sys.meta_path if "fastprof" in type(f).__module__])
+    """
+    assert run(code) == "False []\n"
+
+
+def test_a_forked_child_observes_nothing_of_its_parents_profile() -> None:
+    code = """
+        import os, torch, fastprof
+        from fastprof import _core
+        with fastprof.profile() as p:
+            torch.zeros(3)
+            child = os.fork()
+            if child == 0:
+                session = _core.Session()
+                session.start()
+                torch.ones(3)
+                seen = len(session.stop({}))
+                with fastprof.profile() as q:
+                    torch.ones(3)
+                names = [e.name for e in q.events()]
+                os._exit(0 if seen == 0 and "aten::ones" in names else 7)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            torch.ones(3)
+        names = [e.name for e in p.events()]
+        print(status, names.count("aten::zeros"), names.count("aten::ones"))
+    """
+    with warnings.catch_warnings():
+        assert run(code) == "0 1 1\n"
+
+
+def test_what_ops_do_not_carry_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile_options, "_warned", set())
+    with pytest.warns(UserWarning, match="torch ops are recorded without shapes"):
+        p = fastprof.profile(record_shapes=True)
+    assert set(p.missing) == {"record_shapes"}
