@@ -301,7 +301,7 @@ def throw_error(name: str, message: str) -> None:
 
 def torch_after_fork_in_child() -> None: ...
 def torch_observe(
-    work: collections.abc.Callable,
+    work: collections.abc.Callable[[], typing.Any],
 ) -> tuple[int, list[tuple[str, int, int, int, int]]]:
     """
     Call work(); returns libtorch's id of this thread and (name, scope, sequence number, thread, forward thread) of each op it ran.

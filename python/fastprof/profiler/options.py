@@ -178,7 +178,8 @@ def _missing(
             )
         if memory:
             missing["profile_memory"] = (
-                "torch's own allocations are not recorded: what report_memory_usage() is told is"
+                "torch ops are recorded without their allocations: "
+                "those told to report_memory_usage() are recorded"
             )
         if stacks:
             missing["with_stack"] = "torch ops are recorded without Python stacks: ranges have them"
