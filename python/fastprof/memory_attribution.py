@@ -141,9 +141,16 @@ def _with_own_rows(
     if len(left_over) or len(failed):
         listed = np.concatenate([left_over, failed])
         site, kind = table.column("site").copy(), table.column("kind").copy()
-        site[left_over], site[failed] = len(sites), len(sites) + 1
+        # One site for each that left something over, so that the device stays known.
+        origins, code = np.unique(site[left_over], return_inverse=True)
+        site[left_over] = len(sites) + code.reshape(-1)
+        site[failed] = len(sites) + len(origins)
         kind[listed] = EventKind.RANGE
-        sites = SiteTable.from_sites([*sites, _LEFT_OVER, _OUT_OF_MEMORY])
+        left = [
+            _LEFT_OVER._replace(device_type=origin.device_type, device_index=origin.device_index)
+            for origin in (sites[i] for i in origins.tolist())
+        ]
+        sites = SiteTable.from_sites([*sites, *left, _OUT_OF_MEMORY])
         columns.update(site=site, kind=kind)
         if table.has("parent"):
             parent = table.column("parent").copy()

@@ -90,4 +90,4 @@ PYTHON = {
 # function (when it is called), never when the module is loaded.
 FORWARDING = {"views": {"render", "exporters"}}
 # Who may import fastprof._core; a package of that name counts with its files.
-NATIVE = {"profiler", "ranges", "propagation", "activities"}
+NATIVE = {"profiler", "ranges", "propagation", "activities", "build_facts", "trace_writers"}

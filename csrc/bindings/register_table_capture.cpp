@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Capture made of columns that Python gives: tables that were read from files, so that the trace
+// writers of sessions write them too. The writers validate it before they index with it.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/capture_object.hpp"
+#include "bindings/python_name.hpp"
+#include "bindings/register.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/capture/validate.hpp"
+#include "fastprof/process/attach.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+template <class T, class Vector>
+void fill(Vector& to, const py::dict& columns, const char* name) {
+  if (!columns.contains(name)) raise<ValueError>(std::string("the column ") + name + " is missing");
+  const auto array = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(columns[name]);
+  if (!array || array.ndim() != 1)
+    raise<ValueError>(std::string("the column ") + name + " is no array of one dimension");
+  to.resize(static_cast<size_t>(array.size()));
+  static_assert(sizeof(typename Vector::value_type) == sizeof(T));
+  if (!to.empty()) std::memcpy(static_cast<void*>(to.data()), array.data(), to.size() * sizeof(T));
+}
+
+std::string bytes_of(const py::handle& value) {
+  std::string storage;
+  std::string_view bytes;
+  if (!name_bytes(value.ptr(), storage, bytes)) throw py::error_already_set();
+  return std::string(bytes);
+}
+
+SiteInfo site_of(const py::tuple& row) {
+  if (row.size() != 13) raise<ValueError>("a site has 13 fields, as fastprof.Site");
+  SiteInfo site;
+  site.name = bytes_of(row[0]);
+  site.category = bytes_of(row[1]);
+  site.file = bytes_of(row[2]);
+  site.function = bytes_of(row[3]);
+  site.line = row[4].cast<uint32_t>();
+  site.color = row[5].cast<uint32_t>();
+  site.mask = row[6].cast<uint32_t>();
+  const auto kind = row[7].cast<uint32_t>(), scope = row[8].cast<uint32_t>();
+  if (kind > static_cast<uint32_t>(EventKind::segment)) raise<ValueError>("a site has no such kind");
+  if (scope >= kNumRecordScopes) raise<ValueError>("a site has no such scope");
+  site.kind = static_cast<EventKind>(kind);
+  site.scope = static_cast<RecordScope>(scope);
+  for (const py::handle name : row[9].cast<py::tuple>()) site.arg_names.push_back(bytes_of(name));
+  for (const py::handle item : row[10].cast<py::tuple>()) {
+    const auto type = item.cast<uint32_t>();
+    if (type > static_cast<uint32_t>(ArgType::pointer)) raise<ValueError>("an argument has no such type");
+    site.arg_types.push_back(static_cast<ArgType>(type));
+  }
+  site.device_type = row[11].cast<int16_t>();
+  site.device_index = row[12].cast<int16_t>();
+  return site;
+}
+
+CaptureObject capture_of(const py::dict& columns, const py::list& sites, const py::list& tracks,
+                         const py::list& strings, int64_t t0_ns, int64_t t1_ns, int64_t clock_error_ns, int64_t pid,
+                         const py::str& process_name, const py::dict& dropped) {
+  auto capture = std::make_shared<Capture>();
+  fill<int64_t>(capture->start_ns, columns, "start_ns");
+  fill<int64_t>(capture->end_ns, columns, "end_ns");
+  fill<uint32_t>(capture->site, columns, "site");
+  fill<uint32_t>(capture->track, columns, "track");
+  fill<int32_t>(capture->parent, columns, "parent");
+  fill<uint32_t>(capture->payload, columns, "payload");
+  fill<uint8_t>(capture->kind, columns, "kind");
+  fill<uint8_t>(capture->flags, columns, "flags");
+  fill<uint64_t>(capture->payload_words, columns, "payload_words");
+  fill<uint32_t>(capture->foreign_row, columns, "foreign_row");
+  fill<uint32_t>(capture->foreign_end_track, columns, "foreign_end_track");
+  for (const py::handle site : sites) capture->sites.push_back(site_of(site.cast<py::tuple>()));
+  for (const py::handle item : tracks) {
+    const auto row = item.cast<py::tuple>();
+    if (row.size() != 5) raise<ValueError>("a track has 5 fields, as fastprof.Track");
+    TrackInfo track;
+    track.id = static_cast<uint32_t>(row[0].cast<int64_t>());
+    track.pid = row[1].cast<int64_t>();
+    track.tid = row[2].cast<int64_t>();
+    track.name = bytes_of(row[3]);
+    track.alive = row[4].cast<bool>();
+    capture->tracks.push_back(std::move(track));
+  }
+  for (const py::handle text : strings) capture->strings.push_back(bytes_of(text));
+  capture->t0_ns = t0_ns;
+  capture->t1_ns = t1_ns;
+  capture->clock_error_ns = clock_error_ns;
+  capture->pid = pid;
+  capture->process_name = bytes_of(process_name);
+  for (size_t i = 0; i < kNumDropCauses; ++i) {
+    const char* name = drop_cause_name(static_cast<DropCause>(i));
+    if (dropped.contains(name)) capture->dropped[i] = dropped[name].cast<uint64_t>();
+  }
+  validate_capture(*capture);
+  return CaptureObject{std::move(capture)};
+}
+
+}  // namespace
+
+void register_table_capture(py::module_& module) {
+  module.def("capture_of", &capture_of, py::kw_only(), py::arg("columns"), py::arg("sites"), py::arg("tracks"),
+             py::arg("strings"), py::arg("t0_ns"), py::arg("t1_ns"), py::arg("clock_error_ns"), py::arg("pid"),
+             py::arg("process_name"), py::arg("dropped"),
+             "A Capture of given columns, copied; see capture/capture.hpp for what must hold of them.");
+  module.def("libraries_of_other_abi", &libraries_of_other_abi,
+             "Paths of loaded objects whose fastprof has another ABI major; \"\" is the executable.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

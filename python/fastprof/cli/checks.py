@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of fastprof doctor. Each gives findings and never raises."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from fastprof import __version__
+from fastprof.cli.doctor import Finding
+
+__all__ = ["package_checks", "recording_check", "system_checks"]
+
+# System call numbers: (membarrier, perf_event_open). Source: the kernel's tables of each machine.
+_SYSCALLS = {"x86_64": (324, 298), "aarch64": (283, 241)}
+_MEMBARRIER_PRIVATE_EXPEDITED = 1 << 3
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def recording_check() -> list[Finding]:
+    """Whether ranges are recorded: the native part, tried out."""
+    place = Path(__file__).resolve().parents[1]
+    findings = [Finding("fastprof", None, f"{__version__} in {place}")]
+    free_threaded = not getattr(sys, "_is_gil_enabled", lambda: True)()
+    gil = ", free-threaded" if free_threaded else ""
+    findings.append(
+        Finding(
+            "python", None, f"{platform.python_version()} {platform.python_implementation()}{gil}"
+        )
+    )
+    try:
+        from fastprof import profile, record_function
+        from fastprof.build_facts import build_facts
+
+        with profile() as result:
+            with record_function("doctor"):
+                pass
+        seen = [event.name for event in result.events()]
+        facts = build_facts()
+    except Exception as error:
+        text = f"ranges are not recorded: {type(error).__name__}: {error}; install fastprof again"
+        return [Finding("recording", False, text), *findings]
+    text = f"native part built with {facts.compiler}, ABI {facts.abi[0]}.{facts.abi[1]}"
+    if seen != ["doctor"]:
+        return [Finding("recording", False, f"a trial range came back as {seen}; {text}")]
+    findings.insert(0, Finding("recording", True, text))
+    if facts.other_abi:
+        names = ", ".join(path or "the executable" for path in facts.other_abi)
+        text = f"built with another ABI of fastprof, their ranges are not seen: {names}"
+        findings.append(Finding("libraries", False, f"{text}; build them again"))
+    else:
+        findings.append(Finding("libraries", True, "none loaded with another ABI of fastprof"))
+    return findings
+
+
+def system_checks() -> Iterator[Finding]:
+    """What of the machine and the kernel fastprof makes use of."""
+    machine = platform.machine()
+    yield Finding("system", None, f"{platform.system()} {platform.release()} on {machine}")
+    yield _cpus()
+    yield _clock(machine)
+    yield _membarrier(machine)
+    yield _perf_counters(machine)
+    yield _huge_pages()
+    yield from _gpus()
+
+
+def _cpus() -> Finding:
+    count = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
+    quota = _read("/sys/fs/cgroup/cpu.max").split()
+    limit = ""
+    if len(quota) == 2 and quota[0].isdigit() and int(quota[1]) > 0:
+        cpus = int(quota[0]) / int(quota[1])
+        limit = f", limited to {cpus:g} by the control group"
+        usable = min(usable, max(int(cpus), 1))
+    text = f"{count}, {usable} usable{limit}"
+    if usable > 1:
+        return Finding("CPUs", True, f"{text}: memory for records is made ready beside the program")
+    return Finding(
+        "CPUs", False, f"{text}: with one CPU new memory is touched by the program itself"
+    )
+
+
+def _clock(machine: str) -> Finding:
+    source = _read("/sys/devices/system/clocksource/clocksource0/current_clocksource") or "unknown"
+    if machine == "aarch64":
+        return Finding("clock", True, f"cntvct_el0; the kernel uses {source}")
+    flags = next(
+        (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("flags")), ""
+    ).split()
+    wanted = ("constant_tsc", "nonstop_tsc")
+    missing = [flag for flag in wanted if flag not in flags]
+    text = f"rdtsc; the kernel uses {source}"
+    if machine != "x86_64":
+        return Finding("clock", False, f"{machine} is not supported: x86-64 and aarch64 are")
+    if missing and source not in ("tsc", "kvm-clock"):
+        return Finding(
+            "clock",
+            False,
+            f"{text}, and the CPU does not promise {' and '.join(missing)}: times may drift "
+            "between calibrations; clock_error_ns of a trace tells by how much",
+        )
+    return Finding("clock", True, text)
+
+
+def _syscall(number: int, *args: object) -> tuple[int, int]:
+    """(result, errno) of a system call."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    ctypes.set_errno(0)
+    return int(libc.syscall(ctypes.c_long(number), *args)), ctypes.get_errno()
+
+
+def _membarrier(machine: str) -> Finding:
+    numbers = _SYSCALLS.get(machine)
+    if numbers is None or sys.platform != "linux":
+        return Finding("membarrier", False, "not on this system: stop waits a moment instead")
+    try:
+        commands, error = _syscall(numbers[0], ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0))
+    except (OSError, AttributeError) as failure:
+        return Finding("membarrier", False, str(failure))
+    if commands < 0:
+        reason = os.strerror(error)
+        return Finding("membarrier", False, f"{reason}: stop waits a moment, and is not exact")
+    if not commands & _MEMBARRIER_PRIVATE_EXPEDITED:
+        return Finding("membarrier", False, "Linux 4.14 or newer is needed for an exact stop")
+    return Finding("membarrier", True, "stop is exact")
+
+
+def _perf_counters(machine: str) -> Finding:
+    numbers = _SYSCALLS.get(machine)
+    level = _read("/proc/sys/kernel/perf_event_paranoid")
+    if numbers is None or not level:
+        return Finding("perf counters", False, "the kernel has no perf events")
+    # struct perf_event_attr: hardware event "instructions", user mode only.
+    attributes = bytearray(128)
+    struct.pack_into("<IIQ", attributes, 0, 0, 128, 1)
+    struct.pack_into("<Q", attributes, 40, 1 << 5 | 1 << 6)
+    buffer = (ctypes.c_char * 128).from_buffer(attributes)
+    none = ctypes.c_ulong(0)
+    here, anywhere = ctypes.c_int(0), ctypes.c_int(-1)
+    try:
+        fd, error = _syscall(numbers[1], buffer, here, anywhere, anywhere, none)
+    except (OSError, AttributeError) as failure:
+        return Finding("perf counters", False, str(failure))
+    if fd >= 0:
+        os.close(fd)
+        return Finding("perf counters", True, f"hardware counters (perf_event_paranoid {level})")
+    reasons = {
+        errno.EACCES: f"not allowed (perf_event_paranoid {level}): sysctl kernel.perf_event_paranoid=1",
+        errno.EPERM: f"not allowed (perf_event_paranoid {level}): in a container, allow perf_event_open",
+        errno.ENOENT: "this CPU, or the virtual machine, offers no hardware counters",
+        errno.ENOSYS: "the kernel has no perf events",
+        errno.EOPNOTSUPP: "this CPU, or the virtual machine, offers no hardware counters",
+    }
+    return Finding("perf counters", False, reasons.get(error, os.strerror(error)))
+
+
+def _huge_pages() -> Finding:
+    setting = _read("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not setting:
+        return Finding("huge pages", False, "the kernel offers none: new memory costs more faults")
+    chosen = setting.partition("[")[2].partition("]")[0]
+    if chosen == "never":
+        return Finding("huge pages", False, "switched off: write madvise to transparent_hugepage")
+    return Finding("huge pages", True, chosen)
+
+
+def _gpus() -> Iterator[Finding]:
+    """Each kind of device: is one here, and does this build record it?"""
+    nvidia = _read("/proc/driver/nvidia/version").splitlines()
+    here = {
+        "CUDA": nvidia[0] if nvidia else "" if not Path("/dev/nvidiactl").exists() else "a device",
+        "HIP": "an AMD device" if Path("/dev/kfd").exists() else "",
+        "XPU": "",
+        "MTIA": "",
+        "HPU": "a Gaudi device" if Path("/dev/accel/accel0").exists() else "",
+    }
+    try:
+        from fastprof.activities import ProfilerActivity, missing_reason
+    except Exception as error:
+        yield Finding("activities", False, str(error))
+        return
+    for activity in ProfilerActivity:
+        reason = missing_reason(activity)
+        device = here.get(activity.name, "")
+        if reason is None:
+            yield Finding(activity.name, True, "recorded")
+        else:
+            found = f"{device} is here, but " if device else "no device found; "
+            yield Finding(activity.name, False, found + reason)
+
+
+# Package -> what it is good for here.
+_PACKAGES = {
+    "numpy": "results",
+    "torch": "PyTorch",
+    "pandas": "to_pandas()",
+    "polars": "to_polars()",
+    "pyarrow": "to_arrow()",
+    "tqdm": "progress of long exports",
+    "sklearn": "the demo",
+}
+
+
+def package_checks() -> Iterator[Finding]:
+    """Which optional packages are installed, told without importing them."""
+    distributions = {"sklearn": "scikit-learn"}
+    for name, use in _PACKAGES.items():
+        try:
+            found = importlib.util.find_spec(name) is not None
+        except (ImportError, ValueError):
+            found = False
+        if not found:
+            yield Finding(name, False, f"not installed: no {use}")
+            continue
+        try:
+            version = importlib.metadata.version(distributions.get(name, name))
+        except importlib.metadata.PackageNotFoundError:
+            version = "of unknown version"
+        if name == "torch":
+            text = f"{version}: ranges of your program are recorded; its operators are not, this "
+            yield Finding(name, None, text + "build has no PyTorch adapter")
+        else:
+            yield Finding(name, True, f"{version}: {use}")

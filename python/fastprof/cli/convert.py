@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof convert: a trace in another format."""
+
+from __future__ import annotations
+
+import argparse
+
+from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
+from fastprof.cli.options import Subparsers, command_parser
+
+__all__ = ["add_parser"]
+
+_EPILOG = f"""\
+IN is any trace that `fastprof report` reads; OUT appears only when it is complete.
+
+examples:
+  fastprof convert train.fastprof train.json.gz
+  fastprof convert torch_trace.json torch_trace.pftrace
+  fastprof convert run.fastprof run.speedscope.json
+  fastprof convert --to folded run.json -- - | flamegraph.pl > run.svg   (OUT - is stdout)
+
+{format_help()}"""
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = command_parser(commands, "convert", "write a trace in another format", _EPILOG)
+    parser.add_argument("input", metavar="IN")
+    parser.add_argument("output", metavar="OUT")
+    parser.add_argument("--to", choices=tuple(FORMATS), help="format, whatever the suffix of OUT")
+    parser.set_defaults(command=convert)
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Convert; the exit code."""
+    from fastprof.importers import load
+
+    kind = format_of(options.output, options.to)
+    output = "/dev/stdout" if options.output == "-" else options.output
+    write_table(load(options.input), output, kind)
+    return 0

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof diff: what changed between two traces, name by name, with an exit code for CI."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from typing import Any, NamedTuple
+
+from fastprof import errors
+from fastprof.cli.options import Subparsers, command_parser
+
+__all__ = ["add_parser"]
+
+METRICS = (
+    "self_cpu_time_total",
+    "cpu_time_total",
+    "self_device_time_total",
+    "device_time_total",
+)
+SORTS = ("change", "growth", "percent", "name", "count")
+FAILED = 1
+
+_EPILOG = """\
+Compares the averages of two traces (any that `fastprof report` reads) by name and device. Times
+are sums over the trace, or with --per-call means, so that traces of different length compare.
+
+exit code: 0 when no limit is exceeded, 1 when one is, 2 when a file cannot be read.
+
+examples:
+  fastprof diff before.json after.json
+  fastprof diff --per-call --metric cpu_time_total before.fastprof after.fastprof
+  fastprof diff --max-growth 10 --min-ms 1 main.json branch.json
+        fails when a name takes over 10 % more time; names below 1 ms in both do not count
+  fastprof diff --max-total-growth 5 main.json branch.json
+        fails when all names together take over 5 % more
+"""
+
+
+class Change(NamedTuple):
+    """One name of both traces. Times in us; absent in one trace: 0."""
+
+    name: str
+    device: int
+    calls: tuple[int, int]
+    time_us: tuple[float, float]
+
+    @property
+    def change_us(self) -> float:
+        """After less before."""
+        return self.time_us[1] - self.time_us[0]
+
+    @property
+    def percent(self) -> float:
+        """Growth in percent; infinite when the name is new."""
+        before, after = self.time_us
+        if before > 0:
+            return 100 * (after - before) / before
+        return math.inf if after > 0 else 0.0
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = command_parser(commands, "diff", "compare two traces name by name", _EPILOG)
+    parser.add_argument("before", metavar="A")
+    parser.add_argument("after", metavar="B")
+    parser.add_argument(
+        "--metric", choices=METRICS, default=METRICS[0], help="time to compare (%(default)s)"
+    )
+    parser.add_argument("--per-call", action="store_true", help="compare means, not sums")
+    parser.add_argument(
+        "--sort",
+        choices=SORTS,
+        default="change",
+        help="order: largest change either way (default), growth first, percent, name, count",
+    )
+    parser.add_argument("--row-limit", type=int, default=30, metavar="N", help="rows, -1: all (30)")
+    parser.add_argument("--json", metavar="PATH", help="also write all rows as JSON")
+    limits = parser.add_argument_group("limits (for CI)")
+    limits.add_argument(
+        "--max-growth",
+        type=_percent,
+        metavar="PERCENT",
+        help="exit with 1 when a name grew by more; a new name has grown without bound",
+    )
+    limits.add_argument(
+        "--max-total-growth", type=_percent, metavar="PERCENT", help="the same of all together"
+    )
+    limits.add_argument(
+        "--min-ms",
+        type=float,
+        default=0.0,
+        metavar="MS",
+        help="names with less time than this in both are not held to --max-growth",
+    )
+    parser.set_defaults(command=diff)
+
+
+def _percent(text: str) -> float:
+    value = float(text.removesuffix("%"))
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def diff(options: argparse.Namespace) -> int:
+    """Print the differences; the exit code."""
+    changes = _changes(_averages(options.before), _averages(options.after), options)
+    total = _total(changes)
+    exceeded = _exceeded(changes, total, options)
+    print(f"A: {options.before}\nB: {options.after}\n")
+    print(_text(_sorted(changes, options.sort), total, options))
+    if options.json:
+        _write_json(changes, total, options)
+    for line in exceeded:
+        print(line)
+    return FAILED if exceeded else 0
+
+
+def _averages(path: str) -> dict[str, Any]:
+    from fastprof.cli.event_lists import list_of
+    from fastprof.importers import load
+
+    columns: dict[str, Any] = list_of(load(path)).key_averages().to_columns()
+    return columns
+
+
+def _changes(
+    before: dict[str, Any], after: dict[str, Any], options: argparse.Namespace
+) -> list[Change]:
+    found: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    field = f"{options.metric}_us"
+    if field not in before and field not in after:
+        raise errors.ValueError(f"neither trace has {options.metric}; choose another --metric")
+    for side, columns in enumerate((before, after)):
+        times = columns.get(field)
+        keys = zip(columns["name"], columns["device_type"].tolist(), strict=True)
+        for row, key in enumerate(keys):
+            entry = found.setdefault(key, [(0, 0.0), (0, 0.0)])
+            count = entry[side][0] + int(columns["count"][row])
+            time_us = entry[side][1] + (0.0 if times is None else float(times[row]))
+            entry[side] = (count, time_us)
+    changes = []
+    for (name, device), ((count_a, time_a), (count_b, time_b)) in found.items():
+        if options.per_call:
+            time_a, time_b = time_a / max(count_a, 1), time_b / max(count_b, 1)
+        changes.append(Change(name, device, (count_a, count_b), (time_a, time_b)))
+    return changes
+
+
+def _total(changes: list[Change]) -> Change:
+    return Change(
+        "all together",
+        0,
+        (sum(c.calls[0] for c in changes), sum(c.calls[1] for c in changes)),
+        (math.fsum(c.time_us[0] for c in changes), math.fsum(c.time_us[1] for c in changes)),
+    )
+
+
+def _sorted(changes: list[Change], order: str) -> list[Change]:
+    keys: dict[str, Any] = {
+        "change": lambda c: (-abs(c.change_us), c.name),
+        "growth": lambda c: (-c.change_us, c.name),
+        "percent": lambda c: (-c.percent, c.name),
+        "name": lambda c: c.name,
+        "count": lambda c: (-abs(c.calls[1] - c.calls[0]), c.name),
+    }
+    return sorted(changes, key=keys[order])
+
+
+def _exceeded(changes: list[Change], total: Change, options: argparse.Namespace) -> list[str]:
+    """A line for each limit that is exceeded."""
+    lines = []
+    if options.max_growth is not None:
+        for change in _sorted(changes, "growth"):
+            counts = max(change.time_us) >= options.min_ms * 1000
+            if counts and change.percent > options.max_growth:
+                lines.append(
+                    f"EXCEEDED: {change.name}: {_percent_text(change)}, "
+                    f"more than {options.max_growth:g} %"
+                )
+    if options.max_total_growth is not None and total.percent > options.max_total_growth:
+        lines.append(
+            f"EXCEEDED: {total.name}: {_percent_text(total)}, "
+            f"more than {options.max_total_growth:g} %"
+        )
+    return lines
+
+
+def _percent_text(change: Change) -> str:
+    if math.isinf(change.percent):
+        return "new"
+    if change.time_us[0] > 0 and change.calls[1] == 0:
+        return "gone"
+    return f"{change.percent:+.1f} %"
+
+
+def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> str:
+    shown = changes if options.row_limit < 0 else changes[: options.row_limit]
+    unit, scale = ("us", 1.0) if options.per_call else ("ms", 1000.0)
+    what = f"{options.metric}, {'mean of a call' if options.per_call else 'sum'}, {unit}"
+    rows = [("name", "calls A", "calls B", f"A {unit}", f"B {unit}", "change", "percent")]
+    for change in [*shown, total]:
+        rows.append(
+            (
+                change.name if len(change.name) <= 55 else change.name[:52] + "...",
+                str(change.calls[0]),
+                str(change.calls[1]),
+                f"{change.time_us[0] / scale:.3f}",
+                f"{change.time_us[1] / scale:.3f}",
+                f"{change.change_us / scale:+.3f}",
+                _percent_text(change),
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [what]
+    for number, row in enumerate(rows):
+        if number in (1, len(rows) - 1):
+            lines.append("-" * (sum(widths) + 2 * (len(widths) - 1)))
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    if len(shown) < len(changes):
+        lines.append(f"{len(changes) - len(shown)} more names; --row-limit -1 shows all")
+    return "\n".join(lines)
+
+
+def _write_json(changes: list[Change], total: Change, options: argparse.Namespace) -> None:
+    from fastprof.exporters.atomic_file import atomic_text
+
+    def row(change: Change) -> dict[str, Any]:
+        return {
+            "name": change.name.encode("utf-8", "replace").decode(),
+            "device_type": change.device,
+            "calls": list(change.calls),
+            "time_us": list(change.time_us),
+            "change_us": change.change_us,
+            "percent": None if math.isinf(change.percent) else change.percent,
+        }
+
+    document = {
+        "before": os.fspath(options.before),
+        "after": os.fspath(options.after),
+        "metric": options.metric,
+        "per_call": options.per_call,
+        "total": row(total),
+        "names": [row(change) for change in _sorted(changes, options.sort)],
+    }
+    with atomic_text(options.json) as file:
+        json.dump(document, file, indent=1, allow_nan=False)
+        file.write("\n")

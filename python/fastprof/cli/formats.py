@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output formats: which one a path means, and how a table is written in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from fastprof import errors
+from fastprof.table import EventTable
+
+__all__ = ["FORMATS", "format_of", "write_table"]
+
+Progress = Callable[[int, int], None]
+
+
+def _native(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.exporters.native_file import save
+
+    save(table, path, progress=progress)
+
+
+def _chrome(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.trace_writers import write_chrome_trace
+
+    write_chrome_trace(table, path)
+
+
+def _perfetto(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.trace_writers import write_perfetto_trace
+
+    write_perfetto_trace(table, path)
+
+
+def _folded(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.exporters.range_stacks import export_range_stacks
+
+    export_range_stacks(table, path, threads=True)
+
+
+def _speedscope(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.exporters.speedscope import export_speedscope
+
+    export_speedscope(table, path, table.process_name or "fastprof")
+
+
+def _csv(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.cli.event_lists import list_of
+
+    list_of(table).export_csv(path)
+
+
+def _memory(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.exporters.memory_timeline import export_memory_timeline
+
+    export_memory_timeline(table, path)
+
+
+# Name -> (suffixes, what it is, writer). A longer suffix wins.
+FORMATS: dict[str, tuple[tuple[str, ...], str, Callable[..., None]]] = {
+    "native": ((".fastprof",), "everything, compact; fastprof's own", _native),
+    "chrome": ((".json",), "ui.perfetto.dev, chrome://tracing, TensorBoard, HTA", _chrome),
+    "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev, a fifth the size", _perfetto),
+    "speedscope": ((".speedscope.json",), "speedscope.app: flame graph", _speedscope),
+    "folded": ((".folded", ".txt"), "collapsed stacks, for flame graph tools", _folded),
+    "csv": ((".csv",), "the events as a table", _csv),
+    "memory": ((".memory.json", ".memory.csv", ".html"), "memory over time", _memory),
+}
+
+
+def format_of(path: str, given: str | None = None) -> str:
+    """The format named `given`, or the one the suffix of the path means; .gz may follow it."""
+    if given is not None:
+        return given
+    name = os.path.basename(path).removesuffix(".gz")
+    found = [
+        (len(suffix), kind)
+        for kind, (suffixes, _, _) in FORMATS.items()
+        for suffix in suffixes
+        if name.endswith(suffix)
+    ]
+    if found:
+        return max(found)[1]
+    known = ", ".join(suffix for suffixes, _, _ in FORMATS.values() for suffix in suffixes)
+    raise errors.ValueError(f"what format is {path}? End it in one of {known}, or say --to FORMAT")
+
+
+def write_table(table: EventTable, path: str, kind: str) -> None:
+    """Write a table in one of FORMATS, with a progress bar on a terminal."""
+    from fastprof.exporters.progress import terminal_progress
+
+    with terminal_progress(f"writing {path}") as progress:
+        writer: Callable[[Any, str, Any], None] = FORMATS[kind][2]
+        writer(table, path, progress)
+
+
+def format_help() -> str:
+    """Lines for an epilog."""
+    lines = ["formats, by suffix (.gz may follow):"]
+    for kind, (suffixes, what, _) in FORMATS.items():
+        lines.append(f"  {kind:<11}{' '.join(suffixes):<36}{what}")
+    return "\n".join(lines) + "\n"

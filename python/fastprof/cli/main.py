@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""main: the fastprof command and `python -m fastprof`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from fastprof import __version__, _paths, errors
+
+__all__ = ["main"]
+
+# Subcommand modules, in the order of the help.
+COMMANDS = ("run", "report", "diff", "convert", "doctor")
+USAGE_ERROR = 2
+
+_EXAMPLES = """\
+examples:
+  fastprof run train.py --epochs 3        profile a script, print a table, write train.trace.json
+  fastprof run -o out.pftrace -m pkg.mod  the same of a module, as a trace for ui.perfetto.dev
+  fastprof report train.trace.json        the table of a trace, PyTorch's traces too
+  fastprof diff before.json after.json    what became slower, name by name
+  fastprof convert a.json a.fastprof      from one trace format to another
+  fastprof doctor                         what works on this machine, and why the rest does not
+
+`fastprof COMMAND --help` explains each with more examples.
+"""
+
+
+def make_parser(prog: str) -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="fastprof: a standalone profiler for Python and C++.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"fastprof {__version__}")
+    parser.add_argument(
+        "--includes", action="store_true", help="print -I<dir> for compiling C++ against fastprof"
+    )
+    parser.add_argument(
+        "--cmakedir", action="store_true", help="print the folder for fastprof_DIR in CMake"
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name in COMMANDS:
+        import_module(f"fastprof.cli.{name}").add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line on `argv` (default: that of the process); the exit code.
+
+    2 for wrong usage and for files that cannot be read or written. What a profiled script raises
+    goes through.
+    """
+    started_as = os.path.basename(sys.argv[0])
+    prog = "python -m fastprof" if started_as == "__main__.py" else "fastprof"
+    parser = make_parser(prog)
+    options = parser.parse_args(argv)
+    if options.includes:
+        print(f"-I{_paths.include_dir()}")
+    if options.cmakedir:
+        print(_paths.cmake_dir())
+    if "command" not in options:
+        if not (options.includes or options.cmakedir):
+            parser.print_help()
+        return 0
+    try:
+        code: int = options.command(options)
+        sys.stdout.flush()
+    except errors.Error as error:
+        message = error.strerror if isinstance(error, OSError) else None
+        print(f"{prog}: error: {message or error}", file=sys.stderr)
+        return USAGE_ERROR
+    except BrokenPipeError:
+        # The reader has gone; keep the interpreter from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code

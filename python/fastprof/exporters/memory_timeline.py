@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory over time, per device, from the memory records of a table: JSON, CSV or a page to look at."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof import errors
+from fastprof.columns import NO_PAYLOAD
+from fastprof.device_type import DeviceType
+from fastprof.exporters.atomic_file import atomic_text
+from fastprof.table import EventKind, EventTable
+from fastprof.tree import EventTree
+
+__all__ = ["DeviceMemory", "export_memory_timeline", "memory_timeline"]
+
+Array: TypeAlias = NDArray[Any]
+_WIDTH, _HEIGHT, _POINTS = 900, 240, 1800
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """The memory records of one device in the order of time; arrays of one length, int64."""
+
+    device: str  # "cpu:0", "cuda:1"
+    time_ns: Array  # Unix time
+    bytes: Array  # of each record, negative for frees
+    allocated: Array  # the allocator's own total after it; 0 where it tells none
+    reserved: Array
+
+    @property
+    def recorded(self) -> Array:
+        """Running sum of `bytes`: what was allocated since the session began, less what was freed."""
+        return np.cumsum(self.bytes)
+
+
+def memory_timeline(table: EventTable | EventTree) -> list[DeviceMemory]:
+    """One timeline per device, by device type and index; [] without memory records.
+
+    Rows of kind MEMORY, and those that attribute_memory listed as ranges "[memory]".
+    """
+    if isinstance(table, EventTree):
+        table = table.table
+    rows = _memory_rows(table)
+    if not len(rows):
+        return []
+    assert table.payload_words is not None
+    rows = rows[np.argsort(table.start_ns[rows], kind="stable")]
+    first = table.column("payload")[rows].astype(np.int64)
+    words = table.payload_words.view(np.int64)
+    site = table.column("site")[rows]
+    types = np.array(table.sites.field("device_type"), np.int64)[site]
+    indices = np.array(table.sites.field("device_index"), np.int64)[site]
+    types, indices = np.maximum(types, 0), np.maximum(indices, 0)
+    found = []
+    for code in np.unique(types << 32 | indices).tolist():
+        chosen = (types << 32 | indices) == code
+        at = first[chosen]
+        found.append(
+            DeviceMemory(
+                _device_name(code >> 32, code & 0xFFFFFFFF),
+                table.start_ns[rows[chosen]],
+                words[at + 1],
+                words[at + 2],
+                words[at + 3],
+            )
+        )
+    return found
+
+
+def _memory_rows(table: EventTable) -> Array:
+    if table.payload_words is None or not table.has("payload"):
+        return np.zeros(0, np.int64)
+    payload, kind = table.column("payload"), table.column("kind")
+    left_over = [
+        name == "[memory]" and category == "cpu_instant_event"
+        for name, category in zip(table.sites.names, table.sites.field("category"), strict=True)
+    ]
+    is_memory = kind == EventKind.MEMORY
+    is_memory |= np.array(left_over, np.bool_)[table.column("site")] & (kind == EventKind.RANGE)
+    rows: Array = np.flatnonzero(is_memory & (payload != NO_PAYLOAD))
+    if len(rows) and int(payload[rows].max()) + 4 > len(table.payload_words):
+        raise errors.ValueError("a memory row points behind the payload words; give four for each")
+    return rows
+
+
+def _device_name(number: int, index: int) -> str:
+    try:
+        name = DeviceType(number).name.lower()
+    except ValueError:
+        name = f"device{number}"
+    return f"{name}:{index}"
+
+
+def export_memory_timeline(
+    table: EventTable | EventTree, path: str | os.PathLike[str], device: str | None = None
+) -> None:
+    """Write memory_timeline as JSON, CSV or HTML, by the suffix of `path` (.gz may follow).
+
+    device: only this one ("cpu:0", or "cpu" for all of a type). Times in us from the begin of the
+    session. JSON: {"unit": "bytes", "t0_ns": ..., "devices": [{"device", "times_us", "bytes",
+    "recorded", "allocated", "reserved"}]}. CSV: the same by row. HTML: a page without scripts or
+    links, the highest point of each pixel kept. Raises errors.ValueError for another suffix, or
+    when there is nothing to write: memory is recorded with profile_memory=True.
+    """
+    source = table.table if isinstance(table, EventTree) else table
+    name = os.fspath(path).removesuffix(".gz")
+    writers = {".json": _json_text, ".csv": _csv_rows, ".html": _page}
+    suffix = os.path.splitext(name)[1]
+    if suffix not in writers:
+        raise errors.ValueError(f"{path}: end it in one of {', '.join(writers)} (.gz may follow)")
+    devices = memory_timeline(source)
+    if device is not None:
+        devices = [d for d in devices if device in (d.device, d.device.partition(":")[0])]
+    if not devices:
+        what = "memory records" if device is None else f"memory records of {device}"
+        raise errors.ValueError(
+            f"there are no {what}: profile with profile_memory=True, and report allocations with "
+            "fastprof.report_memory_usage or the C++ API"
+        )
+    with atomic_text(path) as file:
+        writers[suffix](file, source, devices)
+
+
+def _times_us(device: DeviceMemory, table: EventTable) -> list[float]:
+    times: list[float] = ((device.time_ns - table.t0_ns) / 1000).tolist()
+    return times
+
+
+def _json_text(file: Any, table: EventTable, devices: Sequence[DeviceMemory]) -> None:
+    document = {
+        "unit": "bytes",
+        "t0_ns": table.t0_ns,
+        "devices": [
+            {
+                "device": device.device,
+                "times_us": _times_us(device, table),
+                "bytes": device.bytes.tolist(),
+                "recorded": device.recorded.tolist(),
+                "allocated": device.allocated.tolist(),
+                "reserved": device.reserved.tolist(),
+            }
+            for device in devices
+        ],
+    }
+    json.dump(document, file, allow_nan=False)
+    file.write("\n")
+
+
+def _csv_rows(file: Any, table: EventTable, devices: Sequence[DeviceMemory]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("device", "time_us", "bytes", "recorded", "allocated", "reserved"))
+    for device in devices:
+        columns = (device.bytes, device.recorded, device.allocated, device.reserved)
+        rows = zip(_times_us(device, table), *(c.tolist() for c in columns), strict=True)
+        writer.writerows((device.device, *row) for row in rows)
+
+
+def _page(file: Any, table: EventTable, devices: Sequence[DeviceMemory]) -> None:
+    title = html.escape(table.process_name or "memory")
+    file.write(
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
+        "<style>body{font:14px sans-serif;margin:2em;max-width:960px}svg{background:#f6f6f6}"
+        "table{border-collapse:collapse}td,th{padding:2px 10px;text-align:right}</style>\n"
+        f"<h1>{title}: memory over time</h1>\n"
+    )
+    for device in devices:
+        file.write(f"<h2>{html.escape(device.device)}</h2>\n{_chart(device, table)}\n")
+    file.write("</html>\n")
+
+
+def _chart(device: DeviceMemory, table: EventTable) -> str:
+    series = [("recorded", "#1f77b4", device.recorded)]
+    for name, color, values in (
+        ("allocated", "#2ca02c", device.allocated),
+        ("reserved", "#d62728", device.reserved),
+    ):
+        if bool(values.any()):
+            series.append((name, color, values))
+    low = min(0, *(int(values.min()) for _, _, values in series))
+    high = max(1, *(int(values.max()) for _, _, values in series))
+    begin = min(table.t0_ns, int(device.time_ns[0]))
+    span = max(table.t1_ns - begin, int(device.time_ns[-1]) - begin, 1)
+    x = (device.time_ns - begin) * (_WIDTH / span)
+    parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" role="img">']
+    rows = []
+    for name, color, values in series:
+        kept = _highest(x, values)
+        y = _HEIGHT - (values[kept] - low) * (_HEIGHT / (high - low))
+        points = _steps(x[kept].tolist(), y.tolist())
+        parts.append(f'<polyline fill="none" stroke="{color}" points="{points}"/>')
+        rows.append(
+            f'<tr><td style="color:{color}">{name}</td><td>{int(values.max()):,}</td>'
+            f"<td>{int(values[-1]):,}</td></tr>"
+        )
+    parts.append("</svg>")
+    head = f"<p>{len(x):,} records in {span / 1e6:,.3f} ms; bytes from {low:,} to {high:,}</p>"
+    table_ = "<table><tr><th></th><th>peak bytes</th><th>at the end</th></tr>" + "".join(rows)
+    return "".join(parts) + head + table_ + "</table>"
+
+
+def _highest(x: Array, values: Array) -> Array:
+    """Indices to draw: of the points of each half pixel the highest; the last point always."""
+    if len(x) <= _POINTS:
+        return np.arange(len(x))
+    pixel = (x * (_POINTS / _WIDTH)).astype(np.int64)
+    order = np.lexsort((values, pixel))
+    last = np.flatnonzero(np.append(pixel[order][1:] != pixel[order][:-1], True))
+    return np.unique(np.append(order[last], len(x) - 1))
+
+
+def _steps(x: list[float], y: list[float]) -> str:
+    """Points of a line that keeps its height until the next record."""
+    points = [f"{x[0]:.1f},{_HEIGHT}"]
+    for i, (at, height) in enumerate(zip(x, y, strict=True)):
+        if i > 0:
+            points.append(f"{at:.1f},{y[i - 1]:.1f}")
+        points.append(f"{at:.1f},{height:.1f}")
+    points.append(f"{_WIDTH},{y[-1]:.1f}")
+    return " ".join(points)

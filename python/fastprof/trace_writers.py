@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chrome and Perfetto traces of any EventTable, by the native writers that sessions use."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof import _core, errors
+from fastprof.columns import NO_PAYLOAD
+from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.table import EventFlag, EventKind, EventTable
+from fastprof.tree import EventTree
+
+__all__ = ["write_chrome_trace", "write_perfetto_trace"]
+
+Array: TypeAlias = NDArray[Any]
+_JSON = 7  # DetailType
+
+
+def write_chrome_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
+    """Write a table as Chrome JSON with Kineto's schema; gzip when the path ends in .gz.
+
+    Rows may be in any order; args of rows that were read from a trace are written again. Raises
+    errors.IoError when the file cannot be written.
+    """
+    target = os.fspath(path)
+    capture = capture_of_table(table)
+    members = [(str(k), _json(v)) for k, v in table.metadata.items() if k not in _OWN_MEMBERS]
+    if not target.endswith(".gz"):
+        capture.write_chrome_trace(os.fsencode(target), members, target)
+        return
+    with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
+        plain = Path(folder, "trace.json")
+        capture.write_chrome_trace(os.fsencode(plain), members, target)
+        with atomic_binary(target) as out, plain.open("rb") as text:
+            shutil.copyfileobj(text, out, 1 << 20)
+
+
+def write_perfetto_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
+    """Write a table in Perfetto's format; gzip when the path ends in .gz. As write_chrome_trace."""
+    target = os.fspath(path)
+    capture = capture_of_table(table)
+    if not target.endswith(".gz"):
+        capture.write_perfetto_trace(os.fsencode(target))
+        return
+    with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
+        plain = Path(folder, "trace.pftrace")
+        capture.write_perfetto_trace(os.fsencode(plain))
+        with atomic_binary(target) as out, plain.open("rb") as data:
+            shutil.copyfileobj(data, out, 1 << 20)
+
+
+# Members of the top level that the writer makes itself, or that load() added.
+_OWN_MEMBERS = {
+    "schemaVersion",
+    "deviceProperties",
+    "displayTimeUnit",
+    "baseTimeNanoseconds",
+    "traceEvents",
+    "traceName",
+    "fastprof",
+    "format",
+    "skipped_events",
+    "skipped_packets",
+}
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return json.dumps(str(value))
+
+
+def capture_of_table(table: EventTable) -> Any:
+    """A native capture of the rows: grouped by track, in begin order, parents first."""
+    order, parent = _arrangement(table)
+    site, sites = _sites(table, order)
+    flags = table.column("flags")[order] & ~np.uint8(EventFlag.DETAIL)
+    payload, words, strings = _payload(table, order, flags)
+    end_track = table.column("end_track")[order]
+    foreign = np.flatnonzero((flags & EventFlag.FOREIGN_END != 0) & (end_track >= 0))
+    track = table.column("track")[order]
+    tracks = list(table.tracks)
+    if not tracks:
+        top = int(track.max()) + 1 if len(track) else 0
+        tracks = [(i, table.pid, i + 1, "", True) for i in range(top)]  # type: ignore[misc]
+    return _core.capture_of(
+        columns={
+            "start_ns": table.start_ns[order],
+            "end_ns": table.end_ns[order],
+            "site": site,
+            "track": track,
+            "parent": parent,
+            "payload": payload,
+            "kind": table.column("kind")[order],
+            "flags": flags,
+            "payload_words": words,
+            "foreign_row": foreign,
+            "foreign_end_track": end_track[foreign],
+        },
+        sites=[tuple(s) for s in sites],
+        tracks=[tuple(t) for t in tracks],
+        strings=list(strings),
+        t0_ns=table.t0_ns,
+        t1_ns=table.t1_ns,
+        clock_error_ns=table.clock_error_ns,
+        pid=table.pid,
+        process_name=table.process_name,
+        dropped=table.dropped,
+    )
+
+
+def _arrangement(table: EventTable) -> tuple[Array, Array]:
+    """(rows in the order of a capture, the parent of each by its new number)."""
+    size = len(table)
+    if table.begin_ordered and table.has("parent"):
+        return np.arange(size), table.column("parent")
+    track = table.column("track")
+    order = np.lexsort((-table.end_ns, table.start_ns, track))
+    tree = EventTree.of(table)
+    rows = np.arange(size) if tree.rows is None else tree.rows
+    above = np.full(size, -1, np.int64)
+    nested = tree.parent >= 0
+    above[rows[nested]] = rows[tree.parent[nested]]
+    position = np.empty(size + 1, np.int64)
+    position[order] = np.arange(size)
+    position[size] = -1
+    parent = position[above][order]
+    kept = (parent >= 0) & (parent < np.arange(size))
+    kept &= track[order][np.where(kept, parent, 0)] == track[order]
+    return order, np.where(kept, parent, -1).astype(np.int32)
+
+
+def _sites(table: EventTable, order: Array) -> tuple[Array, list[Any]]:
+    """(site of each row, sites), where every site has the kind of its rows."""
+    site = table.column("site")[order].astype(np.int64)
+    kind = table.column("kind")[order]
+    sites = list(table.sites)
+    own = np.array([s.kind for s in sites], np.int64)
+    differs = np.flatnonzero(own[site] != kind) if len(sites) else np.zeros(0, np.int64)
+    if len(differs):
+        pairs, code = np.unique(site[differs] * 16 + kind[differs], return_inverse=True)
+        site[differs] = len(sites) + code.reshape(-1)
+        sites += [sites[p // 16]._replace(kind=p % 16) for p in pairs.tolist()]
+    return site, sites
+
+
+def _payload(table: EventTable, order: Array, flags: Array) -> tuple[Array, Array, list[str]]:
+    """(payload, words, strings); sets flag DETAIL. Args that a trace had become JSON blocks."""
+    strings = list(table.strings)
+    words = np.zeros(0, np.uint64) if table.payload_words is None else table.payload_words
+    payload = table.column("payload")[order].astype(np.int64)
+    if table.payload_words is None:
+        payload[:] = NO_PAYLOAD
+    given = payload != NO_PAYLOAD
+    flags[given] |= table.column("flags")[order][given] & np.uint8(EventFlag.DETAIL)
+    column = table.coded.get("metadata_json")
+    if column is None:
+        return payload, words, strings
+    codes = column.codes[order]
+    by_site = np.array([len(types) for types in table.sites.field("arg_types")], np.int64)
+    simple = table.column("kind")[order] <= EventKind.MARK
+    simple &= by_site[table.column("site")[order]] == 0
+    rows = np.flatnonzero((codes >= 0) & ~given & simple)
+    blocks = np.empty((len(rows), 3), np.uint64)
+    blocks[:, 0] = 2  # DetailHeader: words that follow
+    blocks[:, 1] = _JSON | 1 << 16  # DetailBlock: type and count
+    blocks[:, 2] = codes[rows] + len(strings)
+    payload[rows] = len(words) + 3 * np.arange(len(rows))
+    flags[rows] |= np.uint8(EventFlag.DETAIL)
+    strings += [str(text) for text in column.values]
+    if len(words) + blocks.size >= NO_PAYLOAD:
+        raise errors.ValueError("the table has more arguments than a trace can hold")
+    return payload, np.concatenate([words, blocks.reshape(-1)]), strings
