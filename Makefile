@@ -39,6 +39,7 @@ demo: $(INSTALLED)  ## build, then profile real work and print the result
 	@mkdir -p build/demo
 	$(CXX) -std=c++17 -O2 $$($(BIN)/python -m fastprof --includes) examples/demo.cpp -o build/demo/demo -pthread -ldl
 	build/demo/demo build/demo
+	$(BIN)/python examples/digits.py --out build/demo
 
 build: $(TOOLS)  ## build the C++ tests (preset release)
 	cmake --preset release -DPython_EXECUTABLE=$(BIN)/python

@@ -7,10 +7,10 @@
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   module.doc() = "The native part of fastprof. Private: use the names that `fastprof` exports.";
   fastprof::bindings::register_errors(module);  // first: the others may throw
-  fastprof::bindings::register_table_capture(module);
   fastprof::bindings::register_version(module);
   fastprof::bindings::register_ranges(module);
   fastprof::bindings::register_session(module);
+  fastprof::bindings::register_table_capture(module);
   fastprof::bindings::register_propagate(module);
   fastprof::bindings::register_torch(module);
 }

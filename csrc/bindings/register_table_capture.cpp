@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bindings/capture_object.hpp"
-#include "bindings/python_name.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/validate.hpp"
@@ -33,11 +32,12 @@ void fill(Vector& to, const py::dict& columns, const char* name) {
   if (!to.empty()) std::memcpy(static_cast<void*>(to.data()), array.data(), to.size() * sizeof(T));
 }
 
+// UTF-8; lone surrogates as three bytes each.
 std::string bytes_of(const py::handle& value) {
-  std::string storage;
-  std::string_view bytes;
-  if (!name_bytes(value.ptr(), storage, bytes)) throw py::error_already_set();
-  return std::string(bytes);
+  const auto bytes =
+      py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(value.ptr(), "utf-8", "surrogatepass"));
+  if (!bytes) throw py::error_already_set();
+  return bytes;
 }
 
 SiteInfo site_of(const py::tuple& row) {
@@ -66,9 +66,12 @@ SiteInfo site_of(const py::tuple& row) {
   return site;
 }
 
-CaptureObject capture_of(const py::dict& columns, const py::list& sites, const py::list& tracks,
-                         const py::list& strings, int64_t t0_ns, int64_t t1_ns, int64_t clock_error_ns, int64_t pid,
-                         const py::str& process_name, const py::dict& dropped) {
+// The containers come as plain objects, for signatures that type checkers take.
+CaptureObject capture_of(const py::object& given_columns, const py::object& sites, const py::object& tracks,
+                         const py::object& strings, int64_t t0_ns, int64_t t1_ns, int64_t clock_error_ns, int64_t pid,
+                         const py::str& process_name, const py::object& given_dropped) {
+  const auto columns = given_columns.cast<py::dict>();
+  const auto dropped = given_dropped.cast<py::dict>();
   auto capture = std::make_shared<Capture>();
   fill<int64_t>(capture->start_ns, columns, "start_ns");
   fill<int64_t>(capture->end_ns, columns, "end_ns");

@@ -17,10 +17,12 @@ __all__: list[str] = [
     "abi_version",
     "after_fork_in_child",
     "begin_async",
+    "capture_of",
     "compiler",
     "counter",
     "flow_begin",
     "flow_end",
+    "libraries_of_other_abi",
     "mark",
     "now_ns",
     "record_function",
@@ -226,6 +228,24 @@ def begin_async(name: str) -> OpenRange:
     """
 
 
+def capture_of(
+    *,
+    columns: typing.Any,
+    sites: typing.Any,
+    tracks: typing.Any,
+    strings: typing.Any,
+    t0_ns: typing.SupportsInt | typing.SupportsIndex,
+    t1_ns: typing.SupportsInt | typing.SupportsIndex,
+    clock_error_ns: typing.SupportsInt | typing.SupportsIndex,
+    pid: typing.SupportsInt | typing.SupportsIndex,
+    process_name: str,
+    dropped: typing.Any,
+) -> Capture:
+    """
+    A Capture of given columns, copied; see capture/capture.hpp for what must hold of them.
+    """
+
+
 def counter(name: str, value: float) -> None:
     """
     A number over time.
@@ -241,6 +261,12 @@ def flow_begin(id: int, name: str = "flow") -> None:
 def flow_end(id: int, name: str = "flow") -> None:
     """
     The arrow of that id ends here.
+    """
+
+
+def libraries_of_other_abi() -> list[str]:
+    """
+    Paths of loaded objects whose fastprof has another ABI major; "" is the executable.
     """
 
 

@@ -21,4 +21,4 @@ class BuildFacts(NamedTuple):
 def build_facts() -> BuildFacts:
     """The facts now: libraries may be loaded later. Any thread."""
     major, minor = _core.abi_version()
-    return BuildFacts(_core.compiler(), (major, minor), tuple(_core.libraries_of_other_abi()))
+    return BuildFacts(_core.compiler, (major, minor), tuple(_core.libraries_of_other_abi()))

@@ -67,7 +67,11 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("before", metavar="A")
     parser.add_argument("after", metavar="B")
     parser.add_argument(
-        "--metric", choices=METRICS, default=METRICS[0], help="time to compare (%(default)s)"
+        "--metric",
+        choices=METRICS,
+        default=METRICS[0],
+        metavar="TIME",
+        help=f"time to compare: {', '.join(METRICS)} (default: the first)",
     )
     parser.add_argument("--per-call", action="store_true", help="compare means, not sums")
     parser.add_argument(

@@ -31,13 +31,21 @@ class Program:
         names: dict[str, Any] = self.main.__dict__
         names["__builtins__"] = builtins
         argv0 = target
+        if not is_module:
+            target = os.path.abspath(
+                target
+            )  # as the interpreter shows it in __file__ and tracebacks
         if is_module:
             self._first_path(os.getcwd())
             spec, code = self._module(target)
             argv0 = spec.origin or target
         elif os.path.isdir(target) or zipfile.is_zipfile(target):
             self._first_path(target)
-            spec, code = self._module("__main__")
+            outer = sys.modules.pop("__main__")  # or its spec would be taken for that of the target
+            try:
+                spec, code = self._module("__main__")
+            finally:
+                sys.modules["__main__"] = outer
         else:
             spec, code = None, self._script(target)
             self._first_path(os.path.dirname(os.path.realpath(target)))

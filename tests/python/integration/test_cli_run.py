@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof run: a script cannot tell it from python, and what it recorded is kept however it ends."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import fastprof
+
+TIMEOUT_S = 120
+
+
+def start(
+    folder: Path, *args: str, profiled: bool = True, module: bool = False
+) -> subprocess.CompletedProcess[str]:
+    runner = ["-m", "fastprof", "run", "-o", "t.fastprof"] if profiled else []
+    runner += ["-m"] if module else []
+    return subprocess.run(
+        [sys.executable, *runner, *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def names(folder: Path) -> list[str]:
+    table = fastprof.load(folder / "t.fastprof")
+    return sorted(table.name(row) for row in range(len(table)))
+
+
+ENVIRONMENT = """
+import sys, os, pickle
+import helper
+class Here: pass
+print(sys.argv, __name__, __file__, __spec__ is None, __package__, sys.path[0], os.getcwd())
+print(sys.modules["__main__"].Here is Here, pickle.loads(pickle.dumps(Here())).__class__ is Here)
+print(sorted(k for k in globals() if k != "__cached__"))
+import atexit
+atexit.register(print, "at exit")
+"""
+
+
+def test_a_script_sees_what_it_would_see_under_python(tmp_path: Path) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "helper.py").write_text("")
+    (scripts / "main.py").write_text(ENVIRONMENT)
+    args = ("scripts/main.py", "--option", "-m", "x y")
+    plain = start(tmp_path, *args, profiled=False)
+    profiled = start(tmp_path, *args)
+    assert plain.returncode == profiled.returncode == 0, profiled.stderr
+    assert profiled.stdout == plain.stdout
+    assert names(tmp_path) == ["scripts/main.py"]
+
+
+def test_modules_folders_and_spawned_children(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    source = "import sys; print(sys.argv[1:], __name__, __package__, __spec__.name, __file__)"
+    (package / "mod.py").write_text(source)
+    (package / "__main__.py").write_text("import sys; print(sys.argv, __name__, sys.path[0])")
+    for args, module in ((("package.mod", "1"), True), (("package", "2"), True)):
+        plain = start(tmp_path, "-m", *args, profiled=False)
+        assert start(tmp_path, *args, module=module).stdout == plain.stdout != ""
+    assert start(tmp_path, "package").stdout == start(tmp_path, "package", profiled=False).stdout
+    (tmp_path / "spawn.py").write_text(
+        "import multiprocessing\n"
+        "def square(x): return x * x\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.map(square, [3]))\n"
+    )
+    assert start(tmp_path, "spawn.py").stdout == "[9]\n"
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "raise SystemExit",
+        "sys.exit(7)",
+        "sys.exit('a message')",
+        "sys.exit(True)",
+        "f(0)",
+        "raise KeyboardInterrupt",
+        "sys.excepthook = lambda *a: print('own hook', a[0], a[2].tb_lineno, a[2].tb_frame.f_code.co_name)\nf(0)",
+        "threading.Thread(target=late).start()",
+    ],
+)
+def test_every_ending_is_the_scripts_own(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "s.py").write_text(
+        "import sys, threading, time\n"
+        "import fastprof\n"
+        "def late():\n"
+        "    time.sleep(0.05)\n"
+        "    with fastprof.record_function('late'): pass\n"
+        "def f(x): return 1 / x\n"
+        "with fastprof.record_function('work'): pass\n"
+        f"{ending}\n"
+    )
+    plain = start(tmp_path, "s.py", profiled=False)
+    profiled = start(tmp_path, "s.py")
+    assert profiled.returncode == plain.returncode
+    assert profiled.stdout == plain.stdout
+    assert profiled.stderr.endswith(plain.stderr)
+    expected = ["late", "s.py", "work"] if "late" in ending else ["s.py", "work"]
+    assert names(tmp_path) == expected
+
+
+def test_a_script_that_does_not_compile_or_exist(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("x = (\n")
+    profiled = start(tmp_path, "bad.py")
+    assert profiled.returncode == 1
+    assert profiled.stderr.startswith("  File") and "SyntaxError" in profiled.stderr
+    absent = start(tmp_path, "absent.py")
+    assert absent.returncode == 2 and "absent.py: No such file" in absent.stderr
+    assert "no_such_module" in start(tmp_path, "no_such_module", module=True).stderr
+    assert list(tmp_path.glob("t.*")) == []
+
+
+def test_ctrl_c_keeps_what_was_recorded(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(
+        "import time, fastprof\n"
+        "with fastprof.record_function('before'): pass\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastprof", "run", "-o", "t.fastprof", "s.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == -signal.SIGINT
+    assert stderr.rstrip().endswith("KeyboardInterrupt") and "fastprof/cli" not in stderr
+    assert "before" in stderr  # the table
+    assert names(tmp_path) == ["before", "s.py"]
+
+
+def test_a_forked_child_leaves_the_result_to_its_parent(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(
+        "import os, sys, fastprof\n"
+        "pid = os.fork()\n"
+        "if pid:\n"
+        "    assert os.waitpid(pid, 0)[1] == 5 << 8\n"
+        "    with fastprof.record_function('parent'): pass\n"
+        "else:\n"
+        "    sys.exit(5)\n"
+    )
+    profiled = start(tmp_path, "s.py")
+    assert profiled.returncode == 0, profiled.stderr
+    assert profiled.stderr.count("Self CPU time total") == 1
+    assert names(tmp_path) == ["parent", "s.py"]
+
+
+def test_a_trace_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("print('done')")
+    command = [sys.executable, "-m", "fastprof", "run", "-o", "no/such/folder.json", "s.py"]
+    result = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert result.returncode == 1 and result.stdout == "done\n"
+    assert "no/such/folder.json" in result.stderr and "Self CPU" in result.stderr
+    command[5] = "what.is.this"
+    result = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert result.returncode == 2 and "what format is what.is.this" in result.stderr
+    assert result.stdout == ""  # the script was not started
+
+
+def test_on_a_terminal(tmp_path: Path) -> None:
+    """The script has the terminal; Ctrl-C typed there ends it."""
+    (tmp_path / "s.py").write_text(
+        "import sys, time\nprint(sys.stdin.isatty(), input('name? '), flush=True)\ntime.sleep(60)\n"
+    )
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        program = [sys.executable, "-m", "fastprof", "run", "-o", "t.fastprof", "s.py"]
+        os.execv(sys.executable, program)
+    seen = ""
+    deadline = time.monotonic() + TIMEOUT_S
+    sent: list[str] = []
+    try:
+        while time.monotonic() < deadline:
+            if select.select([fd], [], [], 0.2)[0]:
+                try:
+                    data = os.read(fd, 4096)
+                except OSError:
+                    break
+                if not data:
+                    break
+                seen += data.decode(errors="replace")
+            if "name? " in seen and "name" not in sent:
+                os.write(fd, b"me\n")
+                sent.append("name")
+            if "True me" in seen and "stop" not in sent:
+                os.write(fd, b"\x03")
+                sent.append("stop")
+    finally:
+        os.close(fd)
+        _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, seen
+    assert "fastprof: wrote" in seen and "KeyboardInterrupt" in seen
+    assert names(tmp_path) == ["s.py"]

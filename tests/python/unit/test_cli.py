@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof report, diff, convert and doctor, called in this process."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from trace_tables import T0, every_column_table, nested_table
+
+import fastprof
+from fastprof.cli import main as cli
+from fastprof.cli.formats import FORMATS, format_of
+from fastprof.table import EventTable
+
+Capsys = pytest.CaptureFixture[str]
+
+
+def run(*args: str | Path) -> int:
+    return cli.main([str(arg) for arg in args])
+
+
+def table_of(**calls: list[int]) -> EventTable:
+    """One range after the other: name -> durations in us."""
+    start, site, duration = [], [], []
+    now = T0
+    for number, durations in enumerate(calls.values()):
+        for length in durations:
+            start.append(now)
+            duration.append(length * 1000)
+            site.append(number)
+            now += length * 1000 + 10
+    ends = [s + d for s, d in zip(start, duration, strict=True)]
+    sites = [fastprof.Site(name) for name in calls]
+    return EventTable({"start_ns": start, "end_ns": ends, "site": site}, sites=sites, t0_ns=T0)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    a, b = tmp_path / "a.fastprof", tmp_path / "b.fastprof"
+    fastprof.save(table_of(steady=[100, 100], slower=[1000], gone=[50], tiny=[1]), a)
+    fastprof.save(table_of(steady=[100, 100], slower=[1200], new=[60], tiny=[3]), b)
+    return a, b
+
+
+def test_help_teaches(capsys: Capsys) -> None:
+    for command in ((), ("run",), ("report",), ("diff",), ("convert",), ("doctor",)):
+        with pytest.raises(SystemExit) as caught:
+            run(*command, "--help")
+        assert caught.value.code == 0
+        text = capsys.readouterr().out
+        assert "examples:" in text and "fastprof" in text
+        for line in text.splitlines():
+            assert len(line) <= 110
+    assert run() == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_report_prints_the_table(tmp_path: Path, capsys: Capsys) -> None:
+    table = nested_table(300)
+    path = tmp_path / "t.fastprof"
+    fastprof.save(table, path)
+    csv, js = tmp_path / "a.csv", tmp_path / "a.json"
+    assert (
+        run("report", path, "--sort-by", "count", "--row-limit", "3", "--csv", csv, "--json", js)
+        == 0
+    )
+    out = capsys.readouterr().out
+    expected = fastprof.EventList.from_table(table).key_averages()
+    assert expected.table(sort_by="count", row_limit=3) in out
+    assert "program, pid 77: 300 rows on 3 threads" in out
+    assert len(csv.read_text().splitlines()) == len(expected) + 2  # one name has a line end
+    assert len(json.loads(js.read_text())) == len(expected)
+
+
+def test_errors_are_one_line_and_code_2(tmp_path: Path, capsys: Capsys) -> None:
+    fastprof.save(nested_table(30), tmp_path / "t")
+    (tmp_path / "bad").write_text('{"traceEvents": [1]}')
+    for args, message in (
+        (("report", tmp_path / "absent"), "cannot read"),
+        (("report", tmp_path / "bad"), "event 0"),
+        (("report", tmp_path / "t", "--sort-by", "beauty"), "self_cpu_time_total"),
+        (("convert", tmp_path / "t", tmp_path / "x.doc"), "what format is"),
+        (("diff", tmp_path / "t", tmp_path / "absent"), "cannot read"),
+        (("diff", tmp_path / "t", tmp_path / "t", "--metric", "device_time_total"), "device_time"),
+    ):
+        assert run(*args) == 2
+        err = capsys.readouterr().err
+        assert "error:" in err and message in err and "Traceback" not in err
+    with pytest.raises(SystemExit) as caught:
+        run("diff", "only one")
+    assert caught.value.code == 2
+
+
+def test_diff_lists_changes_by_size(
+    pair: tuple[Path, Path], capsys: Capsys, tmp_path: Path
+) -> None:
+    assert run("diff", *pair, "--json", tmp_path / "d.json") == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines[lines.index("") + 3 :]]
+    body = [row for row in rows if not row[0].startswith("-")]
+    assert [row[0] for row in body] == ["slower", "new", "gone", "tiny", "steady", "all"]
+    assert body[0] == ["slower", "1", "1", "1.000", "1.200", "+0.200", "+20.0", "%"]
+    assert body[1][-1] == "new" and body[2][-1] == "gone"
+    document = json.loads((tmp_path / "d.json").read_text())
+    by_name = {row["name"]: row for row in document["names"]}
+    assert by_name["new"]["percent"] is None and by_name["new"]["calls"] == [0, 1]
+    assert by_name["slower"]["change_us"] == pytest.approx(200)
+    assert document["total"]["time_us"] == pytest.approx([1251, 1463])
+
+
+@pytest.mark.parametrize(
+    ("limits", "exceeded"),
+    [
+        ((), []),
+        (("--max-growth", "10"), ["slower", "new", "tiny"]),
+        (("--max-growth", "10%", "--min-ms", "0.05"), ["slower", "new"]),
+        (("--max-growth", "25", "--min-ms", "0.1"), []),
+        (("--max-growth", "20"), ["new", "tiny"]),
+        (("--max-growth", "19.9", "--min-ms", "1.2"), ["slower"]),
+        (("--max-total-growth", "16"), ["all together"]),
+        (("--max-total-growth", "17"), []),
+        (("--per-call", "--max-growth", "150", "--min-ms", "0.1"), []),
+    ],
+)
+def test_diff_limits_make_the_exit_code(
+    pair: tuple[Path, Path], capsys: Capsys, limits: tuple[str, ...], exceeded: list[str]
+) -> None:
+    assert run("diff", *pair, *limits) == (1 if exceeded else 0)
+    out = capsys.readouterr().out
+    assert [line.split(": ")[1] for line in out.splitlines() if "EXCEEDED" in line] == exceeded
+
+
+def test_diff_of_a_trace_with_itself_is_nothing(pair: tuple[Path, Path], capsys: Capsys) -> None:
+    limits = ("--max-growth", "0", "--max-total-growth", "0")
+    for sort in ("change", "growth", "percent", "name", "count"):
+        assert run("diff", pair[0], pair[0], "--sort", sort, *limits) == 0
+    assert "+0.0 %" in capsys.readouterr().out
+
+
+def test_formats_by_suffix() -> None:
+    for kind, (suffixes, _, _) in FORMATS.items():
+        for suffix in suffixes:
+            assert format_of(f"some.where/name{suffix}") == kind
+            assert format_of(f"name{suffix}.gz") == kind
+    assert format_of("name.json", "perfetto") == "perfetto"
+
+
+TRACES = ("t.fastprof", "t.json", "t.json.gz", "t.pftrace", "t.pftrace.gz", "t.fastprof.gz")
+
+
+def averages(table: EventTable) -> dict[str, tuple[int, float, float]]:
+    events = fastprof.EventList.from_table(table).key_averages()
+    return {e.key: (e.count, e.self_cpu_time_total, e.cpu_time_total) for e in events}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_convert_keeps_the_averages(tmp_path: Path, name: str) -> None:
+    table = nested_table(600)
+    fastprof.save(table, tmp_path / "in")
+    assert run("convert", tmp_path / "in", tmp_path / name) == 0
+    again = fastprof.load(tmp_path / name)
+    assert averages(again) == averages(table)
+    assert sorted(again.start_ns.tolist()) == sorted(table.start_ns.tolist())
+    assert [t.name for t in again.tracks] == [t.name for t in table.tracks]
+    for target in TRACES:
+        assert run("convert", tmp_path / name, tmp_path / f"again.{target}") == 0
+        assert averages(fastprof.load(tmp_path / f"again.{target}")) == averages(table)
+
+
+def test_convert_keeps_args_marks_counters_and_memory(tmp_path: Path) -> None:
+    def event(name: str, ts: float, ph: str = "X", **more: Any) -> dict[str, Any]:
+        return {"ph": ph, "cat": "cpu_op", "name": name, "pid": 7, "tid": 8, "ts": ts, **more}
+
+    memory = {"Addr": 1, "Bytes": 64, "Total Allocated": 64, "Total Reserved": 0, "Device Type": 1}
+    events = [
+        event(
+            "b", 5, dur=2, args={"Input Dims": [[2, 3]], "text": 'a"b\u00e9', "n": [1, {"x": None}]}
+        ),
+        event("a", 0, dur=10, args={"External id": 3}),
+        event("gemm", 3, dur=2, pid=0, tid=7, args={"device": 0, "stream": 7, "External id": 3})
+        | {"cat": "kernel"},
+        event("here", 4, ph="i"),
+        event("loss", 4, ph="C", args={"value": 0.25}),
+        event("[memory]", 6, ph="i", args={**memory, "Device Id": 2}),
+        event("arrow", 1, ph="s", id=5),
+        event("arrow", 6, ph="f", id=5),
+        event("left", 1, dur=30, args={"finished": False}),
+    ]
+    (tmp_path / "in.json").write_text(json.dumps({"mine": [1], "traceEvents": events}))
+    for step, name in (("in.json", "1.json"), ("1.json", "2.fastprof"), ("2.fastprof", "3.json")):
+        assert run("convert", tmp_path / step, tmp_path / name) == 0
+    document = json.loads((tmp_path / "3.json").read_text())
+    assert document["mine"] == [1]
+    found = {(e["name"], e["ph"]): e for e in document["traceEvents"]}
+    for given in events:
+        again = found[given["name"], given["ph"]]
+        assert again["ts"] == given["ts"]
+        assert again.get("dur") == given.get("dur")
+        if given["name"] not in ("arrow", "[memory]", "here"):
+            assert again["args"] == given["args"]
+    assert {**memory, "Device Id": 2} == found["[memory]", "i"]["args"]
+    first, last = fastprof.load(tmp_path / "in.json"), fastprof.load(tmp_path / "3.json")
+    assert averages(first) == averages(last)
+    assert last.kernels is not None and len(last.kernels) == 1
+    assert first.column("kind").tolist().count(0) == last.column("kind").tolist().count(0)
+
+
+def test_convert_to_views(tmp_path: Path) -> None:
+    fastprof.save(nested_table(60), tmp_path / "in")
+    for name in ("o.folded", "o.speedscope.json", "o.csv"):
+        assert run("convert", tmp_path / "in", tmp_path / name) == 0
+        assert (tmp_path / name).stat().st_size > 100
+    assert run("convert", tmp_path / "in", tmp_path / "o.html") == 2  # no memory in it
+
+
+def test_tables_of_any_order_and_kind_become_traces(tmp_path: Path) -> None:
+    """Every column present, rows shuffled: the writers take it, or a clear error says why not."""
+    table = every_column_table()
+    order = np.random.default_rng(1).permutation(len(table))
+    fastprof.save(table[order], tmp_path / "in")
+    assert run("convert", tmp_path / "in", tmp_path / "o.json") == 0
+    assert len(fastprof.load(tmp_path / "o.json")) == len(table)
+
+
+def test_doctor_tells_in_text_and_json(capsys: Capsys) -> None:
+    assert run("doctor") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line[:4] in ("ok  ", "no  ", "--  ") for line in lines)
+    assert lines[0].startswith("ok  recording")
+    assert run("doctor", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["can_record"] is True
+    topics = [finding["topic"] for finding in document["findings"]]
+    for topic in (
+        "recording",
+        "clock",
+        "membarrier",
+        "perf counters",
+        "huge pages",
+        "CPUs",
+        "CUDA",
+        "torch",
+    ):
+        assert topic in topics
+    assert all(finding["text"] for finding in document["findings"])
+
+
+def test_doctor_of_a_machine_that_has_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    from fastprof.cli import checks
+
+    def fail(*_: Any) -> tuple[int, int]:
+        return -1, 38
+
+    monkeypatch.setattr(checks, "_read", lambda path: "")
+    monkeypatch.setattr(checks, "_syscall", fail)
+    monkeypatch.setattr(
+        checks, "recording_check", lambda: [checks.Finding("recording", False, "x")]
+    )
+    monkeypatch.setattr(checks.importlib.util, "find_spec", lambda name: None)
+    assert run("doctor") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("no") for line in lines) >= 12
+
+
+def test_console_script_is_this_main() -> None:
+    text = (Path(__file__).resolve().parents[3] / "pyproject.toml").read_text()
+    assert 'fastprof = "fastprof.cli.main:main"' in text
+    assert isinstance(cli.make_parser("fastprof"), argparse.ArgumentParser)
