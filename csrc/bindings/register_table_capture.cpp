@@ -24,7 +24,8 @@ namespace {
 template <class T, class Vector>
 void fill(Vector& to, const py::dict& columns, const char* name) {
   if (!columns.contains(name)) raise<ValueError>(std::string("the column ") + name + " is missing");
-  const auto array = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(columns[name]);
+  const auto array =
+      py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(columns[name]);
   if (!array || array.ndim() != 1)
     raise<ValueError>(std::string("the column ") + name + " is no array of one dimension");
   to.resize(static_cast<size_t>(array.size()));
@@ -34,8 +35,8 @@ void fill(Vector& to, const py::dict& columns, const char* name) {
 
 // UTF-8; lone surrogates as three bytes each.
 std::string bytes_of(const py::handle& value) {
-  const auto bytes =
-      py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(value.ptr(), "utf-8", "surrogatepass"));
+  const auto bytes = py::reinterpret_steal<py::bytes>(
+      PyUnicode_AsEncodedString(value.ptr(), "utf-8", "surrogatepass"));
   if (!bytes) throw py::error_already_set();
   return bytes;
 }
@@ -51,14 +52,16 @@ SiteInfo site_of(const py::tuple& row) {
   site.color = row[5].cast<uint32_t>();
   site.mask = row[6].cast<uint32_t>();
   const auto kind = row[7].cast<uint32_t>(), scope = row[8].cast<uint32_t>();
-  if (kind > static_cast<uint32_t>(EventKind::segment)) raise<ValueError>("a site has no such kind");
+  if (kind > static_cast<uint32_t>(EventKind::segment))
+    raise<ValueError>("a site has no such kind");
   if (scope >= kNumRecordScopes) raise<ValueError>("a site has no such scope");
   site.kind = static_cast<EventKind>(kind);
   site.scope = static_cast<RecordScope>(scope);
   for (const py::handle name : row[9].cast<py::tuple>()) site.arg_names.push_back(bytes_of(name));
   for (const py::handle item : row[10].cast<py::tuple>()) {
     const auto type = item.cast<uint32_t>();
-    if (type > static_cast<uint32_t>(ArgType::pointer)) raise<ValueError>("an argument has no such type");
+    if (type > static_cast<uint32_t>(ArgType::pointer))
+      raise<ValueError>("an argument has no such type");
     site.arg_types.push_back(static_cast<ArgType>(type));
   }
   site.device_type = row[11].cast<int16_t>();
@@ -67,8 +70,9 @@ SiteInfo site_of(const py::tuple& row) {
 }
 
 // The containers come as plain objects, for signatures that type checkers take.
-CaptureObject capture_of(const py::object& given_columns, const py::object& sites, const py::object& tracks,
-                         const py::object& strings, int64_t t0_ns, int64_t t1_ns, int64_t clock_error_ns, int64_t pid,
+CaptureObject capture_of(const py::object& given_columns, const py::object& sites,
+                         const py::object& tracks, const py::object& strings, int64_t t0_ns,
+                         int64_t t1_ns, int64_t clock_error_ns, int64_t pid,
                          const py::str& process_name, const py::object& given_dropped) {
   const auto columns = given_columns.cast<py::dict>();
   const auto dropped = given_dropped.cast<py::dict>();
@@ -113,12 +117,14 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
 }  // namespace
 
 void register_table_capture(py::module_& module) {
-  module.def("capture_of", &capture_of, py::kw_only(), py::arg("columns"), py::arg("sites"), py::arg("tracks"),
-             py::arg("strings"), py::arg("t0_ns"), py::arg("t1_ns"), py::arg("clock_error_ns"), py::arg("pid"),
-             py::arg("process_name"), py::arg("dropped"),
-             "A Capture of given columns, copied; see capture/capture.hpp for what must hold of them.");
-  module.def("libraries_of_other_abi", &libraries_of_other_abi,
-             "Paths of loaded objects whose fastprof has another ABI major; \"\" is the executable.");
+  module.def(
+      "capture_of", &capture_of, py::kw_only(), py::arg("columns"), py::arg("sites"),
+      py::arg("tracks"), py::arg("strings"), py::arg("t0_ns"), py::arg("t1_ns"),
+      py::arg("clock_error_ns"), py::arg("pid"), py::arg("process_name"), py::arg("dropped"),
+      "A Capture of given columns, copied; see capture/capture.hpp for what must hold of them.");
+  module.def(
+      "libraries_of_other_abi", &libraries_of_other_abi,
+      "Paths of loaded objects whose fastprof has another ABI major; \"\" is the executable.");
 }
 
 }  // namespace bindings
