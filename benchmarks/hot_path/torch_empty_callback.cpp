@@ -16,7 +16,9 @@ struct Callback {
 };
 static_assert(sizeof(Callback) == 40, "as in libtorch");
 
-std::unique_ptr<Context> empty_start(const void*) { return nullptr; }
+std::unique_ptr<Context> empty_start(const void*) {
+  return nullptr;
+}
 void empty_end(const void*, Context*) {}
 
 unsigned long add_empty(unsigned long (*add_global_callback)(Callback)) {

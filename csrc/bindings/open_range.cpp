@@ -9,12 +9,11 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-constexpr Site python_async_site =
-    make_site(SiteKind::async_range, category::async, RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
+constexpr Site python_async_site = make_site(
+    SiteKind::async_range, category::async, RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
 
 struct OpenRangeObject {
-  PyObject_HEAD
-  RangeEntry entry;
+  PyObject_HEAD RangeEntry entry;
   const Site* site;   // null: nothing was recorded
   uint32_t is_async;  // an async range: its begin record is never written again
   uint32_t ended;     // atomic: the first end counts
@@ -37,20 +36,24 @@ PyObject* open_range_end(PyObject* object, PyObject*) {
   auto* self = reinterpret_cast<OpenRangeObject*>(object);
   if (__atomic_exchange_n(&self->ended, 1u, __ATOMIC_ACQ_REL) != 0) Py_RETURN_FALSE;
   if (self->site != nullptr) {
-    if (self->is_async != 0) end_async(AsyncHandle{self->entry.begin, self->site, self->entry.track});
-    else end_entry(self->entry, self->site);
+    if (self->is_async != 0)
+      end_async(AsyncHandle{self->entry.begin, self->site, self->entry.track});
+    else
+      end_entry(self->entry, self->site);
   }
   Py_RETURN_TRUE;
 }
 
 PyObject* open_range_active(PyObject* object, void*) {
   auto* self = reinterpret_cast<OpenRangeObject*>(object);
-  const bool recorded = self->entry.slot != nullptr || self->is_async != 0 || self->entry.function != nullptr;
+  const bool recorded =
+      self->entry.slot != nullptr || self->is_async != 0 || self->entry.function != nullptr;
   return PyBool_FromLong(recorded && __atomic_load_n(&self->ended, __ATOMIC_RELAXED) == 0 ? 1 : 0);
 }
 
 PyMethodDef open_range_methods[] = {
-    {"end", open_range_end, METH_NOARGS, "end(self) -> bool\n\nRecord the end, on whatever thread; False when it was ended before."},
+    {"end", open_range_end, METH_NOARGS,
+     "end(self) -> bool\n\nRecord the end, on whatever thread; False when it was ended before."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef open_range_properties[] = {
@@ -64,8 +67,9 @@ PyType_Slot open_range_slots[] = {
     {Py_tp_doc, const_cast<char*>("A begun range, ended by end() on any thread.")},
     {0, nullptr},
 };
-PyType_Spec open_range_spec = {"fastprof._core.OpenRange", static_cast<int>(sizeof(OpenRangeObject)), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, open_range_slots};
+PyType_Spec open_range_spec = {
+    "fastprof._core.OpenRange", static_cast<int>(sizeof(OpenRangeObject)), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, open_range_slots};
 
 OpenRangeObject* allocate() {
   auto* self = PyObject_New(OpenRangeObject, open_range_type);
@@ -119,7 +123,8 @@ bool add_open_range_type(PyObject* module) {
   PyObject* type = PyType_FromModuleAndSpec(module, &open_range_spec, nullptr);
   if (type == nullptr) return false;
   open_range_type = reinterpret_cast<PyTypeObject*>(type);
-  return PyObject_SetAttrString(module, "OpenRange", type) == 0 && PyModule_AddFunctions(module, open_range_functions) == 0;
+  return PyObject_SetAttrString(module, "OpenRange", type) == 0 &&
+         PyModule_AddFunctions(module, open_range_functions) == 0;
 }
 
 }  // namespace bindings

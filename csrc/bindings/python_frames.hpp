@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking the calling thread's Python frames without making frame objects, where the layout is known.
+// Walking the calling thread's Python frames without making frame objects, where the layout is
+// known.
 #pragma once
 
 #include <Python.h>
@@ -43,7 +44,8 @@ inline uint32_t walk_python_frames(PythonFrame* frames, uint32_t capacity) noexc
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* code = frame->f_executable;
     if (code == nullptr || !PyCode_Check(code)) continue;  // a shim of the interpreter
-    const auto offset = static_cast<intptr_t>(frame->instr_ptr - _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code)));
+    const auto offset = static_cast<intptr_t>(frame->instr_ptr -
+                                              _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code)));
 #else
     auto* code = reinterpret_cast<PyObject*>(frame->f_code);
 #if PY_VERSION_HEX >= 0x030C0000
@@ -56,7 +58,8 @@ inline uint32_t walk_python_frames(PythonFrame* frames, uint32_t capacity) noexc
   }
 #elif PY_VERSION_HEX < 0x030B0000
   // Frames are objects here, and f_lasti counts instructions of two bytes.
-  for (PyFrameObject* frame = PyThreadState_Get()->frame; frame != nullptr && count < capacity; frame = frame->f_back) {
+  for (PyFrameObject* frame = PyThreadState_Get()->frame; frame != nullptr && count < capacity;
+       frame = frame->f_back) {
     if (frame->f_lasti < 0) continue;  // not started yet
     frames[count++] = {reinterpret_cast<PyObject*>(frame->f_code), intptr_t{frame->f_lasti} * 2};
   }
@@ -77,7 +80,8 @@ inline uint32_t walk_python_frames(PythonFrame* frames, uint32_t capacity) noexc
 
 // The line of a frame.
 inline int python_frame_line(const PythonFrame& frame) noexcept {
-  return PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(frame.code), static_cast<int>(frame.offset));
+  return PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(frame.code),
+                          static_cast<int>(frame.offset));
 }
 
 }  // namespace bindings

@@ -10,8 +10,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-constexpr Site python_range_site =
-    make_site(SiteKind::range, category::user, RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
+constexpr Site python_range_site = make_site(
+    SiteKind::range, category::user, RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
 
 bool name_bytes(PyObject* text, std::string& storage, std::string_view& bytes) {
   if (!PyUnicode_Check(text)) {
@@ -34,8 +34,10 @@ bool name_bytes(PyObject* text, std::string& storage, std::string_view& bytes) {
   if (std::memchr(bytes.data(), 0, bytes.size()) != nullptr) {
     std::string replaced;
     for (const char c : bytes) {
-      if (c == '\0') replaced += "\xE2\x90\x80";
-      else replaced += c;
+      if (c == '\0')
+        replaced += "\xE2\x90\x80";
+      else
+        replaced += c;
     }
     storage = std::move(replaced);
     bytes = storage;
@@ -73,7 +75,8 @@ const Site* site_of_name(PyObject* name) {
   if (FASTPROF_LIKELY(entry.name == name)) return entry.site;
   const Site* site = intern_name(name);
   // A subclass of str may run code when it is released.
-  if (site != nullptr && PyUnicode_CheckExact(name) && PyUnicode_GET_LENGTH(name) <= kMaxCachedLength) {
+  if (site != nullptr && PyUnicode_CheckExact(name) &&
+      PyUnicode_GET_LENGTH(name) <= kMaxCachedLength) {
     PyObject* const former = entry.name;
     Py_INCREF(name);
     entry = {name, site};

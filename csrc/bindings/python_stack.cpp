@@ -2,8 +2,6 @@
 // Python stacks by id: see python_stack.hpp.
 #include "bindings/python_stack.hpp"
 
-#include "bindings/python_frames.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bindings/python_frames.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
 

@@ -20,8 +20,22 @@ uint32_t python_stack_sessions = 0;
 namespace {
 
 // Chooses callbacks but no recording: the entry records by itself.
-constexpr Site callbacks_only_site = {0,  SiteKind::range, RecordScope::USER_SCOPE, 0, 0, "", "user_annotation", "", "", 0, 0,
-                                      nullptr, nullptr, -1, -1, 0};
+constexpr Site callbacks_only_site = {0,
+                                      SiteKind::range,
+                                      RecordScope::USER_SCOPE,
+                                      0,
+                                      0,
+                                      "",
+                                      "user_annotation",
+                                      "",
+                                      "",
+                                      0,
+                                      0,
+                                      nullptr,
+                                      nullptr,
+                                      -1,
+                                      -1,
+                                      0};
 
 RecordFunction* start_callbacks(const Site* site, const RangePayload* payload) {
   auto* function = new (std::nothrow) RecordFunction(callbacks_only_site);
@@ -54,7 +68,8 @@ void name_thread_once() noexcept {
   PyObject* key = PyUnicode_FromString("threading");
   PyObject* module = key == nullptr ? nullptr : PyImport_GetModule(key);
   PyObject* active = module == nullptr ? nullptr : PyObject_GetAttrString(module, "_active");
-  PyObject* ident = active == nullptr ? nullptr : PyLong_FromUnsignedLong(PyThread_get_thread_ident());
+  PyObject* ident =
+      active == nullptr ? nullptr : PyLong_FromUnsignedLong(PyThread_get_thread_ident());
   PyObject* thread = ident == nullptr ? nullptr : PyObject_GetItem(active, ident);
   PyObject* name = thread == nullptr ? nullptr : PyObject_GetAttrString(thread, "name");
   std::string storage;

@@ -14,11 +14,11 @@ namespace bindings {
 // A RecordFunction that is told to callbacks only: the recorder's range is the entry's own, so that
 // it can carry arguments and stacks.
 struct RangeEntry {
-  Slot* slot;                // null: not recorded
+  Slot* slot;  // null: not recorded
   uint64_t begin;
-  uintptr_t thread;          // thread pointer of the beginning thread: which entry an end belongs to
-  uint32_t track;            // its track, when recorded
-  uint32_t detached;         // somebody else ends it
+  uintptr_t thread;   // thread pointer of the beginning thread: which entry an end belongs to
+  uint32_t track;     // its track, when recorded
+  uint32_t detached;  // somebody else ends it
   RecordFunction* function;  // while callbacks observe it, else null
 };
 
@@ -42,8 +42,8 @@ void mark_thread_named() noexcept;
 extern uint32_t python_stack_sessions;
 
 // entry.slot, function and detached must be null; thread is set by the caller. site: resolved.
-FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t mask, const Site* site,
-                                        RangePayload* payload) {
+FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t mask,
+                                        const Site* site, RangePayload* payload) {
   if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || payload != nullptr ||
                         load_relaxed(&python_stack_sessions) != 0)) {
     begin_entry_slow(entry, s, site, payload);
@@ -51,7 +51,8 @@ FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t ma
   }
   ThreadBlock* block = static_thread_block();
   if ((mask & category::user) == 0 && (block->mask & category::user) == 0) return;
-  if (FASTPROF_UNLIKELY(block->track == nullptr || block->track->extension == nullptr)) name_thread_once();
+  if (FASTPROF_UNLIKELY(block->track == nullptr || block->track->extension == nullptr))
+    name_thread_once();
   Slot* slot = reserve(s, block, 1, site->mask);
   if (FASTPROF_UNLIKELY(slot == nullptr)) return;
   entry.slot = slot;
@@ -62,7 +63,8 @@ FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t ma
 FASTPROF_ALWAYS_INLINE void end_entry(RangeEntry& entry, const Site* site) noexcept {
   if (FASTPROF_UNLIKELY(entry.slot == nullptr && entry.function == nullptr)) return;
   const Track* track = thread_block()->track;
-  if (FASTPROF_UNLIKELY(entry.function != nullptr || track == nullptr || track->id != entry.track)) {
+  if (FASTPROF_UNLIKELY(entry.function != nullptr || track == nullptr ||
+                        track->id != entry.track)) {
     end_entry_slow(entry, site);
     return;
   }

@@ -92,7 +92,8 @@ bool add_value(RangePayload& payload, PyObject* name, PyObject* value) {
     if (PyBool_Check(value))
       return add_word(payload, intern_string(key), ArgType::boolean, value == Py_True ? 1 : 0);
     if (PyFloat_Check(value))
-      return add_word(payload, intern_string(key), ArgType::float64, double_word(PyFloat_AS_DOUBLE(value)));
+      return add_word(payload, intern_string(key), ArgType::float64,
+                      double_word(PyFloat_AS_DOUBLE(value)));
     if (PyLong_Check(value)) {
       int overflow = 0;
       const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -112,28 +113,31 @@ bool add_value(RangePayload& payload, PyObject* name, PyObject* value) {
   std::string json;
   bool written = false;
   const bool is_list = PyList_Check(value) || PyTuple_Check(value);
-  if (is_list ? !append_json_list(json, value, written) : !append_json(json, value, written)) return false;
+  if (is_list ? !append_json_list(json, value, written) : !append_json(json, value, written))
+    return false;
   if (written) payload.members.emplace_back(std::string(key), std::move(json));
   return true;
 }
 
 bool add_shapes(RangePayload& payload, PyObject* shapes) {
   if (shapes == nullptr || shapes == Py_None) return true;
-  PyObject* list = PySequence_Fast(shapes, "shapes must be a list of lists of int, one per argument");
+  PyObject* list =
+      PySequence_Fast(shapes, "shapes must be a list of lists of int, one per argument");
   if (list == nullptr) return false;
   std::string json = "[";
   bool ok = true;
   for (Py_ssize_t i = 0; ok && i < PySequence_Fast_GET_SIZE(list); ++i) {
     if (i > 0) json += ',';
-    PyObject* shape =
-        PySequence_Fast(PySequence_Fast_GET_ITEM(list, i), "shapes must be a list of lists of int, one per argument");
+    PyObject* shape = PySequence_Fast(PySequence_Fast_GET_ITEM(list, i),
+                                      "shapes must be a list of lists of int, one per argument");
     if (shape == nullptr) {
       ok = false;
       break;
     }
     json += '[';
     for (Py_ssize_t k = 0; ok && k < PySequence_Fast_GET_SIZE(shape); ++k) {
-      const Py_ssize_t extent = PyNumber_AsSsize_t(PySequence_Fast_GET_ITEM(shape, k), PyExc_OverflowError);
+      const Py_ssize_t extent =
+          PyNumber_AsSsize_t(PySequence_Fast_GET_ITEM(shape, k), PyExc_OverflowError);
       ok = extent != -1 || PyErr_Occurred() == nullptr;
       if (k > 0) json += ',';
       append_json_int(json, static_cast<int64_t>(extent));
@@ -166,7 +170,8 @@ void seal_payload(RangePayload& payload) {
   payload.sealed = true;
   for (RangePayload::Argument& argument : payload.arguments) {
     if (argument.type != ArgType::string) continue;
-    argument.word = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(intern_string(argument.text)));
+    argument.word =
+        static_cast<uint64_t>(reinterpret_cast<uintptr_t>(intern_string(argument.text)));
   }
   if (payload.members.empty()) return;
   std::string text = "{";

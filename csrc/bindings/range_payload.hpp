@@ -23,8 +23,9 @@ struct RangePayload {
     uint64_t word;     // of a string: its interned text, once sealed
     std::string text;  // of a string, until then
   };
-  std::vector<Argument> arguments;                // at most kMaxArgs
-  std::vector<std::pair<std::string, std::string>> members;  // name and JSON text of each other value
+  std::vector<Argument> arguments;  // at most kMaxArgs
+  std::vector<std::pair<std::string, std::string>>
+      members;  // name and JSON text of each other value
   int64_t node_id = -1;
 
   const char* json = nullptr;  // interned object text of `members`; null when there are none

@@ -24,12 +24,11 @@ namespace {
 // thread. The first one lies in the object, which is all that most need. Holds no reference that
 // could be part of a cycle, so it takes no part in garbage collection.
 struct RangeObject {
-  PyObject_HEAD
-  PyObject* name;         // exact str, or null before __init__
-  const Site* site;       // resolved at the first begin that records
-  RangePayload* payload;  // null for most
-  uint32_t depth;         // entries in use: first, then more[0..]
-  uint32_t capacity;      // of more
+  PyObject_HEAD PyObject* name;  // exact str, or null before __init__
+  const Site* site;              // resolved at the first begin that records
+  RangePayload* payload;         // null for most
+  uint32_t depth;                // entries in use: first, then more[0..]
+  uint32_t capacity;             // of more
   RangeEntry first;
   RangeEntry* more;
 };
@@ -115,11 +114,13 @@ PyObject* range_new(PyTypeObject* type, PyObject*, PyObject*) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-constexpr const char* kUsage = "record_function(name, args=None, *, shapes=None, flops=None, node_id=None, **kwargs)";
+constexpr const char* kUsage =
+    "record_function(name, args=None, *, shapes=None, flops=None, node_id=None, **kwargs)";
 
 bool set_name(RangeObject* self, PyObject* name) {
   if (FASTPROF_UNLIKELY(!PyUnicode_Check(name))) {
-    PyErr_Format(PyExc_TypeError, "the name of a range must be a str, not %.100s: %s", Py_TYPE(name)->tp_name, kUsage);
+    PyErr_Format(PyExc_TypeError, "the name of a range must be a str, not %.100s: %s",
+                 Py_TYPE(name)->tp_name, kUsage);
     return false;
   }
   PyObject* exact = name;
@@ -152,9 +153,11 @@ bool add_keyword(RangeObject* self, PyObject* key, PyObject* value) {
       return false;
     }
   }
-  if (PyUnicode_CompareWithASCIIString(key, "shapes") == 0) return add_shapes(*self->payload, value);
+  if (PyUnicode_CompareWithASCIIString(key, "shapes") == 0)
+    return add_shapes(*self->payload, value);
   if (PyUnicode_CompareWithASCIIString(key, "flops") == 0) return add_flops(*self->payload, value);
-  if (PyUnicode_CompareWithASCIIString(key, "node_id") == 0) return add_node_id(*self->payload, value);
+  if (PyUnicode_CompareWithASCIIString(key, "node_id") == 0)
+    return add_node_id(*self->payload, value);
   return add_value(*self->payload, key, value);
 }
 
@@ -225,7 +228,8 @@ PyObject* range_vectorcall(PyObject*, PyObject* const* args, size_t flagged, PyO
 int range_init(PyObject* object, PyObject* args, PyObject* keywords) {
   auto* self = reinterpret_cast<RangeObject*>(object);
   if (self->depth != 0) {
-    PyErr_SetString(PyExc_RuntimeError, "this range is open: leave it before it is initialised again");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "this range is open: leave it before it is initialised again");
     return -1;
   }
   const bool ok = no_throw([&] {
@@ -254,7 +258,8 @@ FASTPROF_NOINLINE bool resolve(RangeObject* self) {
       return false;
     }
     if (self->payload != nullptr) seal_payload(*self->payload);
-    self->site = self->payload != nullptr ? site_with_layout(self->name, *self->payload) : site_of_name(self->name);
+    self->site = self->payload != nullptr ? site_with_layout(self->name, *self->payload)
+                                          : site_of_name(self->name);
     return self->site != nullptr;
   });
 }
@@ -262,7 +267,8 @@ FASTPROF_NOINLINE bool resolve(RangeObject* self) {
 FASTPROF_NOINLINE RangeEntry* push_entry(RangeObject* self) {
   if (self->depth - 1 == self->capacity) {
     const uint32_t capacity = self->capacity == 0 ? 4 : self->capacity * 2;
-    auto* grown = static_cast<RangeEntry*>(PyMem_Realloc(self->more, capacity * sizeof(RangeEntry)));
+    auto* grown =
+        static_cast<RangeEntry*>(PyMem_Realloc(self->more, capacity * sizeof(RangeEntry)));
     if (grown == nullptr) {
       PyErr_NoMemory();
       return nullptr;
@@ -304,7 +310,8 @@ FASTPROF_NOINLINE uint32_t entry_of_thread(RangeObject* self) {
 }
 
 bool not_entered() {
-  PyErr_SetString(PyExc_RuntimeError, "this range is not open: __exit__ needs an __enter__ before it");
+  PyErr_SetString(PyExc_RuntimeError,
+                  "this range is not open: __exit__ needs an __enter__ before it");
   return false;
 }
 
@@ -355,7 +362,9 @@ PyObject* range_detach(PyObject* object, PyObject*) {
   } else {
     RangeEntry& mine = *entry_at(self, entry_of_thread(self));
     if (mine.detached != 0) {
-      PyErr_SetString(PyExc_RuntimeError, "the end of this range was handed to a future already: that can be done once");
+      PyErr_SetString(
+          PyExc_RuntimeError,
+          "the end of this range was handed to a future already: that can be done once");
     } else {
       entry = mine;
       site = self->site;
@@ -405,7 +414,8 @@ PyObject* range_end_on_future(PyObject* object, PyObject* args) {
 
 PyObject* range_repr(PyObject* object) {
   auto* self = reinterpret_cast<RangeObject*>(object);
-  return PyUnicode_FromFormat("<%s %R%s>", "record_function", self->name != nullptr ? self->name : Py_None,
+  return PyUnicode_FromFormat("<%s %R%s>", "record_function",
+                              self->name != nullptr ? self->name : Py_None,
                               self->depth != 0 ? ", open" : "");
 }
 
@@ -417,14 +427,18 @@ PyObject* get_name(PyObject* object, void*) {
 }
 
 PyMethodDef range_methods[] = {
-    {"__enter__", range_enter, METH_NOARGS, "__enter__(self) -> record_function\n\nBegin the range on the calling thread."},
-    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(range_exit)), METH_FASTCALL,
+    {"__enter__", range_enter, METH_NOARGS,
+     "__enter__(self) -> record_function\n\nBegin the range on the calling thread."},
+    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(range_exit)),
+     METH_FASTCALL,
      "__exit__(self, kind: object = None, error: object = None, trace: object = None) -> None\n\n"
      "End it. Exceptions pass through."},
-    {"_detach", range_detach, METH_NOARGS, "_detach(self) -> OpenRange\n\nHand the end of the open range to what is returned."},
+    {"_detach", range_detach, METH_NOARGS,
+     "_detach(self) -> OpenRange\n\nHand the end of the open range to what is returned."},
     {"_call_end_callbacks_on_future", range_end_on_future, METH_VARARGS,
      "_call_end_callbacks_on_future(self, future: Any) -> Any\n\n"
-     "End the range when the future completes instead of at the end of the block. Returns a future of the same kind that "
+     "End the range when the future completes instead of at the end of the block. Returns a future "
+     "of the same kind that "
      "completes after the end is recorded; call it once, inside the block."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -442,20 +456,22 @@ PyType_Slot range_slots[] = {
     {Py_tp_repr, reinterpret_cast<void*>(range_repr)},
     {Py_tp_methods, range_methods},
     {Py_tp_getset, range_properties},
-    {Py_tp_doc, const_cast<char*>("record_function(name, args=None, *, shapes=None, flops=None, node_id=None, **kwargs)\n--\n\n"
+    {Py_tp_doc, const_cast<char*>("record_function(name, args=None, *, shapes=None, flops=None, "
+                                  "node_id=None, **kwargs)\n--\n\n"
                                   "A named range: a context manager and a decorator.")},
     {0, nullptr},
 };
 
-PyType_Spec range_spec = {"fastprof._core.record_function", static_cast<int>(sizeof(RangeObject)), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, range_slots};
+PyType_Spec range_spec = {"fastprof._core.record_function", static_cast<int>(sizeof(RangeObject)),
+                          0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, range_slots};
 
 }  // namespace
 
 bool add_range_type(PyObject* module) {
   PyObject* type = PyType_FromModuleAndSpec(module, &range_spec, nullptr);
   if (type == nullptr) return false;
-  range_type = reinterpret_cast<PyTypeObject*>(type);  // kept for ever: the module is never unloaded
+  range_type =
+      reinterpret_cast<PyTypeObject*>(type);  // kept for ever: the module is never unloaded
   range_type->tp_vectorcall = range_vectorcall;
   return PyObject_SetAttrString(module, "record_function", type) == 0;
 }

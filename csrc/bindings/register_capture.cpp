@@ -30,12 +30,16 @@ py::str text(std::string_view bytes) {
 
 // A read-only array over a vector of the capture, which it keeps alive.
 template <class T, class Allocator>
-py::array column(const std::shared_ptr<const Capture>& capture, const std::vector<T, Allocator>& values) {
-  using Number = typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>, std::common_type<T>>::type;
+py::array column(const std::shared_ptr<const Capture>& capture,
+                 const std::vector<T, Allocator>& values) {
+  using Number = typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>,
+                                             std::common_type<T>>::type;
   auto owner = std::make_unique<std::shared_ptr<const Capture>>(capture);
-  py::capsule base(owner.get(), [](void* held) { delete static_cast<std::shared_ptr<const Capture>*>(held); });
+  py::capsule base(owner.get(),
+                   [](void* held) { delete static_cast<std::shared_ptr<const Capture>*>(held); });
   owner.release();
-  py::array_t<Number> array({static_cast<py::ssize_t>(values.size())}, {static_cast<py::ssize_t>(sizeof(T))},
+  py::array_t<Number> array({static_cast<py::ssize_t>(values.size())},
+                            {static_cast<py::ssize_t>(sizeof(T))},
                             reinterpret_cast<const Number*>(values.data()), base);
   array.attr("flags").attr("writeable") = false;
   return array;
@@ -80,7 +84,8 @@ py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObjec
   });
   fields["arg_types"] = list([](const SiteInfo& s) {
     py::tuple types(s.arg_types.size());
-    for (size_t i = 0; i < s.arg_types.size(); ++i) types[i] = py::int_(static_cast<int>(s.arg_types[i]));
+    for (size_t i = 0; i < s.arg_types.size(); ++i)
+      types[i] = py::int_(static_cast<int>(s.arg_types[i]));
     return types;
   });
   fields["device_type"] = list([](const SiteInfo& s) { return py::int_(s.device_type); });
@@ -125,22 +130,35 @@ void register_capture(py::module_& module) {
       .def("sites", &sites, "One list per field of fastprof.sites.Site.")
       .def("tracks", &tracks, "(id, pid, tid, name, alive) of each track.")
       .def("strings", &strings, "What string arguments point into.")
-      .def("payload_words", [](const CaptureObject& self) { return column(self.capture, self.capture->payload_words); })
-      .def("foreign_row", [](const CaptureObject& self) { return column(self.capture, self.capture->foreign_row); })
+      .def("payload_words",
+           [](const CaptureObject& self) {
+             return column(self.capture, self.capture->payload_words);
+           })
+      .def(
+          "foreign_row",
+          [](const CaptureObject& self) { return column(self.capture, self.capture->foreign_row); })
       .def("foreign_end_track",
-           [](const CaptureObject& self) { return column(self.capture, self.capture->foreign_end_track); })
+           [](const CaptureObject& self) {
+             return column(self.capture, self.capture->foreign_end_track);
+           })
       .def("dropped", &dropped, "Missing events by cause.")
       .def_property_readonly("t0_ns", [](const CaptureObject& self) { return self.capture->t0_ns; })
       .def_property_readonly("t1_ns", [](const CaptureObject& self) { return self.capture->t1_ns; })
-      .def_property_readonly("clock_error_ns", [](const CaptureObject& self) { return self.capture->clock_error_ns; })
-      .def_property_readonly("exact_stop", [](const CaptureObject& self) { return self.capture->exact_stop; })
+      .def_property_readonly("clock_error_ns",
+                             [](const CaptureObject& self) { return self.capture->clock_error_ns; })
+      .def_property_readonly("exact_stop",
+                             [](const CaptureObject& self) { return self.capture->exact_stop; })
       .def_property_readonly("pid", [](const CaptureObject& self) { return self.capture->pid; })
-      .def_property_readonly("process_name", [](const CaptureObject& self) { return text(self.capture->process_name); })
-      .def_property_readonly("counter_names", [](const CaptureObject& self) { return self.capture->counter_names; })
+      .def_property_readonly(
+          "process_name",
+          [](const CaptureObject& self) { return text(self.capture->process_name); })
+      .def_property_readonly("counter_names",
+                             [](const CaptureObject& self) { return self.capture->counter_names; })
       .def(
           "write_chrome_trace",
           [](const CaptureObject& self, const py::bytes& path,
-             const std::vector<std::pair<std::string, std::string>>& metadata, const std::string& trace_name) {
+             const std::vector<std::pair<std::string, std::string>>& metadata,
+             const std::string& trace_name) {
             const std::string file = path;
             const ChromeTraceOptions options = chrome_options(metadata, trace_name);
             const py::gil_scoped_release release;

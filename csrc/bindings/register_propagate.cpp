@@ -11,17 +11,20 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
 void register_propagate(py::module_& module) {
-  py::class_<ThreadLocalState>(module, "ThreadState",
-                               "Thread-local sessions, callbacks and debug info of the thread that makes it.")
+  py::class_<ThreadLocalState>(
+      module, "ThreadState",
+      "Thread-local sessions, callbacks and debug info of the thread that makes it.")
       .def(py::init<>())
       .def(
           "call",
-          [](const ThreadLocalState& self, const py::object& function, const py::typing::Tuple<py::object, py::ellipsis>& args,
+          [](const ThreadLocalState& self, const py::object& function,
+             const py::typing::Tuple<py::object, py::ellipsis>& args,
              const py::typing::Dict<py::str, py::object>& kwargs) -> py::object {
             const ThreadLocalStateGuard guard(self);
             return function(*args, **kwargs);
           },
-          py::arg("function"), py::arg("args"), py::arg("kwargs"), "Call it with that state on this thread.");
+          py::arg("function"), py::arg("args"), py::arg("kwargs"),
+          "Call it with that state on this thread.");
 }
 
 }  // namespace bindings

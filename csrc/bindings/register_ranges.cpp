@@ -18,8 +18,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-constexpr Site python_mark_site =
-    make_site(SiteKind::mark, category::mark, RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
+constexpr Site python_mark_site = make_site(SiteKind::mark, category::mark, RecordScope::USER_SCOPE,
+                                            "<too many names>", "", "", 0);
 constexpr CounterSite python_int_counter("<too many names>", "", "", 0, ArgType::int64);
 constexpr CounterSite python_float_counter("<too many names>", "", "", 0, ArgType::float64);
 constexpr Site python_flow_begin =
@@ -93,9 +93,12 @@ PyCFunction as_method(Function function) {
 
 PyMethodDef functions[] = {
     {"mark", record_mark, METH_O, "mark(name: str) -> None\n\nAn instant on the calling thread."},
-    {"counter", as_method(record_counter), METH_FASTCALL, "counter(name: str, value: float) -> None\n\nA number over time."},
-    {"flow_begin", as_method(record_flow_begin), METH_FASTCALL, "flow_begin(id: int, name: str = 'flow') -> None\n\nAn arrow starts here."},
-    {"flow_end", as_method(record_flow_end), METH_FASTCALL, "flow_end(id: int, name: str = 'flow') -> None\n\nThe arrow of that id ends here."},
+    {"counter", as_method(record_counter), METH_FASTCALL,
+     "counter(name: str, value: float) -> None\n\nA number over time."},
+    {"flow_begin", as_method(record_flow_begin), METH_FASTCALL,
+     "flow_begin(id: int, name: str = 'flow') -> None\n\nAn arrow starts here."},
+    {"flow_end", as_method(record_flow_end), METH_FASTCALL,
+     "flow_end(id: int, name: str = 'flow') -> None\n\nThe arrow of that id ends here."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -108,19 +111,22 @@ void register_ranges(py::module_& module) {
   module.def(
       "report_memory_usage",
       [](uint64_t ptr, int64_t bytes, uint64_t allocated, uint64_t reserved, int type, int index) {
-        report_memory_usage(reinterpret_cast<void*>(static_cast<uintptr_t>(ptr)), bytes, allocated, reserved,
+        report_memory_usage(reinterpret_cast<void*>(static_cast<uintptr_t>(ptr)), bytes, allocated,
+                            reserved,
                             Device{static_cast<DeviceType>(type), static_cast<int16_t>(index)});
       },
-      py::arg("ptr"), py::arg("alloc_size_bytes"), py::arg("total_allocated_bytes"), py::arg("total_reserved_bytes"),
-      py::arg("device_type"), py::arg("device_index"), "See fastprof.report_memory_usage.");
+      py::arg("ptr"), py::arg("alloc_size_bytes"), py::arg("total_allocated_bytes"),
+      py::arg("total_reserved_bytes"), py::arg("device_type"), py::arg("device_index"),
+      "See fastprof.report_memory_usage.");
   module.def(
       "report_out_of_memory",
       [](int64_t bytes, uint64_t allocated, uint64_t reserved, int type, int index) {
         report_out_of_memory(bytes, allocated, reserved,
                              Device{static_cast<DeviceType>(type), static_cast<int16_t>(index)});
       },
-      py::arg("alloc_size_bytes"), py::arg("total_allocated_bytes"), py::arg("total_reserved_bytes"),
-      py::arg("device_type"), py::arg("device_index"), "See fastprof.report_out_of_memory.");
+      py::arg("alloc_size_bytes"), py::arg("total_allocated_bytes"),
+      py::arg("total_reserved_bytes"), py::arg("device_type"), py::arg("device_index"),
+      "See fastprof.report_out_of_memory.");
   module.def(
       "set_thread_name",
       [](const py::str& name) {

@@ -21,8 +21,8 @@ namespace {
 
 class SessionObject {
  public:
-  SessionObject(uint32_t categories, bool thread_local_only, uint64_t max_bytes, int overflow, bool include_open,
-                bool python_stacks)
+  SessionObject(uint32_t categories, bool thread_local_only, uint64_t max_bytes, int overflow,
+                bool include_open, bool python_stacks)
       : python_stacks_(python_stacks) {
     if (overflow < 0 || overflow > static_cast<int>(OverflowPolicy::spill_to_file))
       raise<ValueError>("unknown overflow policy");
@@ -98,17 +98,21 @@ class SessionObject {
 
 void register_session(py::module_& module) {
   register_capture(module);
-  py::class_<SessionObject>(module, "Session", "A stretch of time whose records you get back; see session/session.hpp.")
-      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool>(), py::kw_only(), py::arg("categories") = category::all,
-           py::arg("thread_local_only") = false, py::arg("max_bytes") = 0, py::arg("overflow") = 0,
-           py::arg("include_open") = false, py::arg("python_stacks") = false)
+  py::class_<SessionObject>(
+      module, "Session", "A stretch of time whose records you get back; see session/session.hpp.")
+      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool>(), py::kw_only(),
+           py::arg("categories") = category::all, py::arg("thread_local_only") = false,
+           py::arg("max_bytes") = 0, py::arg("overflow") = 0, py::arg("include_open") = false,
+           py::arg("python_stacks") = false)
       .def("start", &SessionObject::start)
       .def("stop", &SessionObject::stop, py::arg("thread_names"))
-      .def("drain", &SessionObject::drain, "Read what is finished, so that its memory serves again; the rows so far.")
+      .def("drain", &SessionObject::drain,
+           "Read what is finished, so that its memory serves again; the rows so far.")
       .def_property_readonly("running", &SessionObject::running);
   module.def(
       "now_ns", [] { return clock_ns(CLOCK_MONOTONIC) + state()->unix_offset_ns; },
-      "The time now as captures give it: Unix ns, monotonic. Meaningful once a session was started.");
+      "The time now as captures give it: Unix ns, monotonic. Meaningful once a session was "
+      "started.");
 }
 
 }  // namespace bindings

@@ -32,7 +32,8 @@ std::string torch_self_test(const std::string& version, bool cxx11_abi, int shif
   return why != nullptr ? why : "";
 }
 
-py::typing::Tuple<py::int_, py::typing::List<SeenTuple>> torch_observe(const py::typing::Callable<py::object()>& work) {
+py::typing::Tuple<py::int_, py::typing::List<SeenTuple>> torch_observe(
+    const py::typing::Callable<py::object()>& work) {
   const torch_adapter::Observed seen = torch_adapter::observe([&work] { work(); });
   py::typing::List<SeenTuple> ops;
   for (const torch_adapter::SeenOp& op : seen.ops)

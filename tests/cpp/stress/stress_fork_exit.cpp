@@ -11,11 +11,14 @@ using namespace recorder_checks;
 namespace {
 
 constexpr fp::Site loose_site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose", __FILE__, "", __LINE__);
-constexpr fp::Site async_site = fp::make_site(fp::SiteKind::async_range, fp::category::async,
-                                              fp::RecordScope::USER_SCOPE, "async", __FILE__, "", __LINE__);
+    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose",
+                  __FILE__, "", __LINE__);
+constexpr fp::Site async_site =
+    fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
+                  "async", __FILE__, "", __LINE__);
 
-// ThreadSanitizer refuses new threads in the child of a process that had several; a session that grows starts one.
+// ThreadSanitizer refuses new threads in the child of a process that had several; a session that
+// grows starts one.
 constexpr bool kThreadsInChildren = !FASTPROF_TSAN;
 
 // What a forked child checks: an empty recorder that works. The parent's session is not its.
@@ -33,16 +36,22 @@ int child_works(fp::Session& parents) {
   own.start();
   { FASTPROF_RANGE("child"); }
   const auto on_a_thread = [] { FASTPROF_RANGE("child's thread"); };
-  if (kThreadsInChildren) std::thread(on_a_thread).join();
-  else on_a_thread();
+  if (kThreadsInChildren)
+    std::thread(on_a_thread).join();
+  else
+    on_a_thread();
   constexpr size_t kCount = kThreadsInChildren ? 10000 : 2000;
-  for (size_t i = 0; i < kCount; ++i) { FASTPROF_RANGE("child"); }
+  for (size_t i = 0; i < kCount; ++i) {
+    FASTPROF_RANGE("child");
+  }
   own.stop();
   const fp::Capture& capture = own.capture();
   fp::validate_capture(capture);
   if (capture.size() != kCount + 2 || capture.dropped_total() != 0) return 12;
   if (count_named(capture, "child's thread") != 1) return 13;
-  if (capture.pid != ::getpid() || capture.tracks[0].pid != ::getpid() || capture.tracks[0].tid != ::getpid()) return 14;
+  if (capture.pid != ::getpid() || capture.tracks[0].pid != ::getpid() ||
+      capture.tracks[0].tid != ::getpid())
+    return 14;
   return 0;
 }
 
@@ -150,7 +159,12 @@ TEST(exit_with_everything_open) {
       never_destroyed->start();
       fp::begin_range(loose_site);
       if (threads)
-        for (int t = 0; t < 3; ++t) std::thread([] { for (;;) { FASTPROF_RANGE("for ever"); } }).detach();
+        for (int t = 0; t < 3; ++t)
+          std::thread([] {
+            for (;;) {
+              FASTPROF_RANGE("for ever");
+            }
+          }).detach();
       static const struct Last {
         ~Last() { FASTPROF_RANGE("static destructor"); }
       } last;
@@ -180,7 +194,9 @@ TEST(memory_is_flat_over_a_thousand_sessions) {
     for (long i = 0; i < count; ++i) {
       fp::Session session;
       session.start();
-      for (uint64_t k = 0; k < each; ++k) { FASTPROF_RANGE("x"); }
+      for (uint64_t k = 0; k < each; ++k) {
+        FASTPROF_RANGE("x");
+      }
       session.stop();
       if (session.capture().size() != each) CHECK(false);
     }
@@ -193,7 +209,8 @@ TEST(memory_is_flat_over_a_thousand_sessions) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   (void)before;  // they keep freed memory
 #else
-  // Room for the allocator's whims; a session leaves nothing, a leak of one chunk each would be 64 MB.
+  // Room for the allocator's whims; a session leaves nothing, a leak of one chunk each would be 64
+  // MB.
   CHECK(resident_bytes() < before + (16u << 20));
 #endif
 }
@@ -206,7 +223,9 @@ TEST(memory_of_a_large_session_is_given_back) {
   {
     fp::Session session;
     session.start();
-    for (int i = 0; i < 4'000'000; ++i) { FASTPROF_RANGE("x"); }
+    for (int i = 0; i < 4'000'000; ++i) {
+      FASTPROF_RANGE("x");
+    }
     session.stop();
     CHECK_EQ(session.capture().size() + session.dropped_events(), 4'000'000);
   }
@@ -218,7 +237,8 @@ TEST(memory_of_a_large_session_is_given_back) {
 }
 
 TEST(the_bound_is_honoured) {
-  for (const auto policy : {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::overwrite_oldest}) {
+  for (const auto policy :
+       {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::overwrite_oldest}) {
     fp::SessionOptions options;
     options.max_bytes = 16 * 65536;
     options.overflow = policy;
@@ -227,7 +247,11 @@ TEST(the_bound_is_honoured) {
     std::vector<std::thread> threads;
     constexpr uint64_t kEach = 60000;
     for (int t = 0; t < 3; ++t)
-      threads.emplace_back([] { for (uint64_t i = 0; i < kEach; ++i) { FASTPROF_RANGE("x"); } });
+      threads.emplace_back([] {
+        for (uint64_t i = 0; i < kEach; ++i) {
+          FASTPROF_RANGE("x");
+        }
+      });
     for (auto& thread : threads) thread.join();
     {
       fp::StateLock hold(fp::state());
@@ -239,7 +263,8 @@ TEST(the_bound_is_honoured) {
     CHECK(capture.size() <= 17 * fp::kChunkCapacity);
     CHECK(capture.size() >= 10 * fp::kChunkCapacity);
     CHECK_EQ(capture.size() + capture.dropped_total(), 3 * kEach);
-    const auto cause = policy == fp::OverflowPolicy::drop_newest ? fp::DropCause::bound : fp::DropCause::overwritten;
+    const auto cause = policy == fp::OverflowPolicy::drop_newest ? fp::DropCause::bound
+                                                                 : fp::DropCause::overwritten;
     CHECK_EQ(dropped(capture, cause), capture.dropped_total());
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signal handlers that record at a high rate into the threads they interrupt, without signal_scope: some of what they
-// interrupt may be lost, memory never.
+// Signal handlers that record at a high rate into the threads they interrupt, without signal_scope:
+// some of what they interrupt may be lost, memory never.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -16,11 +16,13 @@ namespace {
 
 std::atomic<uint64_t> handled{0};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr long kFillingPeriodNs = 5'000'000;  // a handler must end before the next one, or nothing else ever runs
+constexpr long kFillingPeriodNs =
+    5'000'000;  // a handler must end before the next one, or nothing else ever runs
 #else
 constexpr long kFillingPeriodNs = 300'000;
 #endif
-std::atomic<int> fillers{0};  // more records by each handler: enough to change the chunk under what it interrupts
+std::atomic<int> fillers{
+    0};  // more records by each handler: enough to change the chunk under what it interrupts
 
 void handler(int) {
   const int saved = errno;
@@ -29,7 +31,9 @@ void handler(int) {
     FASTPROF_MARK("mark in handler");
   }
   { FASTPROF_RANGE_ARGS("args in handler", "i", 1, "s", "text", "j", 2, "k", 3); }
-  for (int i = fillers.load(std::memory_order_relaxed); i > 0; --i) { FASTPROF_RANGE("in handler"); }
+  for (int i = fillers.load(std::memory_order_relaxed); i > 0; --i) {
+    FASTPROF_RANGE("in handler");
+  }
   handled.fetch_add(1, std::memory_order_relaxed);
   errno = saved;
 }
@@ -93,7 +97,8 @@ void check_rows(const fp::Capture& capture) {
   size_t strange = 0;
   for (size_t i = 0; i < capture.size(); ++i) {
     const std::string& name = name_of(capture, i);
-    if (name != "outer" && name != "inner" && name != "in handler" && name != "mark in handler" && name != "args in handler")
+    if (name != "outer" && name != "inner" && name != "in handler" && name != "mark in handler" &&
+        name != "args in handler")
       ++strange;
   }
   CHECK_EQ(strange, 0);
@@ -177,7 +182,9 @@ TEST(handlers_that_intern_names) {
       ::usleep(20);
     }
   });
-  for (long i = 0; i < scaled(20000); ++i) { FASTPROF_RANGE_DYNAMIC("own " + std::to_string(i % 5000)); }
+  for (long i = 0; i < scaled(20000); ++i) {
+    FASTPROF_RANGE_DYNAMIC("own " + std::to_string(i % 5000));
+  }
   stop.store(true);
   sender.join();
   session.stop();

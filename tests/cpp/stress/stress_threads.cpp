@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads born and dying, recording to their very last moment; sessions starting and stopping meanwhile.
+// Threads born and dying, recording to their very last moment; sessions starting and stopping
+// meanwhile.
 #include <pthread.h>
 
 #include <atomic>
@@ -12,20 +13,26 @@ using namespace recorder_checks;
 namespace {
 
 constexpr fp::Site loose_site =
-    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose", __FILE__, "", __LINE__);
+    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose",
+                  __FILE__, "", __LINE__);
 
 struct AtExit {
   int records = 0;
   ~AtExit() {
-    for (int i = 0; i < records; ++i) { FASTPROF_RANGE("thread_local destructor"); }
+    for (int i = 0; i < records; ++i) {
+      FASTPROF_RANGE("thread_local destructor");
+    }
   }
 };
 thread_local AtExit at_exit;
 
-// A key made before the recorder's first use in main(), and one made after: destructors run on either side of ours.
+// A key made before the recorder's first use in main(), and one made after: destructors run on
+// either side of ours.
 pthread_key_t early_key, late_key;
 void in_key_destructor(void*) {
-  for (int i = 0; i < 3; ++i) { FASTPROF_RANGE("key destructor"); }
+  for (int i = 0; i < 3; ++i) {
+    FASTPROF_RANGE("key destructor");
+  }
 }
 // Asks to be called again, as often as the C library allows.
 pthread_key_t stubborn_key;
@@ -35,7 +42,9 @@ void stubborn(void* rounds) {
   if (left > 1) pthread_setspecific(stubborn_key, reinterpret_cast<void*>(left - 1));
 }
 
-uint64_t total(const fp::Capture& capture) { return capture.size() + capture.dropped_total(); }
+uint64_t total(const fp::Capture& capture) {
+  return capture.size() + capture.dropped_total();
+}
 
 }  // namespace
 
@@ -71,7 +80,12 @@ TEST(threads_of_many_sessions_leave_nothing_behind) {
     fp::Session session;
     session.start();
     std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t) threads.emplace_back([] { for (int i = 0; i < 100; ++i) { FASTPROF_RANGE("x"); } });
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([] {
+        for (int i = 0; i < 100; ++i) {
+          FASTPROF_RANGE("x");
+        }
+      });
     for (auto& thread : threads) thread.join();
     session.stop();
     CHECK_EQ(total(session.capture()), 400);
@@ -87,8 +101,8 @@ TEST(threads_of_many_sessions_leave_nothing_behind) {
 TEST(records_in_destructors_at_the_end_of_a_thread) {
   CHECK_EQ(pthread_key_create(&late_key, &in_key_destructor), 0);
   CHECK_EQ(pthread_key_create(&stubborn_key, &stubborn), 0);
-  // Three of the four rounds that the C library grants, so that the last is ours. ThreadSanitizer takes its own state
-  // down in the fourth, and code that it instruments must be over by then.
+  // Three of the four rounds that the C library grants, so that the last is ours. ThreadSanitizer
+  // takes its own state down in the fourth, and code that it instruments must be over by then.
   constexpr uintptr_t kRounds = FASTPROF_TSAN ? 2 : 3;
   fp::Session session;
   session.start();
@@ -147,7 +161,9 @@ TEST(ranges_that_outlive_sessions_and_their_chunks) {
     threads.emplace_back([&] {
       while (!stop.load()) {
         FASTPROF_RANGE("long");
-        for (int i = 0; i < 3000; ++i) { FASTPROF_RANGE("short"); }
+        for (int i = 0; i < 3000; ++i) {
+          FASTPROF_RANGE("short");
+        }
         std::this_thread::yield();
       }
     });
@@ -216,7 +232,9 @@ TEST(controllers_on_several_threads) {
         options.thread_local_only = (t + round) % 2 == 0;
         fp::Session session(options);
         session.start();
-        for (int i = 0; i < 50; ++i) { FASTPROF_RANGE_DYNAMIC("of " + std::to_string(t)); }
+        for (int i = 0; i < 50; ++i) {
+          FASTPROF_RANGE_DYNAMIC("of " + std::to_string(t));
+        }
         session.stop();
         const size_t own = count_named(session.capture(), "of " + std::to_string(t));
         if (own != 50) wrong.fetch_add(1);

@@ -129,10 +129,21 @@ class ChromeArgs {
 
   // Members this writer adds itself.
   static bool is_reserved(std::string_view key) noexcept {
-    constexpr std::string_view reserved[] = {
-        "finished",  "is_async",         "End thread",    "clock_discontinuity", "clamped",
-        "enclosing", "Sequence number",  "Fwd thread id", "Record function id",  "Node id",
-        "C++ stack", "Call stack", "counted_fraction", "counters",      "metadata_json"};
+    constexpr std::string_view reserved[] = {"finished",
+                                             "is_async",
+                                             "End thread",
+                                             "clock_discontinuity",
+                                             "clamped",
+                                             "enclosing",
+                                             "Sequence number",
+                                             "Fwd thread id",
+                                             "Record function id",
+                                             "Node id",
+                                             "C++ stack",
+                                             "Call stack",
+                                             "counted_fraction",
+                                             "counters",
+                                             "metadata_json"};
     for (const std::string_view name : reserved)
       if (key == name) return true;
     return false;

@@ -27,27 +27,12 @@ class PerfettoArgs {
       for (const std::string& name : site.arg_names) site_iids_.back().push_back(intern(name));
     }
     for (const std::string& name : capture.counter_names) intern(name);
-    for (const char* name : {"finished",
-                             "is_async",
-                             "End thread",
-                             "clock_discontinuity",
-                             "clamped",
-                             "enclosing",
-                             "Sequence number",
-                             "Fwd thread id",
-                             "Record function id",
-                             "Node id",
-                             "C++ stack",
-                             "Call stack",
-                             "metadata",
-                             "counted_fraction",
-                             "counters",
-                             "Addr",
-                             "Bytes",
-                             "Total Allocated",
-                             "Total Reserved",
-                             "Device Type",
-                             "Device Id"}) {
+    for (const char* name :
+         {"finished",  "is_async",        "End thread",      "clock_discontinuity", "clamped",
+          "enclosing", "Sequence number", "Fwd thread id",   "Record function id",  "Node id",
+          "C++ stack", "Call stack",      "metadata",        "counted_fraction",    "counters",
+          "Addr",      "Bytes",           "Total Allocated", "Total Reserved",      "Device Type",
+          "Device Id"}) {
       intern(name);
     }
   }
