@@ -73,11 +73,25 @@ RecordScope scope_of(uint8_t scope) noexcept {
   return scope < kNumRecordScopes ? static_cast<RecordScope>(scope) : RecordScope::FUNCTION;
 }
 
-FASTPROF_COLD const Site* intern_name(ThreadOps::Name& entry, const char* name,
-                                      uint8_t scope) noexcept {
-  const Site* site = intern_site(scope_site(scope_of(scope)), name);
+FASTPROF_COLD const Site* intern_name(ThreadOps* ops, ThreadOps::Name& entry, const char* name,
+                                      size_t length, uint8_t scope) noexcept {
+  const Site* site = intern_site(scope_site(scope_of(scope)), std::string_view(name, length));
+  // Tables full: the shared site has no name of its own, and the next look may fare better.
+  if (site->name[0] == '\0') return site;
   entry = {name, site};
+  ops->text_entry(name, length) = {length, site};
   return site;
+}
+
+FASTPROF_NOINLINE const Site* site_of_text(ThreadOps* ops, ThreadOps::Name& entry, const char* name,
+                                           uint8_t scope) noexcept {
+  const size_t length = std::strlen(name);
+  const ThreadOps::Text& text = ops->text_entry(name, length);
+  if (FASTPROF_LIKELY(text.site != nullptr && text.length == length &&
+                      static_cast<uint8_t>(text.site->scope) == scope &&
+                      std::memcmp(text.site->name, name, length) == 0))
+    return text.site;
+  return intern_name(ops, entry, name, length, scope);
 }
 
 // The op block of a record: nothing without a sequence number and ids; one unit with a sequence
@@ -133,13 +147,19 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   const Site* site = entry.site;
   if (FASTPROF_UNLIKELY(entry.pointer != name || static_cast<uint8_t>(site->scope) != scope ||
                         std::strcmp(site->name, name) != 0))
-    site = intern_name(entry, name, scope);
+    site = site_of_text(ops, entry, name, scope);
   if ((mask & (site->mask | mask_bit::special)) == 0) return nullptr;
 
   uint64_t forward_thread = field<uint64_t>(rf, g_layout.forward_thread_id);
   if (FASTPROF_UNLIKELY(!ops->track_known))
     note_thread(ops, field<uint64_t>(rf, g_layout.thread_id));
-  if (forward_thread != 0) forward_thread = track_of(forward_thread);
+  if (forward_thread != 0) {
+    if (FASTPROF_UNLIKELY(ops->forward_thread != forward_thread || ops->forward_track == 0)) {
+      ops->forward_track = track_of(forward_thread);
+      ops->forward_thread = forward_thread;
+    }
+    forward_thread = ops->forward_track;
+  }
   const OpWords op = op_words(field<int64_t>(rf, g_layout.sequence_nr), forward_thread,
                               field<uint64_t>(rf, g_layout.handle));
   const auto is_async = field<uint8_t>(rf, g_layout.is_async);

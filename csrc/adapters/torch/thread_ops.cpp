@@ -7,7 +7,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-thread_local ThreadOps* t_ops = nullptr;
+__thread ThreadOps* t_ops = nullptr;
 
 namespace {
 

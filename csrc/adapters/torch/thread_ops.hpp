@@ -16,8 +16,9 @@ namespace torch_adapter {
 
 struct ThreadOps;
 
-// The calling thread's, null until its first op and after its end.
-extern thread_local ThreadOps* t_ops;
+// The calling thread's, null until its first op and after its end. __thread: thread_local would be
+// reached through a function that initialises it.
+extern __thread ThreadOps* t_ops;
 
 // An op in progress. Made and destroyed on any thread; libtorch destroys it with its
 // RecordFunction, which may be long after the profile. Its memory is the thread's own or malloc's,
@@ -36,26 +37,48 @@ struct OpContext final : ObserverContextView {
 };
 
 struct ThreadOps {
+  // A name met before: by the address that RecordFunction::name() returned, whose text is compared,
+  // for the memory may hold another name by now; or by the text alone, for names that libtorch
+  // makes anew each time.
   struct Name {
-    const char* pointer;  // what RecordFunction::name() returned
-    const Site* site;     // that it was then; its text is compared, for the memory may hold another
-                          // name by now
+    const char* pointer;
+    const Site* site;
+  };
+  struct Text {
+    size_t length;
+    const Site* site;
   };
   struct Free {
     Free* next;
   };
   static constexpr unsigned kNameBits = 10;
+  static constexpr unsigned kTextBits = 8;
 
   Free* free;  // contexts, at most kMaxFree
   uint32_t free_count;
   bool track_known;  // libtorch's id of this thread is in the table of threads
+  // The last forward thread met: libtorch's id and ours.
+  uint64_t forward_thread;
+  uint64_t forward_track;
   Name names[1u << kNameBits];
+  Text texts[1u << kTextBits];
 
   static constexpr uint32_t kMaxFree = 256;
 
   FASTPROF_ALWAYS_INLINE Name& name_entry(const char* pointer) noexcept {
     const auto word = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(pointer));
     return names[(word * 0x9E3779B97F4A7C15u) >> (64 - kNameBits)];
+  }
+  Text& text_entry(const char* text, size_t length) noexcept {
+    uint64_t last = 0;
+    if (length >= 8)
+      std::memcpy(&last, text + length - 8, 8);
+    else
+      std::memcpy(&last, text, length);
+    uint64_t middle = 0;
+    if (length >= 16) std::memcpy(&middle, text + length - 16, 8);
+    const uint64_t mixed = (last ^ (middle * 0xD6E8FEB86659FD93u) ^ length) * 0x9E3779B97F4A7C15u;
+    return texts[(mixed ^ (mixed >> 32)) * 0x9E3779B97F4A7C15u >> (64 - kTextBits)];
   }
 };
 
