@@ -269,6 +269,35 @@ def test_an_op_that_ends_after_stop_and_on_another_thread() -> None:
     assert table.column("end_track")[names.index("crossing")] >= 0
 
 
+def test_collectives_are_async(tmp_path: Any) -> None:
+    dist = torch.distributed
+    if not (dist.is_available() and dist.is_gloo_available()):
+        pytest.skip("this torch has no gloo")
+    try:
+        dist.init_process_group(
+            "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+        )
+    except RuntimeError as failure:
+        pytest.skip(f"gloo cannot be used here: {failure}")
+    try:
+        p = profiled(lambda: dist.all_reduce(torch.ones(4), async_op=True).wait())
+    finally:
+        dist.destroy_process_group()
+    (collective,) = [e for e in p.events() if e.name == "gloo:all_reduce"]
+    assert collective.is_async
+    assert p.event_table.unfinished == 0
+    assert sum(e.is_async for e in p.events()) == 1
+
+
+def test_names_made_anew_each_time_keep_apart() -> None:
+    def ranges() -> None:
+        for i in range(3000):
+            with torch.profiler.record_function(f"a name made at run time, number {i % 1500:04}"):
+                pass
+
+    assert set(Counter(names_of(ours(ranges))).values()) == {2}
+
+
 def test_nothing_is_left_after_stop() -> None:
     ours(add)
     session = _core.Session()
