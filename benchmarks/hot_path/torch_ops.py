@@ -4,8 +4,8 @@
     python benchmarks/hot_path/torch_ops.py [--rounds N]
 
 Modes are interleaved, a round of each after the other, so that what else the machine does meets all
-alike; the median of the rounds' differences to the bare step of the same round is shown. Needs torch
-and a C++ compiler (for the empty callback).
+alike. Times are those of quiet rounds (the lowest decile of each mode), less that of the bare step.
+Needs torch and a C++ compiler (for the empty callback).
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ def empty_callback(folder: str) -> Callable[[], AbstractContextManager[Any]]:
     return registered
 
 
-def add_step() -> tuple[Callable[[], Any], int]:
-    """Additions of 4 elements; steps and ops a call."""
+def add_step() -> Callable[[], Any]:
+    """500 additions of 4 elements."""
     a, b, out = torch.ones(4), torch.ones(4), torch.empty(4)
 
     def step() -> None:
         for _ in range(500):
             torch.add(a, b, out=out)
 
-    return step, 500
+    return step
 
 
-def mlp_step() -> tuple[Callable[[], Any], int]:
+def mlp_step() -> Callable[[], Any]:
     """Forward, backward and SGD of a small perceptron."""
     model = torch.nn.Sequential(
         torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)
@@ -83,10 +83,10 @@ def mlp_step() -> tuple[Callable[[], Any], int]:
             model(x).square().mean().backward()
             optimizer.step()
 
-    return step, 0
+    return step
 
 
-def transformer_step() -> tuple[Callable[[], Any], int]:
+def transformer_step() -> Callable[[], Any]:
     """Forward, backward and AdamW of two encoder layers of width 64."""
     layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
     model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
@@ -98,7 +98,7 @@ def transformer_step() -> tuple[Callable[[], Any], int]:
         model(x).square().mean().backward()
         optimizer.step()
 
-    return step, 0
+    return step
 
 
 def count_ops(step: Callable[[], Any]) -> int:
@@ -135,28 +135,22 @@ def main() -> None:
             "empty callback": empty_callback(folder),
             "fastprof": fastprof.profile,
             "torch.profiler": lambda: torch.profiler.profile(acc_events=True),
+            "bare again": nullcontext,
         }
         for make in (add_step, mlp_step, transformer_step):
-            step, _ = make()
+            step = make()
             step()
             ops = count_ops(step)
-            times = measure(
-                step, modes, rounds if make is not transformer_step else max(rounds // 3, 3)
-            )
-            bare = times["bare"]
-            over = {
-                name: statistics.median((t - b) / ops for t, b in zip(own, bare, strict=True))
-                for name, own in times.items()
-            }
-            slowed = {
-                name: statistics.median(t / b for t, b in zip(own, bare, strict=True)) - 1
-                for name, own in times.items()
-            }
-            print(f"{make.__name__}: {ops} ops, {statistics.median(bare) / ops:.0f} ns an op bare")
+            times = measure(step, modes, rounds)
+            quiet = {name: statistics.quantiles(own, n=10)[0] / ops for name, own in times.items()}
+            bare = quiet["bare"]
+            floor = quiet["empty callback"] - bare
+            print(f"{make.__name__}: {ops} ops, {bare:.0f} ns an op bare")
             for name in list(modes)[1:]:
+                over = quiet[name] - bare
                 print(
-                    f"  {name:16} {over[name]:7.0f} ns an op  {over[name] / over['empty callback']:5.2f}x empty"
-                    f"  step slowed by {100 * slowed[name]:5.1f} %"
+                    f"  {name:16} {over:6.0f} ns an op  {over / floor:5.2f}x empty"
+                    f"  step slowed by {100 * over / bare:5.1f} %"
                 )
             sys.stdout.flush()
 
