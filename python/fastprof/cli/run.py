@@ -22,7 +22,8 @@ exceptions and Ctrl-C work as ever, and what was recorded until then is kept. Th
 stderr, so that the script's output can still be piped.
 
 What is recorded: the whole run as one range, every range, mark and counter of the script
-(fastprof.record_function) and of annotated libraries, on all threads. Processes it starts are not.
+(fastprof.record_function) and of annotated libraries, and PyTorch's ops, on all threads. Processes
+that the script starts are not.
 
 examples:
   fastprof run train.py --epochs 3

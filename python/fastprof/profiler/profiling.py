@@ -379,6 +379,18 @@ class profile:  # noqa: N801 - the field's name
             raise errors.StateError("there are no stacks: make the profile with with_stack=True")
         events.export_stacks(path, metric)
 
+    def export_memory_timeline(
+        self, path: str | os.PathLike[str], device: str | None = None
+    ) -> None:
+        """Write memory over time per device, as JSON, CSV or HTML by the suffix of `path`.
+
+        Totals; see exporters.memory_timeline. device: only this one ("cpu", "cuda:0"). Needs
+        profile_memory=True; errors.ValueError when no memory was reported.
+        """
+        from fastprof.exporters.memory_timeline import export_memory_timeline
+
+        export_memory_timeline(self.event_table, path, device)
+
     def __repr__(self) -> str:
         if not self._ended and not self._results:
             return f"<unfinished {type(self).__module__.split('.')[0]}.{type(self).__name__}>"
