@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import sys
+import tempfile
 
 from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser
@@ -17,7 +21,7 @@ examples:
   fastprof convert train.fastprof train.json.gz
   fastprof convert torch_trace.json torch_trace.pftrace
   fastprof convert run.fastprof run.speedscope.json
-  fastprof convert --to folded run.json -- - | flamegraph.pl > run.svg   (OUT - is stdout)
+  fastprof convert --to folded run.json - | flamegraph.pl > run.svg   (OUT - is stdout)
 
 {format_help()}"""
 
@@ -36,6 +40,12 @@ def convert(options: argparse.Namespace) -> int:
     from fastprof.importers import load
 
     kind = format_of(options.output, options.to)
-    output = "/dev/stdout" if options.output == "-" else options.output
-    write_table(load(options.input), output, kind)
+    if options.output != "-":
+        write_table(load(options.input), options.output, kind)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
+        path = os.path.join(folder, "stdout" + FORMATS[kind][0][0])
+        write_table(load(options.input), path, kind)
+        with open(path, "rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
     return 0

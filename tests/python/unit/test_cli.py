@@ -218,6 +218,14 @@ def test_convert_to_views(tmp_path: Path) -> None:
     assert run("convert", tmp_path / "in", tmp_path / "o.html") == 2  # no memory in it
 
 
+def test_convert_to_stdout(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    fastprof.save(nested_table(60), tmp_path / "in")
+    assert run("convert", tmp_path / "in", tmp_path / "o.folded") == 0
+    capfdbinary.readouterr()
+    assert run("convert", "--to", "folded", tmp_path / "in", "-") == 0
+    assert capfdbinary.readouterr().out == (tmp_path / "o.folded").read_bytes()
+
+
 def test_tables_of_any_order_and_kind_become_traces(tmp_path: Path) -> None:
     """Every column present, rows shuffled: the writers take it, or a clear error says why not."""
     table = every_column_table()

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile, written in each format and read again, gives the same answers."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import EventTable, record_function
+from fastprof.cli.event_lists import list_of
+from fastprof.exporters.memory_timeline import memory_timeline
+
+
+@pytest.fixture(scope="module")
+def profiled() -> Any:
+    def work(depth: int) -> None:
+        with record_function(f"level {depth}", n=depth, text='a "quoted" \u00e9'):
+            fastprof.mark("here")
+            if depth:
+                work(depth - 1)
+                work(depth - 1)
+
+    with fastprof.profile(with_stack=True, profile_memory=True) as profile:
+        threads = [threading.Thread(target=work, args=(4,), name=f"w{i}") for i in range(3)]
+        for thread in threads:
+            thread.start()
+        work(5)
+        for step in range(3):
+            fastprof.counter("loss", 1 / (step + 1))
+        with record_function("allocating"):
+            fastprof.report_memory_usage(0x1000, 640, 640, 1024)
+        fastprof.report_memory_usage(0x1000, -640, 0, 1024)
+        for thread in threads:
+            thread.join()
+    return profile
+
+
+def averages(table: EventTable) -> list[tuple[Any, ...]]:
+    return sorted(
+        (e.key, e.count, e.self_cpu_time_total, e.cpu_time_total, e.cpu_memory_usage)
+        for e in list_of(table).key_averages()
+    )
+
+
+NAMES = ("t.json", "t.json.gz", "t.pftrace", "t.fastprof", "t.fastprof.gz")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_answers(profiled: Any, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if ".json" in name:
+        profiled.export_chrome_trace(str(path))
+    elif name.endswith("pftrace"):
+        profiled.export_perfetto_trace(str(path))
+    else:
+        fastprof.save(profiled, path)
+    table = fastprof.load(path)
+    assert averages(table) == averages(profiled.event_table)
+    assert table.pid == profiled.event_table.pid
+    assert (table.t0_ns, table.t1_ns) == (profiled.event_table.t0_ns, profiled.event_table.t1_ns)
+    names = {track.name for track in table.tracks}
+    assert {"w0", "w1", "w2"} <= names
+    (cpu,) = memory_timeline(table)
+    assert cpu.recorded.tolist() == [640, 0] and cpu.allocated.tolist() == [640, 0]
+    counted = [table.name(row) for row in range(len(table))]
+    assert counted.count("loss") == 3 and counted.count("here") == 63 + 3 * 31
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_stacks(profiled: Any, tmp_path: Path, name: str) -> None:
+    self_written = tmp_path / name
+    if ".json" in name:
+        profiled.export_chrome_trace(str(self_written))
+    elif name.endswith("pftrace"):
+        profiled.export_perfetto_trace(str(self_written))
+    else:
+        fastprof.save(profiled, self_written)
+
+    def stacks(table: EventTable) -> set[tuple[str, ...]]:
+        column = table.coded["stack"]
+        return {tuple(column[row] or ()) for row in range(len(table))}
+
+    assert stacks(fastprof.load(self_written)) == stacks(profiled.event_table)
