@@ -53,6 +53,7 @@ class Program:
         if spec is None:
             loader = importlib.machinery.SourceFileLoader("__main__", target)
             names.update(__file__=target, __loader__=loader, __package__=None, __spec__=None)
+            names["__cached__"] = None
         else:
             names.update(__file__=spec.origin, __loader__=spec.loader, __spec__=spec)
             names.update(__package__=spec.parent, __cached__=spec.cached)
