@@ -89,6 +89,11 @@ FASTPROF_ALWAYS_INLINE UnwindRule cached_unwind_rule(uintptr_t return_address) n
   return unpack_rule(packed);
 }
 
+// A function of its own: g++ does not apply the attribute to a lambda.
+FASTPROF_NO_SANITIZE_STACK_READ inline uintptr_t load_stack_word(uintptr_t address) noexcept {
+  return *reinterpret_cast<const uintptr_t*>(address);
+}
+
 // Walks the calling thread's stack by rules, reading it only within the bounds. 0: done. Else the
 // return address at which the rules ended (a signal frame, another stack, code without tables):
 // what was pushed is incomplete.
@@ -107,9 +112,6 @@ FASTPROF_NO_SANITIZE_STACK_READ FASTPROF_NOINLINE inline uintptr_t walk_unwind_c
     return address >= sp && address <= bounds.high - sizeof(uintptr_t) &&
            address % sizeof(uintptr_t) == 0;
   };
-  const auto load = [](uintptr_t address) FASTPROF_NO_SANITIZE_STACK_READ {
-    return *reinterpret_cast<const uintptr_t*>(address);
-  };
   for (;;) {
     const UnwindRule rule = cached_unwind_rule(pc);
     uintptr_t cfa;
@@ -119,7 +121,7 @@ FASTPROF_NO_SANITIZE_STACK_READ FASTPROF_NOINLINE inline uintptr_t walk_unwind_c
       cfa = fp + rule.cfa_offset;
     } else if (rule.cfa == UnwindRule::Cfa::saved_in_frame) {
       if (!readable(fp - rule.cfa_offset)) return pc;
-      cfa = load(fp - rule.cfa_offset);
+      cfa = load_stack_word(fp - rule.cfa_offset);
     } else {
       return rule.cfa == UnwindRule::Cfa::outermost ? 0 : pc;
     }
@@ -129,9 +131,9 @@ FASTPROF_NO_SANITIZE_STACK_READ FASTPROF_NOINLINE inline uintptr_t walk_unwind_c
       const uintptr_t slot =
           rule.cfa == UnwindRule::Cfa::saved_in_frame ? fp : cfa - rule.frame_pointer_below_cfa;
       if (!readable(slot)) return pc;
-      fp = load(slot);
+      fp = load_stack_word(slot);
     }
-    pc = plain_code_address(load(return_slot));
+    pc = plain_code_address(load_stack_word(return_slot));
     sp = cfa;
     if (pc == 0) return 0;
     if (!sink->push(pc)) return 0;

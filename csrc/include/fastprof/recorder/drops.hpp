@@ -8,6 +8,11 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// One chunk more is kept for the session. State::lock held.
+inline void count_pin(SessionSlot& slot) noexcept {
+  store_relaxed(&slot.pinned_chunks, slot.pinned_chunks + 1);
+}
+
 inline void add_dropped(SessionSlot& slot, DropCause cause, uint64_t count) noexcept {
   __atomic_fetch_add(&slot.dropped[static_cast<size_t>(cause)], count, __ATOMIC_RELAXED);
 }

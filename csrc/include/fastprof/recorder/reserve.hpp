@@ -84,7 +84,7 @@ inline Chunk* acquire_chunk(State* s, Track* track, bool growing) noexcept {
   }
   chunk->pins = room;
   for (uint64_t rest = room; rest != 0; rest &= rest - 1)
-    ++s->sessions[__builtin_ctzll(rest)].pinned_chunks;
+    count_pin(s->sessions[__builtin_ctzll(rest)]);
   return chunk;
 }
 

@@ -94,7 +94,7 @@ struct SessionSlot {
   OverflowPolicy policy;
   uint8_t wants_detail;
   uint64_t max_chunks;
-  uint64_t pinned_chunks;
+  uint64_t pinned_chunks;  // written under State::lock; the spill thread reads it without (relaxed)
   uint64_t dropped[kNumDropCauses];  // relaxed atomics
 };
 

@@ -153,7 +153,7 @@ inline int start_session(State* s, const SessionRequest& request) {
           if (!keeps || !wanted) continue;
           if (chunk->pins == 0 && !current) --track->unpinned;
           chunk->pins |= bit;
-          ++slot.pinned_chunks;
+          count_pin(slot);
         }
       }
       store_relaxed(&slot.t0, ordered_ticks(s));
@@ -215,7 +215,7 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
         }
         if (chunk->pins == 0 && chunk->place == ChunkPlace::full) --track->unpinned;
         chunk->pins |= bit;
-        ++slot.pinned_chunks;
+        count_pin(slot);
       }
       rows.runs.push_back(PinnedRun{chunk, end, chunk->place != ChunkPlace::current});
     }
@@ -260,7 +260,8 @@ inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
   const uint64_t bit = uint64_t{1} << index;
   if ((chunk->pins & bit) == 0) return;
   chunk->pins &= ~bit;
-  --s->sessions[index].pinned_chunks;
+  SessionSlot& slot = s->sessions[index];
+  store_relaxed(&slot.pinned_chunks, slot.pinned_chunks - 1);
   if (chunk->pins == 0 && chunk->place == ChunkPlace::full) ++chunk->owner->unpinned;
 }
 

@@ -196,7 +196,10 @@ inline size_t spill_now(State* s, int index, SpillFile& file) {
   std::vector<Chunk*> moved;
   for (const TrackSnapshot& track : snapshot.tracks) {
     for (const PinnedRun& run : track.runs) {
-      if (has_open_slots(run.chunk) || !file.append(track.info, run, s->unload_epoch)) break;
+      // A range around the whole program must not hold up what comes after it: assemble sorts by
+      // begin.
+      if (has_open_slots(run.chunk)) continue;
+      if (!file.append(track.info, run, s->unload_epoch)) break;
       moved.push_back(run.chunk);
     }
   }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spilling to a file under load, and handlers that record inside a signal_scope: every event is
+// accounted for.
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <atomic>
+#include <thread>
+
+#include "recorder_checks.hpp"
+
+using namespace recorder_checks;
+
+namespace {
+
+std::atomic<uint64_t> in_handler{0};
+
+void scoped_handler(int) {
+  const int saved = errno;
+  const fastprof::signal_scope scope;
+  for (int i = 0; i < 3; ++i) {
+    FASTPROF_RANGE("in handler");
+    in_handler.fetch_add(1, std::memory_order_relaxed);
+  }
+  errno = saved;
+}
+
+size_t count_named(const fastprof::Capture& capture, const char* name) {
+  size_t count = 0;
+  for (const fastprof::EventView event : fastprof::Events(capture))
+    if (event.name() == name) ++count;
+  return count;
+}
+
+}  // namespace
+
+// More is recorded than the bound holds, by several threads, with an open range around it all: what
+// the spill thread could not move in time is counted, the rest comes back in order with its
+// arguments.
+TEST(spilled_records_come_back) {
+  fastprof::SessionOptions options;
+  options.max_bytes = 4 << 20;
+  options.overflow = fastprof::OverflowPolicy::spill_to_file;
+  fastprof::Session session(options);
+  session.start();
+  constexpr uint64_t kEach = 60000;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([] {
+      FASTPROF_RANGE("thread");
+      for (uint64_t i = 0; i < kEach; ++i) {
+        FASTPROF_RANGE_ARGS("step", "i", i, "kind", "spilled");
+        FASTPROF_RANGE("inner");
+        if (i % 512 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  session.stop();
+  const fastprof::Capture& capture = session.capture();
+  fastprof::validate_capture(capture);
+  CHECK_EQ(capture.size() + capture.dropped_total(), 3 * (2 * kEach + 1));
+  CHECK(capture.size() > (4u << 20) / sizeof(fastprof::Slot));  // more than the bound holds at once
+  uint64_t wrong = 0;
+  for (const fastprof::EventView event : session.events()) {
+    if (event.name() != "step") continue;
+    if (event.arg_count() != 2 || event.arg_number(0) >= static_cast<double>(kEach) ||
+        event.arg_text(1) != "spilled")
+      ++wrong;
+  }
+  CHECK_EQ(wrong, 0u);
+}
+
+// Recorded + dropped = produced, by the interrupted code and by the handlers.
+TEST(handlers_in_a_signal_scope_lose_nothing) {
+  struct sigaction action {};
+  action.sa_handler = &scoped_handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGRTMIN, &action, nullptr);
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGRTMIN;
+  event._sigev_un._tid = static_cast<int>(::syscall(SYS_gettid));
+  timer_t timer{};
+  CHECK(::timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+
+  fastprof::Session session;
+  session.start();
+  in_handler = 0;
+  const itimerspec period{{0, 500'000}, {0, 500'000}};
+  ::timer_settime(timer, 0, &period, nullptr);
+  constexpr uint64_t kMain = 400000;
+  for (uint64_t i = 0; i < kMain; ++i) {
+    FASTPROF_RANGE("main");
+  }
+  ::timer_delete(timer);
+  session.stop();
+  const fastprof::Capture& capture = session.capture();
+  fastprof::validate_capture(capture);
+  CHECK_EQ(
+      count_named(capture, "main") + count_named(capture, "in handler") + capture.dropped_total(),
+      kMain + in_handler.load());
+  CHECK_EQ(count_named(capture, "main"), kMain);
+  CHECK_EQ(capture.dropped_total(), session.dropped_events(fastprof::DropCause::reentrant));
+}
