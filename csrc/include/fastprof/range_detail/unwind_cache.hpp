@@ -89,7 +89,12 @@ FASTPROF_ALWAYS_INLINE UnwindRule cached_unwind_rule(uintptr_t return_address) n
   return unpack_rule(packed);
 }
 
-// A function of its own: g++ does not apply the attribute to a lambda.
+// Functions of their own, taking values: g++ does not apply the attribute to a lambda, and what an
+// instrumented lambda reads through its captures lies in the frame of a function that is not.
+FASTPROF_NO_SANITIZE_STACK_READ inline bool readable_stack_word(uintptr_t address, uintptr_t low,
+                                                                uintptr_t high) noexcept {
+  return address >= low && address <= high - sizeof(uintptr_t) && address % sizeof(uintptr_t) == 0;
+}
 FASTPROF_NO_SANITIZE_STACK_READ inline uintptr_t load_stack_word(uintptr_t address) noexcept {
   return *reinterpret_cast<const uintptr_t*>(address);
 }
@@ -108,10 +113,6 @@ FASTPROF_NO_SANITIZE_STACK_READ FASTPROF_NOINLINE inline uintptr_t walk_unwind_c
                        : "=&r"(pc), "=&r"(sp), "=&r"(fp));
 #endif
   if (sp < bounds.low || sp >= bounds.high) return pc;
-  const auto readable = [&](uintptr_t address) {
-    return address >= sp && address <= bounds.high - sizeof(uintptr_t) &&
-           address % sizeof(uintptr_t) == 0;
-  };
   for (;;) {
     const UnwindRule rule = cached_unwind_rule(pc);
     uintptr_t cfa;
@@ -120,17 +121,17 @@ FASTPROF_NO_SANITIZE_STACK_READ FASTPROF_NOINLINE inline uintptr_t walk_unwind_c
     } else if (rule.cfa == UnwindRule::Cfa::frame_pointer) {
       cfa = fp + rule.cfa_offset;
     } else if (rule.cfa == UnwindRule::Cfa::saved_in_frame) {
-      if (!readable(fp - rule.cfa_offset)) return pc;
+      if (!readable_stack_word(fp - rule.cfa_offset, sp, bounds.high)) return pc;
       cfa = load_stack_word(fp - rule.cfa_offset);
     } else {
       return rule.cfa == UnwindRule::Cfa::outermost ? 0 : pc;
     }
     const uintptr_t return_slot = cfa - rule.return_address_below_cfa;
-    if (cfa <= sp || !readable(return_slot)) return pc;
+    if (cfa <= sp || !readable_stack_word(return_slot, sp, bounds.high)) return pc;
     if (rule.frame_pointer_saved) {
       const uintptr_t slot =
           rule.cfa == UnwindRule::Cfa::saved_in_frame ? fp : cfa - rule.frame_pointer_below_cfa;
-      if (!readable(slot)) return pc;
+      if (!readable_stack_word(slot, sp, bounds.high)) return pc;
       fp = load_stack_word(slot);
     }
     pc = plain_code_address(load_stack_word(return_slot));
