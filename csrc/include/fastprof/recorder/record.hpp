@@ -25,9 +25,9 @@ struct OpenRange {
   uint64_t begin = 0;
 };
 
-// Room for `units` contiguous units on this thread, the cursor moved; null: counted as dropped.
-FASTPROF_ALWAYS_INLINE Slot* reserve(State* s, ThreadBlock* block, uint32_t units,
-                                     uint32_t mask) noexcept {
+// Room for `units` contiguous units in the current chunk, the cursor moved; null when it does not
+// fit.
+FASTPROF_ALWAYS_INLINE Slot* reserve_here(ThreadBlock* block, uint32_t units) noexcept {
   const uintptr_t cursor = block->cursor;
   const uintptr_t next = cursor + units * sizeof(Slot);
   // One unsigned compare says: next <= limit, and the cursor lies in the chunk that the limit ends.
@@ -35,9 +35,19 @@ FASTPROF_ALWAYS_INLINE Slot* reserve(State* s, ThreadBlock* block, uint32_t unit
   // earlier reservation and took a new chunk: the cursor is then an old chunk's, and writing on
   // from it to the new limit would run over what lies between.
   if (FASTPROF_UNLIKELY(block->limit - next > kChunkCapacity * sizeof(Slot) - units * sizeof(Slot)))
-    return s->functions->reserve_slow(s, block, units, mask);
+    return nullptr;
   store_relaxed(&block->cursor, next);
+  if (cursor == 0)
+    __builtin_unreachable();  // the compare sent 0 away: callers' checks cost nothing
   return reinterpret_cast<Slot*>(cursor);
+}
+
+// The same, in a new chunk if need be; null: counted as dropped.
+FASTPROF_ALWAYS_INLINE Slot* reserve(State* s, ThreadBlock* block, uint32_t units,
+                                     uint32_t mask) noexcept {
+  Slot* slot = reserve_here(block, units);
+  if (FASTPROF_UNLIKELY(slot == nullptr)) slot = s->functions->reserve_slow(s, block, units, mask);
+  return slot;
 }
 
 // Fills a reserved slot; argument words must be written already. The compiler may not move the
@@ -126,12 +136,10 @@ inline void append_end(State* s, RecordTag tag, const Site* site, uint64_t begin
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, site->mask)) return;
   uint64_t end = 0;
-  Slot* slot;
-  if (FASTPROF_LIKELY(block->cursor + 2 * sizeof(Slot) <= block->limit)) {
-    slot = reserve(s, block, 2, site->mask | kEndRecord);
-  } else {
+  Slot* slot = reserve_here(block, 2);
+  if (FASTPROF_UNLIKELY(slot == nullptr)) {
     end = ordered_ticks(s);  // before the refill, which takes its time
-    slot = reserve(s, block, 2, site->mask | kEndRecord);
+    slot = s->functions->reserve_slow(s, block, 2, site->mask | kEndRecord);
   }
   if (slot == nullptr) return;
   if (origin_track == 0) origin_track = block->track->id;
