@@ -110,7 +110,21 @@ def pipeline(rounds: int) -> Rows:
     return json_lines(out)
 
 
-SUITES: dict[str, Callable[[int], Rows]] = {"hot_path": hot_path, "pipeline": pipeline}
+def script(path: str, *arguments: str) -> Rows:
+    """Run a Python benchmark with this interpreter and return its rows."""
+    out = BUILD / "script.jsonl"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.unlink(missing_ok=True)
+    subprocess.run([sys.executable, HERE / path, "--json", out, *arguments], check=True)
+    return json_lines(out)
+
+
+SUITES: dict[str, Callable[[int], Rows]] = {
+    "hot_path": hot_path,
+    "pipeline": pipeline,
+    "python_ranges": lambda rounds: script("hot_path/python_ranges.py", "--rounds", str(rounds)),
+    "analysis": lambda rounds: script("pipeline/analysis.py"),
+}
 
 
 def main() -> int:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Python range costs, beside ``with threading.Lock()`` and, where installed, torch's ranges and nvtx's.
+
+``python_ranges.py [--rounds N] [--json FILE]``: nanoseconds over an empty loop, cases in turn, minimum and median of the
+rounds, and the ratio to a lock that is made anew as in ``with threading.Lock()``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import statistics
+import timeit
+
+import fastprof
+
+N = 20_000
+
+# Case -> (statement, set-up, whether a profile records).
+CASES = {
+    "empty loop": ("pass", "pass", False),
+    "with threading.Lock()": ("with Lock(): pass", "from threading import Lock", False),
+    "the same lock again": ("with lock: pass", "from threading import Lock; lock = Lock()", False),
+    "record_function, off": (
+        "with r('range'): pass",
+        "from fastprof import record_function as r",
+        False,
+    ),
+    "record_function, recorded": (
+        "with r('range'): pass",
+        "from fastprof import record_function as r",
+        True,
+    ),
+    "one object, off": (
+        "with r: pass",
+        "import fastprof; r = fastprof.record_function('range')",
+        False,
+    ),
+    "one object, recorded": (
+        "with r: pass",
+        "import fastprof; r = fastprof.record_function('range')",
+        True,
+    ),
+}
+PEERS = {
+    "torch": {
+        "torch record_function, off": ("with r('range'): pass", "from torch.profiler import record_function as r", False),
+        "torch _RecordFunctionFast, off": (
+            "with r('range'): pass", "from torch._C._profiler import _RecordFunctionFast as r", False,
+        ),
+    },
+    "nvtx": {"nvtx.annotate, no tool": ("with r('range'): pass", "from nvtx import annotate as r", False)},
+    "viztracer": {
+        "viztracer log_event, recorded": (
+            "with t.log_event('range'): pass", "import viztracer; t = viztracer.VizTracer(verbose=0); t.start()", False,
+        )
+    },
+}  # fmt: skip
+
+
+def once(statement: str, setup: str, record: bool) -> float:
+    """Return the nanoseconds of one execution of the statement."""
+    timer = timeit.Timer(statement, setup)
+    if not record:
+        return timer.timeit(N) / N * 1e9
+    with fastprof.profile():
+        return timer.timeit(N) / N * 1e9
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    cases = dict(CASES)
+    for package, more in PEERS.items():
+        if importlib.util.find_spec(package) is None:
+            print(f"{package}: not installed")
+        elif package != "viztracer":  # it traces everything from its start on: last, and on its own
+            cases |= more
+    ns: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(options.rounds):
+        for name, case in cases.items():
+            ns[name].append(once(*case))
+    if importlib.util.find_spec("viztracer") is not None:
+        for name, case in PEERS["viztracer"].items():
+            ns[name] = [once(*case)]
+    bare = min(ns.pop("empty loop"))
+    limit = min(ns["with threading.Lock()"]) - bare
+    rows = []
+    for name, values in ns.items():
+        least, middle = min(values) - bare, statistics.median(values) - bare
+        rows.append(
+            {
+                "suite": "python ranges",
+                "case": name,
+                "min_ns": least,
+                "median_ns": middle,
+                "min_ratio": least / limit,
+            }
+        )
+        print(f"{name:40} {least:9.1f} {middle:9.1f} {least / limit:7.2f}x")
+    if options.json:
+        with open(options.json, "a") as out:
+            out.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+if __name__ == "__main__":
+    main()
