@@ -157,6 +157,10 @@ class Session {
     return capture_.dropped[static_cast<size_t>(cause)];
   }
 
+  // Loaded libraries that were built with another ABI major of fastprof: no session of ours sees
+  // what they record. The empty path is the executable.
+  static std::vector<std::string> unrecorded_libraries() { return libraries_of_other_abi(); }
+
   Capture take_capture() noexcept { return std::exchange(capture_, Capture{}); }
 
  private:
