@@ -49,14 +49,12 @@ double on_two_threads(size_t n, const std::function<void(size_t)>& loop) {
   return std::max(ns[0], ns[1]);
 }
 
-fastprof::ObserverContext* nothing_context = nullptr;
 std::unique_ptr<fastprof::ObserverContext> empty_start(const fastprof::RecordFunction&) {
   return nullptr;
 }
 void empty_end(const fastprof::RecordFunction&, fastprof::ObserverContext*) {}
 
 double with_callbacks(size_t n, int count, void (*loop)(size_t)) {
-  (void)nothing_context;
   std::vector<fastprof::CallbackHandle> handles;
   for (int i = 0; i < count; ++i)
     handles.push_back(fastprof::add_thread_local_callback(

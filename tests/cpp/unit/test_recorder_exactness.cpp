@@ -40,6 +40,7 @@ struct TickSession {
     t0 = snapshot.t0;
     t1 = snapshot.t1;
     in_flight = drain.rows().in_flight;
+    dropped = drain.rows().refused;
     for (const uint64_t count : snapshot.dropped) dropped += count;
     for (const fp::TrackRows& track : drain.rows().tracks) {
       for (const auto begin : track.begin) begins.push_back(static_cast<uint64_t>(begin));

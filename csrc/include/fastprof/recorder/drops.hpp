@@ -35,14 +35,33 @@ inline void count_dropped(State* s, const Track* track, uint32_t mask, uint64_t 
   }
 }
 
-// How many events of a chunk are the session's. State::lock held.
-inline uint64_t count_records(const Chunk* chunk, const Slot* last,
-                              const SessionSlot& session) noexcept {
+// Which records are a session's, by begin, category and thread-local segment.
+struct RecordFilter {
+  uint64_t session_id;
+  uint64_t t0, t1;  // ticks
+  uint32_t mask;
+  bool local;
+};
+
+// State::lock held.
+inline RecordFilter filter_of(const SessionSlot& session) noexcept {
+  return {session.id, session.t0, session.t1, session.mask, session.local != 0};
+}
+
+struct RecordCount {
+  uint64_t events;
+  const Slot* stopped_at;  // the first slot that is reserved and not written yet, or `last`
+};
+
+// How many events of a chunk are the session's, up to `last` or a slot that is not written yet: its
+// size is not known. The chunk may not be recycled meanwhile.
+inline RecordCount count_records(const Chunk* chunk, const Slot* last,
+                                 const RecordFilter& session) noexcept {
   uint64_t count = 0;
-  SegmentWalk segments(session.id, session.local != 0);
+  SegmentWalk segments(session.session_id, session.local);
   for (const Slot* slot = chunk_slots(chunk); slot < last;) {
     const uint64_t begin = load_acquire(&slot->begin);
-    if (begin < chunk->open_ticks) break;
+    if (begin < chunk->open_ticks) return {count, slot};
     const uintptr_t word = load_relaxed(&slot->site);
     const RecordTag tag = tag_of(word);
     const Site* site = site_of(word);
@@ -55,7 +74,7 @@ inline uint64_t count_records(const Chunk* chunk, const Slot* last,
     if (site->kind == SiteKind::segment) segments.see(load_relaxed(&slot->end));
     slot += record_units(slot);
   }
-  return count;
+  return {count, last};
 }
 
 // Whether a range of the chunk is still open. 2.5 us for a full chunk. Slow paths only; State::lock

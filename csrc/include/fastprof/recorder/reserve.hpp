@@ -19,16 +19,18 @@ inline uint64_t sessions_with_room(const State* s) noexcept {
   return bits;
 }
 
-// A chunk's records are about to be recycled: counts them for each live overwriting session.
-// State::lock held.
-inline void count_overwritten(State* s, const Chunk* chunk) noexcept {
-  for (uint64_t rest = s->session_bits & ~s->keep_bits; rest != 0; rest &= rest - 1) {
+// A chunk's records are about to be recycled: counts them for each live session that has not read
+// or counted them. State::lock held.
+inline void count_recycled(State* s, const Chunk* chunk) noexcept {
+  for (uint64_t rest = s->session_bits; rest != 0; rest &= rest - 1) {
     const int i = __builtin_ctzll(rest);
     SessionSlot& slot = s->sessions[i];
+    const bool keeps = (s->keep_bits >> i & 1) != 0;
     if (chunk->close_ticks < slot.t0 || (chunk->counted >> i & 1) != 0) continue;
     const auto* last = reinterpret_cast<const Slot*>(
         reinterpret_cast<const char*>(chunk_slots(chunk)) + chunk->used_bytes);
-    add_dropped(slot, DropCause::overwritten, count_records(chunk, last, slot));
+    add_dropped(slot, keeps ? DropCause::bound : DropCause::overwritten,
+                count_records(chunk, last, filter_of(slot)).events);
   }
 }
 
@@ -58,7 +60,7 @@ inline Chunk* oldest_idle_chunk(State* s, const Track* track) noexcept {
 }
 
 inline Chunk* recycle(State* s, Chunk* chunk) noexcept {
-  count_overwritten(s, chunk);
+  count_recycled(s, chunk);
   Track* owner = chunk->owner;
   unlink_chunk(owner, chunk);
   --owner->unpinned;

@@ -72,8 +72,12 @@ inline void close_chunk(State* s, Track* track, Chunk* chunk, uintptr_t cursor) 
     const int i = __builtin_ctzll(rest);
     SessionSlot& slot = s->sessions[i];
     if (chunk->close_ticks < slot.t0) continue;
-    add_dropped(slot, DropCause::bound,
-                count_records(chunk, reinterpret_cast<const Slot*>(cursor), slot));
+    const auto* last = reinterpret_cast<const Slot*>(cursor);
+    const RecordCount refused = count_records(chunk, last, filter_of(slot));
+    // A signal handler closes the chunk in which the code under it has a slot not written yet: then
+    // counted at the session's stop, or when the chunk is recycled.
+    if (refused.stopped_at != last) continue;
+    add_dropped(slot, DropCause::bound, refused.events);
     chunk->counted |= uint64_t{1} << i;
   }
 }

@@ -87,6 +87,7 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   for (TrackRows& rows : drained.tracks) assembling::sort_by_begin(rows);
   capture.dropped = snapshot.dropped;
   capture.dropped[static_cast<size_t>(DropCause::in_flight)] += drained.in_flight;
+  capture.dropped[static_cast<size_t>(DropCause::bound)] += drained.refused;
   assembling::drop_ended_before(drained, snapshot);
   assembling::add_lone_ends(drained, snapshot,
                             capture.dropped[static_cast<size_t>(

@@ -54,6 +54,7 @@ struct DrainedRows {
   Column<uint64_t> payload_words;
   SiteTable table;
   uint64_t in_flight = 0;
+  uint64_t refused = 0;  // events in chunks for which the session had no room
 };
 
 class Drain {
@@ -71,22 +72,23 @@ class Drain {
       rows_.table.forget_addresses();
       unload_epoch_ = s->unload_epoch;
     }
-    session_id_ = snapshot.session_id;
-    t0_ = snapshot.t0;
-    mask_ = snapshot.mask;
-    local_ = snapshot.local;
+    aim(snapshot);
     std::vector<Chunk*> consumed;
     for (const TrackSnapshot& track : snapshot.tracks) {
       TrackRows& rows = rows_of(track.info);
       track_id_ = track.info.id;
       size_t most = 0;
-      for (const PinnedRun& run : track.runs) most += units_of(run);
+      for (const PinnedRun& run : track.runs) most += run.refused ? 0 : units_of(run);
       reserve_rows(rows, rows.size() + most);
       for (const PinnedRun& run : track.runs) {
         // What has to wait does not hold up what comes after it (a range around the whole program
         // would hold up everything): assemble sorts by begin.
+        if (run.refused) {
+          count_run(run, snapshot.t1);
+          continue;
+        }
         if (finished_only && (!run.closed || has_open_slots(run.chunk))) continue;
-        read_run(s, rows, run, finished_only ? UINT64_MAX : snapshot.t1);
+        read_run(rows, run, finished_only ? UINT64_MAX : snapshot.t1);
         if (finished_only) consumed.push_back(run.chunk);
       }
     }
@@ -102,15 +104,22 @@ class Drain {
 
   // Reads one run that a spill file hands back, by the rules of `snapshot`. No lock needed: its
   // sites are copies.
-  void read_spilled(State* s, const Snapshot& snapshot, const TrackInfo& track,
-                    const PinnedRun& run) {
-    session_id_ = snapshot.session_id;
-    t0_ = snapshot.t0;
-    mask_ = snapshot.mask;
-    read_run(s, rows_of(track), run, snapshot.t1);
+  void read_spilled(const Snapshot& snapshot, const TrackInfo& track, const PinnedRun& run) {
+    aim(snapshot);
+    TrackRows& rows = rows_of(track);
+    track_id_ = track.id;
+    read_run(rows, run, snapshot.t1);
   }
 
  private:
+  // What decides whether a record is the session's: the same for memory and for a spill file.
+  void aim(const Snapshot& snapshot) noexcept {
+    session_id_ = snapshot.session_id;
+    t0_ = snapshot.t0;
+    mask_ = snapshot.mask;
+    local_ = snapshot.local;
+  }
+
   TrackRows& rows_of(const TrackInfo& info) {
     const auto [at, fresh] = track_index_.try_emplace(info.id, rows_.tracks.size());
     if (fresh) rows_.tracks.emplace_back();
@@ -120,8 +129,7 @@ class Drain {
   }
 
   // Waits up to 1 ms for a slot that is reserved and not written yet.
-  static bool wait_valid(State* s, const Slot* slot, uint64_t open_ticks) noexcept {
-    (void)s;
+  static bool wait_valid(const Slot* slot, uint64_t open_ticks) noexcept {
     if (FASTPROF_LIKELY(load_acquire(&slot->begin) >= open_ticks)) return true;
     const int64_t until = clock_ns(CLOCK_MONOTONIC) + 1000000;
     do {
@@ -131,14 +139,14 @@ class Drain {
     return false;
   }
 
-  void read_run(State* s, TrackRows& rows, const PinnedRun& run, uint64_t t1) {
+  void read_run(TrackRows& rows, const PinnedRun& run, uint64_t t1) {
     Chunk* chunk = run.chunk;
     const uint64_t open_ticks = chunk->open_ticks;
     segments_ = SegmentWalk(session_id_, local_);
     reserve_rows(rows, rows.size() + units_of(run));
     size_t open = 0;
     for (const Slot* slot = chunk_slots(chunk); slot < run.end;) {
-      if (!wait_valid(s, slot, open_ticks)) {
+      if (!wait_valid(slot, open_ticks)) {
         ++rows_.in_flight;
         return;
       }
@@ -156,6 +164,18 @@ class Drain {
     }
     // Spares the scan when the chunk is given back. Closed ranges stay closed.
     if (run.closed && open == 0) store_relaxed(&chunk->quiet_gen, chunk->gen);
+  }
+
+  void count_run(const PinnedRun& run, uint64_t t1) {
+    const RecordFilter filter{session_id_, t0_, t1, mask_, local_};
+    for (;;) {
+      const RecordCount count = count_records(run.chunk, run.end, filter);
+      const bool whole = count.stopped_at == run.end;
+      if (!whole && wait_valid(count.stopped_at, run.chunk->open_ticks)) continue;
+      rows_.refused += count.events;
+      if (!whole) ++rows_.in_flight;
+      return;
+    }
   }
 
   static size_t units_of(const PinnedRun& run) noexcept {

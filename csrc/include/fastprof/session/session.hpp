@@ -98,7 +98,7 @@ class Session {
         snapshot = take_snapshot(s, index_, true);
       }
       leave_thread(s);
-      read_spilled(s, snapshot);
+      read_spilled(snapshot);
       drain_->read(s, snapshot, false);
       release_session(s, index_);
       index_ = -1;
@@ -174,12 +174,12 @@ class Session {
   }
 
   // What was spilled comes before what is still in memory, track by track.
-  void read_spilled(State* s, Snapshot& snapshot) {
+  void read_spilled(Snapshot& snapshot) {
     if (spill_file_ == nullptr) return;
     uint64_t lost = 0;
     spill_file_->read_back(
         [&](const TrackInfo& track, const PinnedRun& run) {
-          drain_->read_spilled(s, snapshot, track, run);
+          drain_->read_spilled(snapshot, track, run);
         },
         lost);
     snapshot.dropped[static_cast<size_t>(DropCause::spill_failed)] += lost;

@@ -25,7 +25,8 @@ FASTPROF_NAMESPACE_BEGIN
 struct PinnedRun {
   Chunk* chunk;
   const Slot* end;
-  bool closed;  // its thread has moved on: nothing is appended behind `end`
+  bool closed;           // its thread has moved on: nothing is appended behind `end`
+  bool refused = false;  // the session had no room for it: its events are counted, not read
 };
 
 struct TrackSnapshot {
@@ -203,21 +204,18 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
     TrackSnapshot rows;
     for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next) {
       const Slot* end = chunk_written_end(track, chunk);
+      const bool refused = keeps && (chunk->pins & bit) == 0;
       if ((chunk->pins & bit) == 0) {
         if (chunk->close_ticks < slot.t0 || (chunk->counted & bit) != 0) continue;
-        if (keeps) {
-          // A chunk for which this session had no room. A full one was counted when it was closed.
-          if (ended && chunk->place == ChunkPlace::current) {
-            chunk->counted |= bit;
-            add_dropped(slot, DropCause::bound, count_records(chunk, end, slot));
-          }
-          continue;
-        }
+        // A chunk for which this session had no room. Most full ones were counted when they were
+        // closed; the rest is counted by the drain, which waits for slots that are being written.
+        if (keeps && !ended) continue;
         if (chunk->pins == 0 && chunk->place == ChunkPlace::full) --track->unpinned;
         chunk->pins |= bit;
         count_pin(slot);
       }
-      rows.runs.push_back(PinnedRun{chunk, end, chunk->place != ChunkPlace::current});
+      const bool closed = chunk->place != ChunkPlace::current;
+      rows.runs.push_back(PinnedRun{chunk, end, closed, refused});
     }
     if (rows.runs.empty()) continue;
     rows.info = track_info(track);
