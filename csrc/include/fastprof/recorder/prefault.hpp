@@ -37,10 +37,11 @@ inline long futex(uint32_t* word, int op, uint32_t value, const timespec* timeou
   return ::syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
 }
 
-// Whether slabs should be faulted ahead now: a thread grew, few are ready, and the bound allows
-// more. State::lock held.
+// Whether slabs should be faulted ahead now: a thread grew, little is ready, and the bound allows
+// more. Free chunks are as good as a ready slab: they were written before. State::lock held.
 inline bool want_prefault(const State* s) noexcept {
   if (s->usable_cpus < 2 || s->ready_count >= kPrefaultSlabs / 2) return false;
+  if (s->free_count >= kPrefaultSlabs * kChunksPerSlab) return false;
   const uint64_t ahead = (s->ready_count + 1) * kChunksPerSlab;
   return s->chunk_count + ahead <= s->max_chunks || s->ready_count == 0;
 }
@@ -61,17 +62,18 @@ inline void* prefault_main(void* argument) noexcept {
   for (;;) {
     const uint32_t seen = __atomic_load_n(&s->prefault_signal, __ATOMIC_ACQUIRE);
     for (;;) {
-      Slab* slab = nullptr;
+      BlankSlab blank;
       {
         ScopedLock hold(s->lock);
         if (s->session_bits == 0 || s->ready_count >= prefault_target(s)) break;
-        slab = take_trimmed(s);
+        blank = take_trimmed(s);
       }
-      if (slab == nullptr) slab = map_slab();
+      if (blank.slab == nullptr) blank.slab = map_slab();
+      Slab* slab = blank.slab;
       if (slab == nullptr) break;
       populate_slab(slab);
       ScopedLock hold(s->lock);
-      init_slab(s, slab);
+      init_slab(s, blank);
       slab->next = s->ready;
       s->ready = slab;
       ++s->ready_count;

@@ -96,7 +96,7 @@ inline void warm_up(State* s) noexcept {
   if (slab == nullptr) return;
   populate_slab(slab);
   StateLock hold(s);
-  init_slab(s, slab);
+  init_slab(s, BlankSlab{slab});
   slab->next = s->ready;
   s->ready = slab;
   ++s->ready_count;
