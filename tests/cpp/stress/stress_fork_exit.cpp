@@ -78,6 +78,57 @@ TEST(fork_in_an_open_range) {
   }
 }
 
+// A session that follows the fork has in the child what the child did, and in the parent what the
+// parent did.
+TEST(a_session_that_follows_the_fork) {
+  for (const bool local : {false, true}) {
+    fp::SessionOptions options;
+    options.follow_fork = true;
+    options.thread_local_only = local;
+    fp::Session session(options);
+    session.start();
+    int status = -1;
+    {
+      FASTPROF_RANGE("around");
+      { FASTPROF_RANGE("before"); }
+      status = in_child([&] {
+        if (!session.running()) return 30;
+        for (int i = 0; i < 5000; ++i) {
+          FASTPROF_RANGE("child");
+        }
+        session.drain();
+        const int grandchild = in_child([&] {
+          { FASTPROF_RANGE("grandchild"); }
+          session.stop();
+          return session.capture().size() == 1 && count_named(session.capture(), "grandchild") == 1
+                     ? 0
+                     : 35;
+        });
+        if (grandchild != 0) return grandchild;
+        session.stop();
+        const fp::Capture& capture = session.capture();
+        fp::validate_capture(capture);
+        if (count_named(capture, "child") != 5000 || capture.size() != 5000) return 31;
+        if (capture.dropped_total() != 0 || capture.tracks[0].pid != ::getpid()) return 32;
+        session.start();  // and may be used again
+        { FASTPROF_RANGE("again"); }
+        session.stop();
+        return session.capture().size() == 1 ? 0 : 33;
+      });
+      { FASTPROF_RANGE("after"); }
+    }
+    session.stop();
+    CHECK_EQ(status, 0);
+    CHECK_EQ(session.capture().size(), 3);
+    CHECK_EQ(count_named(session.capture(), "around"), 1);
+  }
+  fp::SessionOptions options;
+  options.follow_fork = true;
+  options.overflow = fp::OverflowPolicy::spill_to_file;
+  fp::Session spilling(options);
+  CHECK_THROWS(fp::ValueError, spilling.start());
+}
+
 TEST(the_child_ends_what_the_parent_began) {
   fp::Session session;
   session.start();

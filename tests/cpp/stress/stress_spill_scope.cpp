@@ -72,6 +72,37 @@ TEST(spilled_records_come_back) {
   CHECK_EQ(wrong, 0u);
 }
 
+// A thread-local session keeps to its thread in what it spilled, too.
+TEST(a_thread_local_session_spills_its_own_thread) {
+  fastprof::SessionOptions options;
+  options.max_bytes = 2 << 20;
+  options.overflow = fastprof::OverflowPolicy::spill_to_file;
+  options.thread_local_only = true;
+  fastprof::Session everything;  // without it the other thread would record nothing
+  everything.start();
+  fastprof::Session session(options);
+  session.start();
+  constexpr uint64_t kEach = 150000;
+  std::thread other([] {
+    for (uint64_t i = 0; i < kEach; ++i) {
+      FASTPROF_RANGE("other");
+      if (i % 2048 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  for (uint64_t i = 0; i < kEach; ++i) {
+    FASTPROF_RANGE("mine");
+    if (i % 2048 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  other.join();
+  session.stop();
+  everything.stop();
+  CHECK_EQ(count_named(everything.capture(), "other"), kEach);
+  const fastprof::Capture& capture = session.capture();
+  CHECK_EQ(count_named(capture, "other"), size_t{0});
+  CHECK_EQ(count_named(capture, "mine") + capture.dropped_total(), kEach);
+  CHECK(capture.size() > (2u << 20) / sizeof(fastprof::Slot));  // so part of it came from the file
+}
+
 // Recorded + dropped = produced, by the interrupted code and by the handlers.
 TEST(handlers_in_a_signal_scope_lose_nothing) {
   struct sigaction action {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fork(): the child starts with an empty recorder. Its slabs read as zeroes (MADV_WIPEONFORK), its
-// sessions are gone.
+// sessions are gone or, with SessionOptions::follow_fork, begin again.
 #pragma once
 
 #include <pthread.h>
@@ -8,6 +8,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/calibration.hpp"
+#include "fastprof/recorder/local_sessions.hpp"
 #include "fastprof/recorder/masks.hpp"
 #include "fastprof/recorder/track.hpp"
 
@@ -45,6 +46,35 @@ inline void fork_parent() noexcept {
   pthread_mutex_unlock(&s->drain_lock);
 }
 
+// Empties the session slots for the child. What follows the fork starts anew at this instant, under
+// the same id; the rest is gone. Returns the bits of what follows.
+inline uint64_t follow_sessions(State* s) noexcept {
+  uint64_t followed = 0;
+  const uint64_t running = s->session_bits;
+  s->session_bits = s->keep_bits = s->local_bits = 0;
+  s->max_chunks = 0;
+  s->detail_users = 0;
+  for (unsigned i = 0; i < kMaxSessions; ++i) {
+    SessionSlot& slot = s->sessions[i];
+    const uint64_t bit = uint64_t{1} << i;
+    if ((running & bit) == 0 || slot.follows_fork == 0) {
+      slot = SessionSlot{};
+      continue;
+    }
+    for (uint64_t& count : slot.dropped) store_relaxed(&count, uint64_t{0});
+    slot.pid = static_cast<uint32_t>(s->pid);
+    slot.pinned_chunks = 0;
+    slot.t0 = ordered_ticks(s);
+    s->session_bits |= bit;
+    if (slot.policy != OverflowPolicy::overwrite_oldest) s->keep_bits |= bit;
+    if (slot.local != 0) s->local_bits |= bit;
+    if (slot.wants_detail != 0) ++s->detail_users;
+    s->max_chunks += slot.max_chunks;
+    followed |= bit;
+  }
+  return followed;
+}
+
 // Everything about other threads and about the parent's memory is dropped; the slabs stay mapped
 // (an open range's end store lands in zeroes, fails its check and is off), but no chunk of them is
 // used again.
@@ -52,25 +82,31 @@ inline void fork_child() noexcept {
   State* s = state();
   s->pid = static_cast<uint64_t>(::getpid());
   ++s->fork_count;
-  for (SessionSlot& slot : s->sessions) slot = SessionSlot{};
-  s->session_bits = s->keep_bits = s->local_bits = 0;
+  const uint64_t followed = follow_sessions(s);
   s->slabs = s->carving = s->ready = nullptr;
   s->trimmed = nullptr;
   s->free_chunks = nullptr;
-  s->chunk_count = s->free_count = s->ready_count = s->max_chunks = 0;
+  s->chunk_count = s->free_count = s->ready_count = 0;
   s->prefault_running = 0;
   ++s->session_epoch;
   ThreadBlock* block = thread_block();
   Track* own = block->track;
   ThreadPrimitives* primitives = own != nullptr ? own->primitives : nullptr;
+  const LocalSessions local =
+      own != nullptr ? LocalSessions{own->local_sessions & followed, own->local_newest_id}
+                     : LocalSessions{};
   s->tracks = nullptr;
   s->free_tracks = nullptr;
   block->cursor = block->limit = 0;
   block->mask = 0;
   block->flags &= ~thread_flag::busy;
   block->track = nullptr;
-  if (primitives != nullptr && s->functions != nullptr) {
-    if (Track* track = register_track(s, block)) track->primitives = primitives;
+  if ((primitives != nullptr || local.bits != 0) && s->functions != nullptr) {
+    if (Track* track = register_track(s, block)) {
+      track->primitives = primitives;
+      // The first chunk begins with the membership (repeat_segments).
+      set_local_sessions(s, block, local.bits, local.newest_id);
+    }
   }
   publish_mask(s);
   // This thread took them in fork_prepare, so it may give them back; who waited for them is not in

@@ -93,6 +93,7 @@ struct SessionSlot {
   uint8_t local;  // thread-local: reads only the segments of threads it was propagated into
   OverflowPolicy policy;
   uint8_t wants_detail;
+  uint8_t follows_fork;  // goes on, empty, in a forked child
   uint64_t max_chunks;
   uint64_t pinned_chunks;  // written under State::lock; the spill thread reads it without (relaxed)
   uint64_t dropped[kNumDropCauses];  // relaxed atomics

@@ -36,6 +36,9 @@ struct SessionOptions {
       counters;             // perf counters read around each range, up to 4 (see counter_names.hpp)
   bool cpp_stacks = false;  // native return addresses at the begin of each range
   uint32_t max_frames = 32;
+  // In a forked child the session goes on, empty: stop() there returns what the child recorded. The
+  // parent's is not touched. Not with counters or spill_to_file.
+  bool follow_fork = false;
 };
 
 class Session {
@@ -57,6 +60,12 @@ class Session {
     request.policy = options_.overflow;
     request.max_bytes = options_.max_bytes;
     request.include_open = options_.include_open;
+    request.follow_fork = options_.follow_fork;
+    if (options_.follow_fork &&
+        (!options_.counters.empty() || options_.overflow == OverflowPolicy::spill_to_file))
+      raise<ValueError>(
+          "follow_fork does not go with perf counters or a spill file, which belong to the process "
+          "that opened them: leave one of the two out");
     DetailOptions detail{};
     if (!options_.counters.empty()) {
       const CounterProbe probe = probe_counters(options_.counters, &detail);
@@ -84,6 +93,7 @@ class Session {
   const Capture& stop() {
     if (index_ < 0) raise<StateError>("the session does not run: call start() first");
     State* s = state();
+    follow_fork();
     if (pid_ != s->pid) {
       forget_parent();
       raise<StateError>(
@@ -117,6 +127,7 @@ class Session {
   size_t drain() {
     if (!running()) raise<StateError>("the session does not run: call start() first");
     State* s = state();
+    follow_fork();
     ScopedLock drains(s->drain_lock);
     Snapshot snapshot;
     {
@@ -130,7 +141,9 @@ class Session {
     return drain_->row_count();
   }
 
-  bool running() const noexcept { return index_ >= 0 && pid_ == state()->pid; }
+  bool running() const noexcept {
+    return index_ >= 0 && (options_.follow_fork || pid_ == state()->pid);
+  }
 
   // What the last stop() read. Empty before.
   const Capture& capture() const noexcept { return capture_; }
@@ -186,6 +199,16 @@ class Session {
     spill_file_.reset();
   }
 
+  // In a forked child, before a session that follows is used: what the parent has drained is the
+  // parent's.
+  void follow_fork() {
+    const uint64_t pid = state()->pid;
+    if (!options_.follow_fork || pid_ == pid) return;
+    pid_ = pid;
+    const Track* own = options_.thread_local_only ? current_track() : nullptr;
+    drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
+  }
+
   // In a forked child: the session and its thread belong to the parent.
   void forget_parent() noexcept {
     index_ = -1;
@@ -196,10 +219,10 @@ class Session {
 
   void abandon() noexcept {
     if (index_ < 0) return;
-    if (pid_ != state()->pid) return forget_parent();
+    if (!options_.follow_fork && pid_ != state()->pid) return forget_parent();
     spill_thread_.reset();
     State* s = state();
-    if (pid_ == s->pid) {
+    {
       ScopedLock drains(s->drain_lock);
       {
         StateLock hold(s);

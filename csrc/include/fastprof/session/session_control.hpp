@@ -65,6 +65,7 @@ struct SessionRequest {
   uint64_t max_bytes = 0;                 // 0: default_max_bytes()
   const DetailOptions* detail = nullptr;  // counters and stacks of ranges; null for none
   bool include_open = false;
+  bool follow_fork = false;
 };
 
 struct Allowance {
@@ -141,6 +142,7 @@ inline int start_session(State* s, const SessionRequest& request) {
       slot.pinned_chunks = 0;
       slot.pid = static_cast<uint32_t>(s->pid);
       slot.policy = request.policy;
+      slot.follows_fork = request.follow_fork ? 1 : 0;
       slot.wants_detail = request.detail != nullptr ? 1 : 0;
       slot.max_chunks = max_bytes / kChunkBytes;
       add_knot(s, 32);
@@ -253,7 +255,7 @@ inline Snapshot take_closed(State* s, int index) {
   return snapshot;
 }
 
-// The session has read this chunk to its end. State::lock held.
+// The session holds this chunk no longer. State::lock held.
 inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
   const uint64_t bit = uint64_t{1} << index;
   if ((chunk->pins & bit) == 0) return;
@@ -263,14 +265,18 @@ inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
   if (chunk->pins == 0 && chunk->place == ChunkPlace::full) ++chunk->owner->unpinned;
 }
 
+// The session has all of this chunk's records: they are neither read again nor counted as refused.
+// State::lock held.
+inline void finish_chunk(State* s, int index, Chunk* chunk) noexcept {
+  chunk->counted |= uint64_t{1} << index;
+  unpin_chunk(s, index, chunk);
+}
+
 // After a pass of a live drain: what it has read to the end is done with, and an overwriting
 // session holds nothing back until its next pass. State::lock held.
 inline void release_read(State* s, int index, const Snapshot& snapshot,
                          const std::vector<Chunk*>& consumed) noexcept {
-  for (Chunk* chunk : consumed) {
-    chunk->counted |= uint64_t{1} << index;
-    unpin_chunk(s, index, chunk);
-  }
+  for (Chunk* chunk : consumed) finish_chunk(s, index, chunk);
   if (snapshot.keeps) return;
   for (const TrackSnapshot& track : snapshot.tracks)
     for (const PinnedRun& run : track.runs) unpin_chunk(s, index, run.chunk);

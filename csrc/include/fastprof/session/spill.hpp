@@ -204,7 +204,7 @@ inline size_t spill_now(State* s, int index, SpillFile& file) {
     }
   }
   StateLock hold(s);
-  for (Chunk* chunk : moved) unpin_chunk(s, index, chunk);
+  for (Chunk* chunk : moved) finish_chunk(s, index, chunk);
   if (!moved.empty()) sweep(s);
   return moved.size();
 }
