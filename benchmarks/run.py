@@ -123,6 +123,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "hot_path": hot_path,
     "pipeline": pipeline,
     "python_ranges": lambda rounds: script("hot_path/python_ranges.py", "--rounds", str(rounds)),
+    "import_time": lambda rounds: script("pipeline/import_time.py", "--rounds", str(rounds)),
     "analysis": lambda rounds: script("pipeline/analysis.py"),
 }
 

@@ -3,29 +3,36 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastprof import errors
 
+if TYPE_CHECKING:
+    import asyncio
+    import concurrent.futures
+
 __all__ = ["chained", "is_future"]
+
+# A future of a kind exists only when its module has been imported: none is imported here.
 
 
 def is_future(value: Any) -> bool:
     """Whether chained() can follow it."""
     return (
-        isinstance(value, concurrent.futures.Future)
-        or asyncio.isfuture(value)
-        or _is_torch_future(value)
+        _is_of("concurrent.futures", value) or _is_asyncio(value) or _is_of("torch.futures", value)
     )
 
 
-def _is_torch_future(value: Any) -> bool:
-    torch_futures = sys.modules.get("torch.futures")
-    return torch_futures is not None and isinstance(value, torch_futures.Future)
+def _is_of(module: str, value: Any) -> bool:
+    kind = getattr(sys.modules.get(module), "Future", None)
+    return kind is not None and isinstance(value, kind)
+
+
+def _is_asyncio(value: Any) -> bool:
+    module = sys.modules.get("asyncio")
+    return module is not None and module.isfuture(value)
 
 
 def chained(future: Any, done: Callable[[], Any]) -> Any:
@@ -35,11 +42,11 @@ def chained(future: Any, done: Callable[[], Any]) -> Any:
     done() is called once, on the thread that completes the future (on this one when it is
     complete already). Anything else raises errors.ValueError.
     """
-    if isinstance(future, concurrent.futures.Future):
+    if _is_of("concurrent.futures", future):
         return _concurrent(future, done)
-    if asyncio.isfuture(future):
+    if _is_asyncio(future):
         return _asyncio(future, done)
-    if _is_torch_future(future):
+    if _is_of("torch.futures", future):
         return _torch(future, done)
     raise errors.ValueError(
         f"{type(future).__module__}.{type(future).__qualname__} is no future that can be waited for: "
@@ -50,6 +57,8 @@ def chained(future: Any, done: Callable[[], Any]) -> Any:
 def _concurrent(
     future: concurrent.futures.Future[Any], done: Callable[[], Any]
 ) -> concurrent.futures.Future[Any]:
+    import concurrent.futures
+
     following: concurrent.futures.Future[Any] = concurrent.futures.Future()
     following.set_running_or_notify_cancel()
 

@@ -8,7 +8,6 @@ source location stand under their own headers when both are shown, shares of a z
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
@@ -92,6 +91,8 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
 
 def render_html(frame: EventFrame, options: TableOptions) -> str:
     """The same rows and columns as an HTML table, for notebooks."""
+    import html  # slow to load
+
     if frame.size == 0:
         return "<p>no events</p>"
     layout = _Layout(frame, options._replace(max_name_column_width=None))

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +19,12 @@ from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.table import EventFlag, EventKind, EventTable
 from fastprof.tree import EventTree
 
-__all__ = ["write_chrome_trace", "write_perfetto_trace"]
+__all__ = [
+    "write_chrome_capture",
+    "write_chrome_trace",
+    "write_perfetto_capture",
+    "write_perfetto_trace",
+]
 
 Array: TypeAlias = NDArray[Any]
 _JSON = 7  # DetailType
@@ -31,30 +36,40 @@ def write_chrome_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
     Rows may be in any order; args of rows that were read from a trace are written again. Raises
     errors.IoError when the file cannot be written.
     """
-    target = os.fspath(path)
-    capture = capture_of_table(table)
-    members = [(str(k), _json(v)) for k, v in table.metadata.items() if k not in _OWN_MEMBERS]
-    if not target.endswith(".gz"):
-        capture.write_chrome_trace(os.fsencode(target), members, target)
-        return
-    with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
-        plain = Path(folder, "trace.json")
-        capture.write_chrome_trace(os.fsencode(plain), members, target)
-        with atomic_binary(target) as out, plain.open("rb") as text:
-            shutil.copyfileobj(text, out, 1 << 20)
+    members = {str(k): _json(v) for k, v in table.metadata.items() if k not in _OWN_MEMBERS}
+    write_chrome_capture(capture_of_table(table), path, members)
 
 
 def write_perfetto_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
     """Write a table in Perfetto's format; gzip when the path ends in .gz. As write_chrome_trace."""
-    target = os.fspath(path)
-    capture = capture_of_table(table)
+    write_perfetto_capture(capture_of_table(table), path)
+
+
+def write_chrome_capture(
+    capture: _core.Capture, path: str | os.PathLike[str], members: Mapping[str, str]
+) -> None:
+    """Write a capture as Chrome JSON; gzip when the path ends in .gz.
+
+    `members`: JSON texts by name, for the top level. Raises errors.IoError.
+    """
+    target, pairs = os.fspath(path), list(members.items())
+    _write(target, lambda file: capture.write_chrome_trace(os.fsencode(file), pairs, target))
+
+
+def write_perfetto_capture(capture: _core.Capture, path: str | os.PathLike[str]) -> None:
+    """Write a capture in Perfetto's format; gzip when the path ends in .gz. Raises errors.IoError."""
+    _write(os.fspath(path), lambda file: capture.write_perfetto_trace(os.fsencode(file)))
+
+
+def _write(target: str, write: Callable[[str], object]) -> None:
+    """Let `write` write the file, or a temporary one that is packed into it."""
     if not target.endswith(".gz"):
-        capture.write_perfetto_trace(os.fsencode(target))
+        write(target)
         return
     with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
-        plain = Path(folder, "trace.pftrace")
-        capture.write_perfetto_trace(os.fsencode(plain))
-        with atomic_binary(target) as out, plain.open("rb") as data:
+        plain = os.path.join(folder, "trace")
+        write(plain)
+        with atomic_binary(target) as out, open(plain, "rb") as data:
             shutil.copyfileobj(data, out, 1 << 20)
 
 
@@ -80,7 +95,7 @@ def _json(value: Any) -> str:
         return json.dumps(str(value))
 
 
-def capture_of_table(table: EventTable) -> Any:
+def capture_of_table(table: EventTable) -> _core.Capture:
     """A native capture of the rows: grouped by track, in begin order, parents first."""
     order, parent = _arrangement(table)
     site, sites = _sites(table, order)

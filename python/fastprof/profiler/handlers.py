@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +29,8 @@ def tensorboard_trace_handler(
     folder = os.fspath(dir_name)
 
     def handler(prof: Any) -> None:
+        import socket  # slow to load
+
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:

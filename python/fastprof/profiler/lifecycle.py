@@ -7,7 +7,6 @@ import atexit
 import os
 import sys
 import threading
-import traceback
 from typing import Any, Protocol
 
 from fastprof import _core
@@ -47,6 +46,8 @@ def _stop_open_profiles() -> None:
         try:
             profile.stop()
         except Exception:
+            import traceback
+
             print("fastprof: a profile left open could not be stopped:", file=sys.stderr)
             traceback.print_exc()
 

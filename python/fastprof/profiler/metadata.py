@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 import sys
 from typing import Any
 
@@ -58,6 +57,8 @@ def trace_members(options: Options, metadata: dict[str, Any], trace_id: str) -> 
 
 
 def _host() -> str:
+    import socket  # slow to load
+
     try:
         return socket.gethostname()
     except OSError:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -279,7 +278,7 @@ class profile:  # noqa: N801 - the field's name
         """A new id for a recording: the callback's, else 32 hexadecimal digits."""
         if self._trace_id_callback is not None:
             return str(self._trace_id_callback())
-        return uuid.uuid4().hex.upper()
+        return os.urandom(16).hex().upper()
 
     def add_metadata(self, key: str, value: str) -> None:
         """Put a text into the exported traces, under `key`."""

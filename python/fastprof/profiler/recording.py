@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
@@ -100,57 +97,50 @@ class Result:
         self.pauses = tuple(pauses)
 
     @cached_property
-    def table(self) -> EventTable:
-        """The columns; they are the capture's own."""
+    def _recorded(self) -> EventTable:
+        """The columns, the capture's own, without what began in a pause."""
         from fastprof.consolidate import table_of, without_pauses
-        from fastprof.memory_attribution import attribute_memory
         from fastprof.table import EventTable
 
         if self.capture is None:
             return EventTable({"start_ns": [], "end_ns": [], "site": []}, sites=())
-        options = self.options
-        table = table_of(
-            self.capture,
-            with_stack=options.with_stack,
-            metadata=self.metadata,
-        )
-        if self.pauses:
-            table = without_pauses(table, self.pauses)
-        if options.profile_memory:
-            table = attribute_memory(table, options.memory_attribution)
-        return table
+        table = table_of(self.capture, with_stack=self.options.with_stack, metadata=self.metadata)
+        return without_pauses(table, self.pauses) if self.pauses else table
+
+    @cached_property
+    def table(self) -> EventTable:
+        """What was recorded, with memory told to its ranges when the options ask for that."""
+        if not self.options.profile_memory:
+            return self._recorded
+        from fastprof.memory_attribution import attribute_memory
+
+        return attribute_memory(self._recorded, self.options.memory_attribution)
 
     @cached_property
     def events(self) -> EventList:
         """The events of the table."""
         return event_list(self.table, self.options)
 
+    @cached_property
+    def shown(self) -> _core.Capture:
+        """What the trace writers write: the session's own capture, or that of the rows left."""
+        if self.capture is not None and not self.pauses:
+            return self.capture
+        from fastprof.trace_writers import capture_of_table
+
+        return capture_of_table(self._recorded)
+
     def write_chrome_trace(self, path: str | os.PathLike[str], members: Mapping[str, str]) -> None:
         """Kineto's JSON, gzipped when the path ends in .gz. `members`: JSON texts by name."""
-        from fastprof.exporters.atomic_file import atomic_binary
-        from fastprof.exporters.chrome_python import export_chrome_trace
+        from fastprof.trace_writers import write_chrome_capture
 
-        target = os.fspath(path)
-        if self.capture is None or self.pauses:
-            export_chrome_trace(self.events, target)
-            return
-        pairs = list(members.items())
-        if not target.endswith(".gz"):
-            self.capture.write_chrome_trace(os.fsencode(target), pairs, target)
-            return
-        with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
-            plain = Path(folder, "trace.json")
-            self.capture.write_chrome_trace(os.fsencode(plain), pairs, target)
-            with atomic_binary(target) as packed, plain.open("rb") as text:
-                shutil.copyfileobj(text, packed, 1 << 20)
+        write_chrome_capture(self.shown, path, members)
 
     def write_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
-        """Perfetto's protobuf format."""
-        target = os.fspath(path)
-        if self.capture is None:
-            Path(target).write_bytes(b"")
-            return
-        self.capture.write_perfetto_trace(os.fsencode(target))
+        """Perfetto's protobuf format, gzipped when the path ends in .gz."""
+        from fastprof.trace_writers import write_perfetto_capture
+
+        write_perfetto_capture(self.shown, path)
 
 
 def event_list(table: EventTable, options: Options) -> EventList:

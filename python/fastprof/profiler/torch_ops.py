@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fastprof import _core
+
+if TYPE_CHECKING:  # importlib.abc costs more to load than the rest of this package
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
 
 __all__ = ["after_fork_in_child", "loaded_torch", "observe_torch_ops"]
 
@@ -156,7 +158,7 @@ def _torch_imported() -> None:
         _stop_watching()
 
 
-class _ImportWatch(importlib.abc.MetaPathFinder):
+class _ImportWatch:
     """Finds nothing itself: tells when `import torch` has come to its end."""
 
     def remove(self) -> None:
@@ -166,25 +168,25 @@ class _ImportWatch(importlib.abc.MetaPathFinder):
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    ) -> ModuleSpec | None:
         """The spec that the other finders give for torch, with a loader that tells."""
         if fullname != "torch":
             return None
         for finder in list(sys.meta_path):
             find = None if finder is self else getattr(finder, "find_spec", None)
-            spec: importlib.machinery.ModuleSpec | None = find and find(fullname, path, target)
+            spec: ModuleSpec | None = find and find(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = _TellingLoader(spec.loader)
+                    spec.loader = cast("Loader", _TellingLoader(spec.loader))
                 return spec
         return None
 
 
-class _TellingLoader(importlib.abc.Loader):
-    def __init__(self, loader: importlib.abc.Loader) -> None:
+class _TellingLoader:
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:

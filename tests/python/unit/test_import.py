@@ -34,6 +34,23 @@ def test_import_loads_neither_numpy_nor_the_native_part() -> None:
     assert run("-c", code).strip() == "[]"
 
 
+def test_a_first_table_loads_nothing_that_is_slow_to_load() -> None:
+    slow = (
+        "asyncio", "concurrent.futures", "socket", "ssl", "subprocess", "html", "importlib.abc",
+        "tempfile", "shutil", "pandas", "torch", "fastprof.exporters", "fastprof.importers",
+    )  # fmt: skip
+    code = f"""
+import sys, numpy
+before = set(sys.modules)
+import fastprof
+with fastprof.profile() as p, fastprof.record_function("x"):
+    pass
+p.key_averages().table()
+print([m for m in {slow} if m in sys.modules and m not in before])
+"""
+    assert run("-c", code).strip() == "[]"
+
+
 def test_one_version_in_header_package_and_native_part() -> None:
     from fastprof import _core
 

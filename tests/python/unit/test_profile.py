@@ -364,6 +364,37 @@ def test_toggling_collection() -> None:
         p.toggle_collection_dynamic(False, ["CPU"])
 
 
+def test_traces_leave_out_what_the_table_leaves_out(tmp_path: Path) -> None:
+    with fastprof.profile(with_stack=True, profile_memory=True) as p:
+        with record_function("around", text="kept"):
+            with record_function("before", n=1):
+                fastprof.report_memory_usage(1, 64, 64, 64)
+            p.toggle_collection_dynamic(False, ["CPU"])
+            with record_function("paused", n=2):
+                fastprof.report_memory_usage(2, 64, 128, 128)
+            fastprof.counter("paused counter", 1)
+            p.toggle_collection_dynamic(True, ["CPU"])
+            with record_function("after", n=3):
+                pass
+        p.add_metadata("who", "me")
+    chrome, perfetto = tmp_path / "t.json", tmp_path / "t.pftrace.gz"
+    p.export_chrome_trace(chrome)
+    p.export_perfetto_trace(perfetto)
+    assert set(names(p)) == {"around", "before", "after"}
+    for path in (chrome, perfetto):
+        table = fastprof.load(path)
+        found = {table.name(row) for row in range(len(table))}
+        assert {"around", "before", "after"} <= found
+        assert not any("paused" in name for name in found)
+        kinds = table.column("kind")
+        assert (kinds == fastprof.EventKind.MEMORY).sum() == 1
+    trace = json.loads(chrome.read_text())
+    assert trace["who"] == "me" and trace["with_stack"] == 1 and trace["trace_id"]
+    [after] = [e for e in trace["traceEvents"] if e["name"] == "after"]
+    assert after["args"]["n"] == 3
+    assert "test_traces_leave_out" in after["args"]["Call stack"]
+
+
 # ---- files -----------------------------------------------------------------------------------------
 
 
