@@ -13,15 +13,23 @@ import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from fastprof import __version__
-from fastprof.cli.doctor import Finding
 
-__all__ = ["package_checks", "recording_check", "system_checks"]
+__all__ = ["Finding", "package_checks", "recording_check", "system_checks"]
 
 # System call numbers: (membarrier, perf_event_open). Source: the kernel's tables of each machine.
 _SYSCALLS = {"x86_64": (324, 298), "aarch64": (283, 241)}
 _MEMBARRIER_PRIVATE_EXPEDITED = 1 << 3
+
+
+class Finding(NamedTuple):
+    """One line of the report. ok: None for a mere fact."""
+
+    topic: str
+    ok: bool | None
+    text: str
 
 
 def _read(path: str) -> str:

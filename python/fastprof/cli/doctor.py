@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import NamedTuple
 
 from fastprof.cli.options import Subparsers, command_parser
 
@@ -21,14 +20,6 @@ examples:
   fastprof doctor
   fastprof doctor --json | jq .
 """
-
-
-class Finding(NamedTuple):
-    """One line of the report. ok: None for a mere fact."""
-
-    topic: str
-    ok: bool | None
-    text: str
 
 
 def add_parser(commands: Subparsers) -> None:

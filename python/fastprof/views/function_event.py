@@ -4,15 +4,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from fastprof.device_type import DEVICE_TIME_TYPES, DeviceType, as_device_type
 from fastprof.views.event_metadata import EventMetadata, parse_metadata
 from fastprof.views.interval import Interval, Kernel, TimedKernel
 from fastprof.views.measures import EventViewError, FormattedTimesMixin
 
-if TYPE_CHECKING:
-    from fastprof.views.table_rows import TableRows
+
+class RowSource(Protocol):
+    """What an event that stands for a row of a table asks of its list."""
+
+    @property
+    def pinned(self) -> Mapping[int, FunctionEvent]:
+        """The events that were assigned to, by row."""
+
+    @property
+    def fields(self) -> Sequence[str]:
+        """The names that `read` knows."""
+
+    def read(self, index: int, name: str) -> Any:
+        """The value of a field."""
+
+    def measure(self, index: int, name: str) -> float:
+        """A derived time in us, or memory in bytes."""
+
+    def pin(self, event: FunctionEvent) -> None:
+        """Keep an event that was assigned to."""
+
 
 __all__ = ["FunctionEvent"]
 
@@ -182,7 +201,7 @@ class FunctionEvent(FormattedTimesMixin):
     # ---- rows of a table -----------------------------------------------------------------------
 
     @classmethod
-    def _of_row(cls, rows: TableRows, index: int) -> FunctionEvent:
+    def _of_row(cls, rows: RowSource, index: int) -> FunctionEvent:
         event = cls.__new__(cls)
         fields = event.__dict__
         fields["_rows"] = rows
@@ -205,7 +224,7 @@ class FunctionEvent(FormattedTimesMixin):
             rows.pin(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        rows: TableRows | None = self.__dict__.get("_rows")
+        rows: RowSource | None = self.__dict__.get("_rows")
         if rows is None:
             return dict(self.__dict__)
         state = {name: getattr(self, name) for name in rows.fields}
@@ -217,7 +236,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     def _measure(self, name: str) -> float | None:
         """A time or memory value straight from the columns; None when the event stands alone."""
-        rows: TableRows | None = self.__dict__.get("_rows")
+        rows: RowSource | None = self.__dict__.get("_rows")
         if rows is None or rows.pinned:
             return None
         return rows.measure(self.__dict__["_index"], name)
