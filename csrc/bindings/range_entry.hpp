@@ -50,7 +50,7 @@ FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t ma
     return;
   }
   ThreadBlock* block = static_thread_block();
-  if ((mask & category::user) == 0 && (block->mask & category::user) == 0) return;
+  if ((mask & site->mask) == 0 && (block->mask & site->mask) == 0) return;
   if (FASTPROF_UNLIKELY(block->track == nullptr || block->track->extension == nullptr))
     name_thread_once();
   Slot* slot = reserve(s, block, 1, site->mask);

@@ -193,10 +193,10 @@ struct Layout {
   Site site;
 };
 
-const Layout* layout_of(const RangePayload& payload) {
+const Layout* layout_of(const RangePayload& payload, const Site& like) {
   static std::mutex& lock = *new std::mutex;
   static auto& layouts = *new std::map<std::string, const Layout*>;
-  std::string key;
+  std::string key(1, static_cast<char>(like.scope));
   for (const RangePayload::Argument& argument : payload.arguments) {
     key.append(reinterpret_cast<const char*>(&argument.name), sizeof argument.name);
     key += static_cast<char>(argument.type);
@@ -205,7 +205,7 @@ const Layout* layout_of(const RangePayload& payload) {
   const Layout*& known = layouts[key];
   if (known == nullptr) {
     auto* made = new Layout{};
-    made->site = python_range_site;
+    made->site = like;
     made->site.arg_count = static_cast<uint8_t>(payload.arguments.size());
     made->site.arg_units = static_cast<uint8_t>((payload.arguments.size() + 2) / 3);
     made->site.arg_names = made->names;
@@ -221,12 +221,12 @@ const Layout* layout_of(const RangePayload& payload) {
 
 }  // namespace
 
-const Site* site_with_layout(PyObject* name, const RangePayload& payload) {
-  if (payload.arguments.empty()) return site_of_name(name);
+const Site* site_with_layout(PyObject* name, const RangePayload& payload, const Site& like) {
+  if (payload.arguments.empty() && &like == &python_range_site) return site_of_name(name);
   std::string storage;
   std::string_view bytes;
   if (!name_bytes(name, storage, bytes)) return nullptr;
-  return intern_site(layout_of(payload)->site, bytes);
+  return intern_site(payload.arguments.empty() ? like : layout_of(payload, like)->site, bytes);
 }
 
 std::vector<NamedValue> named_values(const RangePayload& payload) {

@@ -258,8 +258,9 @@ FASTPROF_NOINLINE bool resolve(RangeObject* self) {
       return false;
     }
     if (self->payload != nullptr) seal_payload(*self->payload);
-    self->site = self->payload != nullptr ? site_with_layout(self->name, *self->payload)
-                                          : site_of_name(self->name);
+    self->site = self->payload != nullptr
+                     ? site_with_layout(self->name, *self->payload, python_range_site)
+                     : site_of_name(self->name);
     return self->site != nullptr;
   });
 }

@@ -8,6 +8,7 @@
 #include "adapters/torch/op_observer.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "bindings/register.hpp"
+#include "bindings/torch_fast_ranges.hpp"
 #include "fastprof/base/error.hpp"
 
 namespace py = pybind11;
@@ -53,7 +54,16 @@ void register_torch(py::module_& module) {
              "Record ops from now on, until as many torch_stop_observing().");
   module.def("torch_stop_observing", &torch_adapter::stop_observing,
              py::call_guard<py::gil_scoped_release>());
-  module.def("torch_after_fork_in_child", &torch_adapter::forget_observers_in_child);
+  module.def("torch_after_fork_in_child", [] {
+    torch_adapter::forget_observers_in_child();
+    forget_fast_ranges_in_child();
+  });
+  module.def(
+      "torch_observe_fast_ranges",
+      [](const py::object& type) { return observe_fast_ranges(type.ptr()); }, py::arg("type"),
+      "Record the ranges of torch._C._profiler._RecordFunctionFast; empty, or the reason why not.");
+  module.def("torch_release_fast_ranges", &release_fast_ranges,
+             "As many end what torch_observe_fast_ranges() began.");
   module.def("torch_observe", &torch_observe, py::arg("work"),
              "Call work(); returns libtorch's id of this thread and (name, scope, sequence number, "
              "thread, forward thread) "

@@ -33,7 +33,9 @@ __all__: list[str] = [
     "throw_error",
     "torch_after_fork_in_child",
     "torch_observe",
+    "torch_observe_fast_ranges",
     "torch_prepare",
+    "torch_release_fast_ranges",
     "torch_self_test",
     "torch_start_observing",
     "torch_stop_observing",
@@ -334,9 +336,21 @@ def torch_observe(
     """
 
 
+def torch_observe_fast_ranges(type: typing.Any) -> str:
+    """
+    Record the ranges of torch._C._profiler._RecordFunctionFast; empty, or the reason why not.
+    """
+
+
 def torch_prepare(version: str, cxx11_abi: bool) -> str:
     """
     Check the loaded libtorch; empty when its ops can be observed, else the reason.
+    """
+
+
+def torch_release_fast_ranges() -> None:
+    """
+    As many end what torch_observe_fast_ranges() began.
     """
 
 

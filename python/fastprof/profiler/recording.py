@@ -54,8 +54,8 @@ class Recording:
             self._torch_ops.stop()
             self._torch_ops = None
 
-    def _torch_ops_missing(self, reason: str) -> None:
-        tell_missing(self._options, "torch_ops", reason)
+    def _torch_ops_missing(self, name: str, reason: str) -> None:
+        tell_missing(self._options, name, reason)
 
     @property
     def in_its_process(self) -> bool:

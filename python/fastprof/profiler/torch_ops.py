@@ -40,18 +40,33 @@ def loaded_torch() -> ModuleType | None:
 class _Observation:
     """Ops are recorded from its making until stop(); the sessions that run then have them."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Callable[[str, str], None]) -> None:
         self._tell = tell
         self._observing = False
+        self._fast_ranges = False
 
     def begin(self, torch: ModuleType) -> None:
         """Observe the loaded torch, or tell why not. _lock held."""
         reason = _unusable_reason(torch)
         if reason:
-            self._tell(reason)
+            self._tell("torch_ops", reason)
         elif not self._observing:
             _core.torch_start_observing()
             self._observing = True
+            self._begin_fast_ranges(torch)
+
+    def _begin_fast_ranges(self, torch: Any) -> None:
+        """torch.compile and Triton annotate with a type that asks torch's own profiler only."""
+        fast_range = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
+        if fast_range is None:
+            return
+        _show_profiler(torch, True)
+        reason = _core.torch_observe_fast_ranges(fast_range)
+        self._fast_ranges = not reason
+        if reason:
+            self._tell(
+                "torch_fast_ranges", f"ranges of _RecordFunctionFast are not recorded: {reason}"
+            )
 
     def stop(self) -> None:
         """No more ops are recorded on its behalf. Ops in progress end when they end."""
@@ -63,12 +78,18 @@ class _Observation:
             if self._observing:
                 self._observing = False
                 _core.torch_stop_observing()
+            if self._fast_ranges:
+                self._fast_ranges = False
+                _core.torch_release_fast_ranges()
+                if not any(other._fast_ranges for other in _live):
+                    _show_profiler(sys.modules.get("torch"), False)
 
 
-def observe_torch_ops(tell: Callable[[str], None]) -> _Observation:
+def observe_torch_ops(tell: Callable[[str, str], None]) -> _Observation:
     """Observe from now on: at once when torch is there, else as soon as it is imported.
 
-    `tell` is called with the reason when the torch that is there cannot be observed. Any thread.
+    `tell` is called with what is missing ("torch_ops", "torch_fast_ranges") and the reason when the
+    torch that is there cannot be observed. Any thread.
     """
     global _watch
     observation = _Observation(tell)
@@ -78,22 +99,39 @@ def observe_torch_ops(tell: Callable[[str], None]) -> _Observation:
         if torch is not None:
             observation.begin(torch)
         elif "torch" in sys.modules:
-            tell("torch was being imported when the profile started: start it afterwards")
+            tell(
+                "torch_ops",
+                "torch was being imported when the profile started: start it afterwards",
+            )
         elif _watch is None:
             _watch = _ImportWatch()
             sys.meta_path.insert(0, _watch)
     return observation
 
 
+def _show_profiler(torch: Any, on: bool) -> None:
+    """The flag by which torch.compile and Triton decide whether to make their ranges at all.
+
+    torch's own profiler sets it too and clears it when it ends, on whatever thread.
+    """
+    autograd: Any = getattr(torch, "autograd", None)
+    profiler: Any = getattr(autograd, "profiler", None)
+    if isinstance(getattr(profiler, "_is_profiler_enabled", None), bool):
+        profiler._is_profiler_enabled = on or bool(autograd._profiler_enabled())
+
+
 def after_fork_in_child() -> None:
     """Nothing is observed in a forked child until a profile starts there."""
     global _lock
     _lock = threading.RLock()
+    shown = any(observation._fast_ranges for observation in _live)
     for observation in _live:
-        observation._observing = False
+        observation._observing = observation._fast_ranges = False
     _live.clear()
     _stop_watching()
     _core.torch_after_fork_in_child()
+    if shown:
+        _show_profiler(sys.modules.get("torch"), False)
 
 
 def _unusable_reason(torch: ModuleType) -> str:

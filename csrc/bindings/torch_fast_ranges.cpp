@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges of PyTorch's _RecordFunctionFast: see torch_fast_ranges.hpp.
+#include "bindings/torch_fast_ranges.hpp"
+
+#include <new>
+#include <vector>
+
+#include "bindings/python_name.hpp"
+#include "bindings/range_entry.hpp"
+#include "bindings/range_payload.hpp"
+#include "fastprof/primitives/scope_site.hpp"
+#include "fastprof/recorder/intern.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+// The object as torch lays it out, proven on one of our making before any other is read.
+struct FastObject {
+  PyObject_HEAD PyObject* name;
+  PyObject* input_values;
+  PyObject* keyword_values;
+  void* guard;  // the RecordFunction that torch made, while its profiler is on
+};
+
+struct Open {
+  PyObject* object;  // compared, never followed: it may be gone
+  const Site* site;
+  RangeEntry entry;
+};
+
+// All guarded by the GIL, or by `lock` where there is none.
+struct FastRanges {
+  PyTypeObject* type = nullptr;  // kept for ever once seen
+  PyObject* enter = nullptr;     // torch's own entries
+  PyObject* leave = nullptr;
+  PyObject* our_enter = nullptr;
+  PyObject* our_leave = nullptr;
+  uint64_t count = 0;
+  std::vector<Open> open;
+  PyThread_type_lock lock = nullptr;
+};
+FastRanges& fast_ranges() noexcept {
+  static FastRanges& all = *new FastRanges;
+  return all;
+}
+
+struct Locked {
+#if defined(Py_GIL_DISABLED)
+  Locked() {
+    PyThread_acquire_lock(fast_ranges().lock, WAIT_LOCK);
+  }
+  ~Locked() {
+    PyThread_release_lock(fast_ranges().lock);
+  }
+#else
+  Locked() {}
+  ~Locked() {}
+#endif
+};
+
+bool is_user_scope(PyObject* keywords) {
+  PyObject* scope = PyDict_GetItemString(keywords, "scope");
+  return scope != nullptr && PyUnicode_Check(scope) &&
+         PyUnicode_CompareWithASCIIString(scope, "user_scope") == 0;
+}
+
+// Null with an error set.
+const Site* site_of(const FastObject* fast, RangePayload* payload) {
+  PyObject* keywords = fast->keyword_values;
+  RecordScope scope = RecordScope::FUNCTION;
+  if (keywords != nullptr && PyDict_Check(keywords)) {
+    if (is_user_scope(keywords)) scope = RecordScope::USER_SCOPE;
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(keywords, &at, &key, &value))
+      if (PyUnicode_Check(key) && !add_value(*payload, key, value)) return nullptr;
+    seal_payload(*payload);
+  }
+  return site_with_layout(fast->name, *payload, scope_site(scope));
+}
+
+void begin_fast_range(PyObject* object) {
+  const auto* fast = reinterpret_cast<const FastObject*>(object);
+  State* s = state();
+  const uint32_t mask = load_relaxed(&s->mask);
+  if ((mask & (category::op | category::user | mask_bit::special)) == 0) return;
+  if (fast->guard != nullptr || fast->name == nullptr || !PyUnicode_Check(fast->name)) return;
+  RangePayload payload;
+  Open open{object, site_of(fast, &payload), {}};
+  if (open.site == nullptr) throw py::error_already_set();
+  if ((mask & (open.site->mask | mask_bit::special)) == 0) return;
+  open.entry.thread = this_thread();
+  begin_entry(open.entry, s, mask, open.site, payload.empty() ? nullptr : &payload);
+  if (open.entry.slot == nullptr && open.entry.function == nullptr) return;
+  const Locked hold;
+  fast_ranges().open.push_back(open);
+}
+
+// torch's own method first: whether it made a RecordFunction decides whether a range is ours.
+PyObject* fast_enter(PyObject* object, PyObject*) {
+  PyObject* arguments[] = {object};
+  PyObject* result = PyObject_Vectorcall(fast_ranges().enter, arguments, 1, nullptr);
+  if (result == nullptr) return nullptr;
+  try {
+    begin_fast_range(object);
+  } catch (py::error_already_set& error) {
+    error.discard_as_unraisable("the range of a _RecordFunctionFast");
+  } catch (const std::bad_alloc&) {  // the program goes on without the range
+  }
+  return result;
+}
+
+PyObject* fast_exit(PyObject* object, PyObject* const* args, Py_ssize_t count) {
+  {
+    const Locked hold;
+    std::vector<Open>& open = fast_ranges().open;
+    for (size_t i = open.size(); i-- > 0;) {
+      if (open[i].object != object) continue;
+      end_entry(open[i].entry, open[i].site);
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+  }
+  PyObject* all[8] = {object};
+  if (count > 7) count = 7;  // __exit__ has three
+  for (Py_ssize_t i = 0; i < count; ++i) all[i + 1] = args[i];
+  return PyObject_Vectorcall(fast_ranges().leave, all, static_cast<size_t>(count) + 1, nullptr);
+}
+
+PyMethodDef fast_methods[] = {
+    {"__enter__", fast_enter, METH_NOARGS, nullptr},
+    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fast_exit)),
+     METH_FASTCALL, nullptr},
+};
+
+// Borrowed; the type's own, not a copy.
+PyObject* dictionary_of(PyTypeObject* type) {
+  return type->tp_dict;
+}
+
+std::string wrong_about(PyTypeObject* type) {
+  constexpr const char* unknown = "_RecordFunctionFast of this torch is laid out in another way";
+  if (type->tp_basicsize != static_cast<Py_ssize_t>(sizeof(FastObject)) || type->tp_itemsize != 0 ||
+      dictionary_of(type) == nullptr)
+    return unknown;
+  const py::str name("fastprof: a range that is not entered");
+  const py::list values;
+  py::dict keywords;
+  keywords["key"] = 1;
+  const py::object probe =
+      py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(type))(name, values, keywords);
+  const auto* fast = reinterpret_cast<const FastObject*>(probe.ptr());
+  if (Py_TYPE(probe.ptr()) != type || fast->name != name.ptr() ||
+      fast->input_values != values.ptr() || fast->keyword_values != keywords.ptr() ||
+      fast->guard != nullptr)
+    return unknown;
+  return {};
+}
+
+void exchange(PyTypeObject* type, PyObject* enter, PyObject* leave) {
+  PyObject* dictionary = dictionary_of(type);
+  if (PyDict_SetItemString(dictionary, "__enter__", enter) != 0 ||
+      PyDict_SetItemString(dictionary, "__exit__", leave) != 0)
+    throw py::error_already_set();
+  PyType_Modified(type);  // look-ups are cached by the type's version
+}
+
+}  // namespace
+
+std::string observe_fast_ranges(PyObject* object) {
+  FastRanges& all = fast_ranges();
+  if (!PyType_Check(object)) return "_RecordFunctionFast of this torch is no type";
+  auto* type = reinterpret_cast<PyTypeObject*>(object);
+  if (type != all.type) {
+    std::string wrong = wrong_about(type);
+    if (!wrong.empty()) return wrong;
+    if (all.type != nullptr) return "there are two types _RecordFunctionFast in this process";
+    PyObject* dictionary = dictionary_of(type);
+    PyObject* enter = PyDict_GetItemString(dictionary, "__enter__");
+    PyObject* leave = PyDict_GetItemString(dictionary, "__exit__");
+    if (enter == nullptr || leave == nullptr) return "_RecordFunctionFast has no __enter__";
+    all.our_enter = PyDescr_NewMethod(type, &fast_methods[0]);
+    all.our_leave = all.our_enter == nullptr ? nullptr : PyDescr_NewMethod(type, &fast_methods[1]);
+    if (all.our_leave == nullptr) throw py::error_already_set();
+    Py_INCREF(enter);
+    Py_INCREF(leave);
+    Py_INCREF(object);
+    all.enter = enter;
+    all.leave = leave;
+    all.lock = PyThread_allocate_lock();
+    all.type = type;
+  }
+  if (all.count++ == 0) exchange(type, all.our_enter, all.our_leave);
+  return {};
+}
+
+void release_fast_ranges() {
+  FastRanges& all = fast_ranges();
+  if (all.count == 0 || --all.count != 0) return;
+  exchange(all.type, all.enter, all.leave);
+  const Locked hold;
+  all.open.clear();
+}
+
+void forget_fast_ranges_in_child() {
+  FastRanges& all = fast_ranges();
+  if (all.count == 0) return;
+  all.count = 0;
+  all.open.clear();
+  exchange(all.type, all.enter, all.leave);
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What two profilers saw of the same work in PyTorch, as facts that are equal or not.
+
+A fact is a function of an event of either package's EventList. What is compared is the multiset of (place, fact), so
+that a fact has to stand at the right event; `place` is name, scope, parent and depth.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch._C._profiler import _ExperimentalConfig
+
+import fastprof
+
+__all__ = ["counts", "difference", "ours", "place", "sequence", "theirs", "trees"]
+
+
+def theirs(step: Callable[[], None], *, all_threads: bool = False, **options: Any) -> Any:
+    """torch.profiler's profile of a step. all_threads: as fastprof's default; arguments of ops are not seen then."""
+    config = _ExperimentalConfig(profile_all_threads=all_threads, capture_overload_names=True)
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config, **options
+    ) as p:
+        step()
+    return p
+
+
+def ours(step: Callable[[], None], **options: Any) -> Any:
+    """fastprof's."""
+    with fastprof.profile(**options) as p:
+        step()
+    assert not {"torch_ops", "torch_fast_ranges"} & p.missing.keys(), p.missing
+    return p
+
+
+def ancestors(event: Any) -> Iterator[Any]:
+    """The event's parents, innermost first."""
+    parent = event.cpu_parent
+    while parent is not None:
+        yield parent
+        parent = parent.cpu_parent
+
+
+def place(event: Any) -> tuple[Any, ...]:
+    """Name, scope, parent's name and depth."""
+    above = list(ancestors(event))
+    return (event.name, event.scope, above[0].name if above else None, len(above))
+
+
+def difference(
+    left: Iterable[Any], right: Iterable[Any], fact: Callable[[Any], Any] = lambda event: None
+) -> list[str]:
+    """What only one of two lists of events has of (place, fact); empty when they agree."""
+    a, b = (Counter(repr((place(event), fact(event))) for event in side) for side in (left, right))
+    only = [f"only left, {n} times: {row}" for row, n in (a - b).items()]
+    return only + [f"only right, {n} times: {row}" for row, n in (b - a).items()]
+
+
+def trees(events: Iterable[Any]) -> Counter[tuple[Any, ...]]:
+    """Each root with all that is below it, in order of begin."""
+
+    def shape(event: Any) -> tuple[Any, ...]:
+        children = sorted(event.cpu_children, key=lambda child: child.time_range.start)
+        return (event.name, event.scope, tuple(shape(child) for child in children))
+
+    return Counter(shape(event) for event in events if event.cpu_parent is None)
+
+
+def counts(profile: Any) -> dict[str, int]:
+    """Number of events of each key."""
+    return {row.key: row.count for row in profile.key_averages()}
+
+
+def sequence(events: Iterable[Any]) -> Callable[[Any], tuple[int, bool]]:
+    """A fact: sequence number from the first of `events` on, and whether it leads back to a forward op."""
+    first = min((e.sequence_nr for e in events if e.sequence_nr >= 0), default=0)
+
+    def fact(event: Any) -> tuple[int, bool]:
+        number = event.sequence_nr
+        return (number - first if number >= 0 else -1, (event.fwd_thread or 0) > 0)
+
+    return fact
