@@ -20,7 +20,7 @@
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/export/chrome_args.hpp"
 #include "fastprof/export/decimal.hpp"
-#include "fastprof/export/trace_file.hpp"
+#include "fastprof/export/trace_output.hpp"
 #include "fastprof/export/track_layout.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -365,17 +365,7 @@ template <class Stream, class = decltype(std::declval<Stream&>().write(std::decl
                                                                        std::ptrdiff_t{}))>
 inline uint64_t write_chrome_trace(const Capture& capture, Stream& stream,
                                    const ChromeTraceOptions& options = {}) {
-  validate_capture(capture);
-  const WriteFunction write = [](void* state, const char* data, size_t size) {
-    Stream& to = *static_cast<Stream*>(state);
-    to.write(data, static_cast<std::ptrdiff_t>(size));
-    return stream_is_good(to);
-  };
-  ByteBuffer out(write, &stream);
-  ChromeTraceWriter(capture, options, out).write();
-  out.flush();
-  if (!out.ok()) raise<IoError>("cannot write the trace: the stream reports a failure");
-  return out.bytes();
+  return trace_output::to_stream<ChromeTraceWriter>(capture, stream, options);
 }
 
 // Writes the capture to a file that appears only when it is whole. Returns its size in bytes.
@@ -383,15 +373,9 @@ inline uint64_t write_chrome_trace(const Capture& capture, Stream& stream,
 // before. About 0.1 us a range. Any thread; reads the capture only.
 inline uint64_t write_chrome_trace(const Capture& capture, const std::string& path,
                                    const ChromeTraceOptions& options = {}) {
-  validate_capture(capture);
   ChromeTraceOptions named = options;
   if (named.trace_name.empty()) named.trace_name = path;
-  TraceFile file(path);
-  ByteBuffer out(&TraceFile::write_function, &file);
-  ChromeTraceWriter(capture, named, out).write();
-  out.flush();
-  file.commit();
-  return out.bytes();
+  return trace_output::to_file<ChromeTraceWriter>(capture, path, named);
 }
 inline uint64_t write_chrome_trace(const Capture& capture, const char* path,
                                    const ChromeTraceOptions& options = {}) {

@@ -21,7 +21,7 @@
 #include "fastprof/export/perfetto_args.hpp"
 #include "fastprof/export/perfetto_fields.hpp"
 #include "fastprof/export/protobuf.hpp"
-#include "fastprof/export/trace_file.hpp"
+#include "fastprof/export/trace_output.hpp"
 #include "fastprof/export/track_layout.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -420,17 +420,7 @@ template <class Stream, class = decltype(std::declval<Stream&>().write(std::decl
                                                                        std::ptrdiff_t{}))>
 inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream,
                                      const PerfettoTraceOptions& options = {}) {
-  validate_capture(capture);
-  const WriteFunction write = [](void* state, const char* data, size_t size) {
-    Stream& to = *static_cast<Stream*>(state);
-    to.write(data, static_cast<std::ptrdiff_t>(size));
-    return stream_is_good(to);
-  };
-  ByteBuffer out(write, &stream);
-  PerfettoTraceWriter(capture, options, out).write();
-  out.flush();
-  if (!out.ok()) raise<IoError>("cannot write the trace: the stream reports a failure");
-  return out.bytes();
+  return trace_output::to_stream<PerfettoTraceWriter>(capture, stream, options);
 }
 
 // Writes the capture to a file that appears only when it is whole (customary suffix: .pftrace).
@@ -438,13 +428,7 @@ inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream,
 // `path` is then what it was before. Any thread; reads the capture only.
 inline uint64_t write_perfetto_trace(const Capture& capture, const std::string& path,
                                      const PerfettoTraceOptions& options = {}) {
-  validate_capture(capture);
-  TraceFile file(path);
-  ByteBuffer out(&TraceFile::write_function, &file);
-  PerfettoTraceWriter(capture, options, out).write();
-  out.flush();
-  file.commit();
-  return out.bytes();
+  return trace_output::to_file<PerfettoTraceWriter>(capture, path, options);
 }
 inline uint64_t write_perfetto_trace(const Capture& capture, const char* path,
                                      const PerfettoTraceOptions& options = {}) {
