@@ -32,7 +32,11 @@ class ColumnAllocator {
   ColumnAllocator(const ColumnAllocator<U>&) noexcept {}
 
   T* allocate(size_t count) {
-    const size_t bytes = count * sizeof(T);
+    size_t bytes = count * sizeof(T);
+    // The rest behind the last whole huge page would be faulted in by 4 KB: rounded up where that
+    // wastes little.
+    const size_t whole = (bytes + kHugePage - 1) & ~(kHugePage - 1);
+    if (bytes >= kLarge && whole - bytes <= bytes / 8) bytes = whole;
     void* memory = nullptr;
     if (bytes < kLarge) {
       memory = std::malloc(bytes);
@@ -67,7 +71,7 @@ class ColumnAllocator {
 
  private:
   static constexpr size_t kHugePage = 2 * 1024 * 1024;
-  static constexpr size_t kLarge = 4 * kHugePage;
+  static constexpr size_t kLarge = kHugePage;
   [[noreturn]] static void out_of_memory() {
 #if FASTPROF_EXCEPTIONS
     throw std::bad_alloc();
