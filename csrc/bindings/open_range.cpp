@@ -2,6 +2,7 @@
 // OpenRange: a begun range by itself, for work that ends elsewhere (futures, coroutines).
 #include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
+#include "bindings/range_payload.hpp"
 #include "bindings/range_type.hpp"
 #include "fastprof/recorder/site_macros.hpp"
 
@@ -38,8 +39,7 @@ PyObject* open_range_end(PyObject* object, PyObject*) {
   if (self->site != nullptr) {
     if (self->is_async != 0)
       end_async(AsyncHandle{self->entry.begin, self->site, self->entry.track});
-    else
-      end_entry(self->entry, self->site);
+    end_entry(self->entry, self->site);
   }
   Py_RETURN_TRUE;
 }
@@ -81,35 +81,34 @@ OpenRangeObject* allocate() {
   return self;
 }
 
-// begin_async(name): a range that need not nest with others of its thread.
-PyObject* begin_async_range(PyObject*, PyObject* name) {
+}  // namespace
+
+PyObject* begin_async_range(PyObject* name, RangePayload* payload, const Site*& site) {
   OpenRangeObject* self = allocate();
   if (self == nullptr) return nullptr;
-  if ((load_relaxed(&state()->mask) & (category::async | mask_bit::special)) != 0) {
-    std::string storage;
-    std::string_view bytes;
-    if (!name_bytes(name, storage, bytes)) {
+  State* s = state();
+  if ((load_relaxed(&s->mask) & (category::async | mask_bit::special)) == 0)
+    return reinterpret_cast<PyObject*>(self);
+  if (site == nullptr) {
+    static const RangePayload none;
+    if (payload != nullptr) seal_payload(*payload);
+    site = site_with_layout(name, payload != nullptr ? *payload : none, python_async_site);
+    if (site == nullptr) {
       Py_DECREF(self);
       return nullptr;
     }
-    const AsyncHandle handle = begin_async(*intern_site(python_async_site, bytes));
-    if (handle) {
-      self->entry.begin = handle.begin;
-      self->entry.track = handle.track;
-      self->site = handle.site;
-      self->is_async = 1;
-    }
   }
+  RangeEntry& entry = self->entry;
+  begin_entry_slow(entry, s, site, payload);
+  if (entry.function != nullptr) entry.function->set_async();
+  if (entry.slot != nullptr) {
+    self->is_async = 1;
+    if (entry.begin >> 63 != 0) entry.begin = ~entry.begin;  // as begin_async of recorder/range.hpp
+    entry.slot = nullptr;  // its memory may serve again before the end
+  }
+  if (self->is_async != 0 || entry.function != nullptr) self->site = site;
   return reinterpret_cast<PyObject*>(self);
 }
-
-PyMethodDef open_range_functions[] = {
-    {"begin_async", begin_async_range, METH_O,
-     "begin_async(name: str) -> OpenRange\n\nBegin a range that may overlap others of its thread."},
-    {nullptr, nullptr, 0, nullptr},
-};
-
-}  // namespace
 
 PyObject* make_open_range(const RangeEntry& entry, const Site* site) {
   OpenRangeObject* self = allocate();
@@ -123,8 +122,7 @@ bool add_open_range_type(PyObject* module) {
   PyObject* type = PyType_FromModuleAndSpec(module, &open_range_spec, nullptr);
   if (type == nullptr) return false;
   open_range_type = reinterpret_cast<PyTypeObject*>(type);
-  return PyObject_SetAttrString(module, "OpenRange", type) == 0 &&
-         PyModule_AddFunctions(module, open_range_functions) == 0;
+  return PyObject_SetAttrString(module, "OpenRange", type) == 0;
 }
 
 }  // namespace bindings

@@ -196,7 +196,7 @@ struct Layout {
 const Layout* layout_of(const RangePayload& payload, const Site& like) {
   static std::mutex& lock = *new std::mutex;
   static auto& layouts = *new std::map<std::string, const Layout*>;
-  std::string key(1, static_cast<char>(like.scope));
+  std::string key{static_cast<char>(like.scope), static_cast<char>(like.kind)};
   for (const RangePayload::Argument& argument : payload.arguments) {
     key.append(reinterpret_cast<const char*>(&argument.name), sizeof argument.name);
     key += static_cast<char>(argument.type);

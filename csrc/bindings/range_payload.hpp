@@ -44,8 +44,8 @@ bool add_node_id(RangePayload& payload, PyObject* node_id);
 // Interns the texts; at the first begin that records. What is never recorded takes no room there.
 void seal_payload(RangePayload& payload);
 
-// The interned site of `name` with the layout of the payload's arguments, else like `like`, which
-// is python_range_site or a scope_site. Null with an error set. GIL held.
+// The interned site of `name` with the layout of the payload's arguments, else like `like`, such
+// as python_range_site or a scope_site. Null with an error set. GIL held.
 const Site* site_with_layout(PyObject* name, const RangePayload& payload, const Site& like);
 
 // The arguments as RecordFunction callbacks read them.

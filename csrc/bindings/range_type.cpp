@@ -26,6 +26,7 @@ namespace {
 struct RangeObject {
   PyObject_HEAD PyObject* name;  // exact str, or null before __init__
   const Site* site;              // resolved at the first begin that records
+  const Site* async_site;        // of async begins, likewise
   RangePayload* payload;         // null for most
   uint32_t depth;                // entries in use: first, then more[0..]
   uint32_t capacity;             // of more
@@ -45,6 +46,7 @@ uint32_t free_count = 0;
 void clear_fields(RangeObject* self) {
   self->name = nullptr;
   self->site = nullptr;
+  self->async_site = nullptr;
   self->payload = nullptr;
   self->depth = 0;
   self->capacity = 0;
@@ -94,6 +96,7 @@ void range_dealloc(PyObject* object) {
     self->payload = nullptr;
   }
   self->site = nullptr;
+  self->async_site = nullptr;
   Py_CLEAR(self->name);
 #if !defined(Py_GIL_DISABLED)
   if (FASTPROF_LIKELY(type == range_type && free_count < kMaxFree)) {
@@ -235,6 +238,7 @@ int range_init(PyObject* object, PyObject* args, PyObject* keywords) {
   const bool ok = no_throw([&] {
     Py_CLEAR(self->name);
     self->site = nullptr;
+    self->async_site = nullptr;
     delete self->payload;
     self->payload = nullptr;
     const Py_ssize_t count = PyTuple_GET_SIZE(args);
@@ -379,6 +383,23 @@ PyObject* range_detach(PyObject* object, PyObject*) {
   return ok ? make_open_range(entry, site) : nullptr;
 }
 
+// A begun range of its own for work that others interleave with: one call of an async function.
+PyObject* range_begin_async(PyObject* object, PyObject*) {
+  auto* self = reinterpret_cast<RangeObject*>(object);
+  PyObject* open = nullptr;
+  Py_BEGIN_CRITICAL_SECTION(object);
+  no_throw([&] {
+    if (self->name == nullptr) {
+      PyErr_Format(PyExc_RuntimeError, "__init__ was not called: %s", kUsage);
+      return false;
+    }
+    open = begin_async_range(self->name, self->payload, self->async_site);
+    return open != nullptr;
+  });
+  Py_END_CRITICAL_SECTION();
+  return open;
+}
+
 // What is Python's part of a range: a function of fastprof.ranges, called with the range first.
 PyObject* call_ranges(const char* name, PyObject* object, PyObject* args, PyObject* keywords) {
   PyObject* module = PyImport_ImportModule("fastprof.ranges");
@@ -436,6 +457,9 @@ PyMethodDef range_methods[] = {
      "End it. Exceptions pass through."},
     {"_detach", range_detach, METH_NOARGS,
      "_detach(self) -> OpenRange\n\nHand the end of the open range to what is returned."},
+    {"_begin_async", range_begin_async, METH_NOARGS,
+     "_begin_async(self) -> OpenRange\n\nBegin a range that may overlap others of its thread; "
+     "what is returned ends it."},
     {"_call_end_callbacks_on_future", range_end_on_future, METH_VARARGS,
      "_call_end_callbacks_on_future(self, future: Any) -> Any\n\n"
      "End the range when the future completes instead of at the end of the block. Returns a future "

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // _core.Session: start, drain and stop without the GIL.
+#include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "bindings/capture_object.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/python_stack.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/fastprof.hpp"
+#include "fastprof/range_detail/counter_probe.hpp"
 
 namespace py = pybind11;
 
@@ -22,7 +25,7 @@ namespace {
 class SessionObject {
  public:
   SessionObject(uint32_t categories, bool thread_local_only, uint64_t max_bytes, int overflow,
-                bool include_open, bool python_stacks)
+                bool include_open, bool python_stacks, std::vector<std::string> counters)
       : python_stacks_(python_stacks) {
     if (overflow < 0 || overflow > static_cast<int>(OverflowPolicy::spill_to_file))
       raise<ValueError>("unknown overflow policy");
@@ -32,6 +35,7 @@ class SessionObject {
     options.max_bytes = max_bytes;
     options.overflow = static_cast<OverflowPolicy>(overflow);
     options.include_open = include_open;
+    options.counters = std::move(counters);
     session_ = std::make_unique<Session>(options);
   }
   ~SessionObject() {
@@ -100,15 +104,21 @@ void register_session(py::module_& module) {
   register_capture(module);
   py::class_<SessionObject>(
       module, "Session", "A stretch of time whose records you get back; see session/session.hpp.")
-      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool>(), py::kw_only(),
-           py::arg("categories") = category::all, py::arg("thread_local_only") = false,
-           py::arg("max_bytes") = 0, py::arg("overflow") = 0, py::arg("include_open") = false,
-           py::arg("python_stacks") = false)
+      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool, std::vector<std::string>>(),
+           py::kw_only(), py::arg("categories") = category::all,
+           py::arg("thread_local_only") = false, py::arg("max_bytes") = 0, py::arg("overflow") = 0,
+           py::arg("include_open") = false, py::arg("python_stacks") = false,
+           py::arg("counters") = std::vector<std::string>())
       .def("start", &SessionObject::start)
       .def("stop", &SessionObject::stop, py::arg("thread_names"))
       .def("drain", &SessionObject::drain,
            "Read what is finished, so that its memory serves again; the rows so far.")
       .def_property_readonly("running", &SessionObject::running);
+  module.def(
+      "counters_missing",
+      [](const std::vector<std::string>& names) { return probe_counters(names).reason; },
+      py::arg("names"),
+      "Why these perf counters cannot be read together on this thread; empty when they can.");
   module.def(
       "now_ns", [] { return clock_ns(CLOCK_MONOTONIC) + state()->unix_offset_ns; },
       "The time now as captures give it: Unix ns, monotonic. Meaningful once a session was "

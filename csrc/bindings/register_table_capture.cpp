@@ -73,7 +73,8 @@ SiteInfo site_of(const py::tuple& row) {
 CaptureObject capture_of(const py::object& given_columns, const py::object& sites,
                          const py::object& tracks, const py::object& strings, int64_t t0_ns,
                          int64_t t1_ns, int64_t clock_error_ns, int64_t pid,
-                         const py::str& process_name, const py::object& given_dropped) {
+                         const py::str& process_name, const py::object& given_dropped,
+                         std::vector<std::string> counter_names) {
   const auto columns = given_columns.cast<py::dict>();
   const auto dropped = given_dropped.cast<py::dict>();
   auto capture = std::make_shared<Capture>();
@@ -105,6 +106,7 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
   capture->t1_ns = t1_ns;
   capture->clock_error_ns = clock_error_ns;
   capture->pid = pid;
+  capture->counter_names = std::move(counter_names);
   capture->process_name = bytes_of(process_name);
   for (size_t i = 0; i < kNumDropCauses; ++i) {
     const char* name = drop_cause_name(static_cast<DropCause>(i));
@@ -121,6 +123,7 @@ void register_table_capture(py::module_& module) {
       "capture_of", &capture_of, py::kw_only(), py::arg("columns"), py::arg("sites"),
       py::arg("tracks"), py::arg("strings"), py::arg("t0_ns"), py::arg("t1_ns"),
       py::arg("clock_error_ns"), py::arg("pid"), py::arg("process_name"), py::arg("dropped"),
+      py::arg("counter_names") = std::vector<std::string>(),
       "A Capture of given columns, copied; see capture/capture.hpp for what must hold of them.");
   module.def(
       "libraries_of_other_abi", &libraries_of_other_abi,

@@ -16,10 +16,10 @@ __all__: list[str] = [
     "ThreadState",
     "abi_version",
     "after_fork_in_child",
-    "begin_async",
     "capture_of",
     "compiler",
     "counter",
+    "counters_missing",
     "flow_begin",
     "flow_end",
     "libraries_of_other_abi",
@@ -109,6 +109,11 @@ class record_function:
         Hand the end of the open range to what is returned.
         """
 
+    def _begin_async(self) -> OpenRange:
+        """
+        Begin a range that may overlap others of its thread; what is returned ends it.
+        """
+
 
 class Capture:
     """
@@ -186,6 +191,7 @@ class Session:
         overflow: typing.SupportsInt | typing.SupportsIndex = 0,
         include_open: bool = False,
         python_stacks: bool = False,
+        counters: collections.abc.Sequence[str] = [],
     ) -> None: ...
     def drain(self) -> int:
         """
@@ -224,12 +230,6 @@ def after_fork_in_child() -> None:
     """
 
 
-def begin_async(name: str) -> OpenRange:
-    """
-    Begin a range that may overlap others of its thread.
-    """
-
-
 def capture_of(
     *,
     columns: typing.Any,
@@ -242,6 +242,7 @@ def capture_of(
     pid: typing.SupportsInt | typing.SupportsIndex,
     process_name: str,
     dropped: typing.Any,
+    counter_names: collections.abc.Sequence[str] = [],
 ) -> Capture:
     """
     A Capture of given columns, copied; see capture/capture.hpp for what must hold of them.
@@ -251,6 +252,12 @@ def capture_of(
 def counter(name: str, value: float) -> None:
     """
     A number over time.
+    """
+
+
+def counters_missing(names: collections.abc.Sequence[str]) -> str:
+    """
+    Why these perf counters cannot be read together on this thread; empty when they can.
     """
 
 

@@ -118,6 +118,7 @@ CODED_COLUMNS = (
     "input_dtypes",
     "event_metadata",
     "metadata_json",
+    "counters",
 )
 
 

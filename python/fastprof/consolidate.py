@@ -25,7 +25,9 @@ __all__ = ["CaptureLike", "table_of", "without_pauses"]
 Array: TypeAlias = NDArray[Any]
 
 # DetailType in csrc/include/fastprof/recorder/site.hpp.
-_PYTHON_STACK, _OP, _JSON = 4, 5, 7
+_COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _JSON = 1, 2, 4, 5, 7
+# detail_flag in csrc/include/fastprof/range_detail/detail_block.hpp, shifted as in the block's word.
+_WRITTEN, _UNAVAILABLE = 1 << 32, 2 << 32
 # ArgType there.
 _UINT64, _FLOAT64, _BOOLEAN, _STRING, _POINTER = 1, 2, 3, 4, 5
 
@@ -79,6 +81,9 @@ def table_of(
         strings = capture.strings()
         decoder = _Payload(columns, sites, words, strings)
         coded = decoder.coded(with_stack)
+        counters = decoder.counters(getattr(capture, "counter_names", ()))
+        if counters is not None:
+            coded["counters"] = counters
         columns.update(decoder.plain())
     else:
         del columns["payload"]
@@ -261,6 +266,34 @@ class _Payload:
                 np.flatnonzero(rows), lambda row: [self.arguments(row)[_TEXT_ARGUMENT]]
             )
         return found
+
+    def counters(self, names: Sequence[str]) -> CodedColumn | None:
+        """Perf counters of the rows that have them: what each counted from begin to end, by name.
+
+        Scaled by enabled / running time when the CPU shared its counters, as perf_event_open(2)
+        says. A row whose counters could not be read, or that did not end, has None.
+        """
+        begin, end = (np.zeros(self.size, np.int64) for _ in range(2))  # 0: no block
+        for column, kind in ((begin, _COUNTERS_BEGIN), (end, _COUNTERS_END)):
+            for rows, at in self._blocks_of(kind):
+                column[rows] = at
+        size = len(names) + 2  # and the times
+        both = np.flatnonzero((begin > 0) & (end > 0))
+        first, last = self.words[begin[both] - 1], self.words[end[both] - 1]
+        known = (last & np.uint64(_WRITTEN)) != 0
+        known &= ((first | last) & np.uint64(_UNAVAILABLE)) == 0
+        rows = both[known]
+        if not names or not len(rows):
+            return None
+
+        def read(row: int) -> dict[str, float]:
+            start, stop = (self.words[at[row] : at[row] + size] for at in (begin, end))
+            counted = (stop - start).astype(np.float64)
+            enabled, running = float(counted[-2]), float(counted[-1])
+            factor = 1.0 if running >= enabled else enabled / running if running else np.nan
+            return dict(zip(names, (counted[:-2] * factor).tolist(), strict=True))
+
+        return self._lazily(rows, read)
 
     def _lazily(self, rows: Array, value: Any) -> CodedColumn:
         codes = np.full(self.size, -1, np.int32)

@@ -76,7 +76,7 @@ def _decorate(range_: record_function, function: F) -> F:
         raise TypeError(
             f"record_function({range_.name!r}) decorates functions, not {type(function).__name__}"
         )
-    begin_async, name = _core.begin_async, range_.name
+    begin_async = range_._begin_async
     wrapper: Any
     if inspect.isasyncgenfunction(function):
 
@@ -87,7 +87,7 @@ def _decorate(range_: record_function, function: F) -> F:
                 sent: Any = None
                 error: BaseException | None = None
                 while True:
-                    open_range = begin_async(name)
+                    open_range = begin_async()
                     try:
                         if error is None:
                             value = await steps.asend(sent)
@@ -111,7 +111,7 @@ def _decorate(range_: record_function, function: F) -> F:
 
         @functools.wraps(function)
         async def wrapper(*args: Any, **kwargs: Any) -> Any:
-            open_range = begin_async(name)
+            open_range = begin_async()
             try:
                 return await function(*args, **kwargs)
             finally:

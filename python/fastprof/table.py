@@ -193,12 +193,19 @@ class EventTable:
         if name == "id":
             return np.arange(size, dtype=np.int64)
         if name == "is_async":
-            asynchronous: Array = self.column("kind") == EventKind.ASYNC_RANGE
-            if "flags" in self._columns:
-                asynchronous |= (self.column("flags") & EventFlag.FOREIGN_END) != 0
+            kind, flags = self.column("kind"), self.column("flags")
+            foreign = int(np.bitwise_or.reduce(flags)) & EventFlag.FOREIGN_END
+            if not foreign and not bool(kind.any()):  # the usual case, told without a temporary
+                return np.broadcast_to(np.False_, (size,))
+            asynchronous: Array = kind == EventKind.ASYNC_RANGE
+            if foreign:
+                asynchronous |= (flags & EventFlag.FOREIGN_END) != 0
             return asynchronous
         if name in ("is_user_annotation", "is_python_function", "scope"):
-            return self.sites.column(name)[self.column("site")]
+            by_site = self.sites.column(name)
+            if len(by_site) and bool((by_site == by_site[0]).all()):
+                return np.broadcast_to(by_site[0], (size,))
+            return by_site[self.column("site")]
         if name == "device_resource_id":
             return self.thread
         return np.broadcast_to(np.asarray(spec.default, spec.dtype), (size,))
@@ -252,7 +259,9 @@ class EventTable:
     @property
     def unfinished(self) -> int:
         """How many ranges were still open at the end of the session."""
-        if "flags" not in self._columns:
+        if "flags" not in self._columns or not len(self):
+            return 0
+        if int(np.bitwise_and.reduce(self.column("flags"))) & EventFlag.FINISHED:
             return 0
         is_open = (self.column("flags") & EventFlag.FINISHED) == 0
         if "kind" in self._columns:  # instants have no end to see

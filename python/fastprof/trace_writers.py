@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -95,8 +95,11 @@ def _json(value: Any) -> str:
         return json.dumps(str(value))
 
 
-def capture_of_table(table: EventTable) -> _core.Capture:
-    """A native capture of the rows: grouped by track, in begin order, parents first."""
+def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _core.Capture:
+    """A native capture of the rows: grouped by track, in begin order, parents first.
+
+    `counter_names`: of the perf counters in the payload of a table that a session made.
+    """
     order, parent = _arrangement(table)
     site, sites = _sites(table, order)
     flags = table.column("flags")[order] & ~np.uint8(EventFlag.DETAIL)
@@ -131,6 +134,7 @@ def capture_of_table(table: EventTable) -> _core.Capture:
         pid=table.pid,
         process_name=table.process_name,
         dropped=table.dropped,
+        counter_names=list(counter_names),
     )
 
 

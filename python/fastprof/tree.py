@@ -57,8 +57,9 @@ class EventTree:
         """
         unlisted = hidden
         if table.has("kind"):
-            others = table.column("kind") > EventKind.ASYNC_RANGE
-            if bool(others.any()):
+            kind = table.column("kind")
+            if len(kind) and int(kind.max()) > EventKind.ASYNC_RANGE:
+                others = kind > EventKind.ASYNC_RANGE
                 unlisted = others if hidden is None else others | hidden
         listed = None if unlisted is None else np.flatnonzero(~unlisted)
         nests = _nesting_rows(table)
@@ -316,6 +317,8 @@ class EventTree:
         found = []
         for low in range(0, len(self), _BLOCK):
             parent = self.parent[low : low + _BLOCK]
+            if int(parent.max()) < 0:
+                continue
             same = names[parent] == names[low : low + _BLOCK]  # parent -1 reads the last row
             same &= parent >= 0
             if same.any():
@@ -328,7 +331,7 @@ def _nesting_rows(table: EventTable) -> Array | None:
     mask: Array | None = None
     if any(table.has(name) for name in ("is_async", "kind", "flags")):
         asynchronous = table.column("is_async")
-        if bool(asynchronous.any()):
+        if asynchronous.strides != (0,) and bool(asynchronous.any()):
             mask = ~asynchronous
     if table.has("device_type"):
         on_cpu = table.column("device_type") == DeviceType.CPU

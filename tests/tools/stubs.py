@@ -86,6 +86,11 @@ class record_function:
         """
         Hand the end of the open range to what is returned.
         """
+
+    def _begin_async(self) -> OpenRange:
+        """
+        Begin a range that may overlap others of its thread; what is returned ends it.
+        """
 ''',
 }
 

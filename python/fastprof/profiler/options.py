@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from fastprof import errors
+from fastprof import _core, errors
 from fastprof.activities import (
     ProfilerActivity,
     as_activity,
@@ -50,6 +50,7 @@ class Options:
     all_threads: bool
     max_bytes: int
     overflow: int
+    counters: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
 
 
@@ -73,6 +74,7 @@ def make_options(
     all_threads: bool,
     max_bytes: int,
     overflow: str,
+    counters: Iterable[str] = (),
 ) -> Options:
     """Check and combine; errors.ValueError and errors.UnavailableError say what to change."""
     asked = parse_activities(activities if activities is not None else ())
@@ -95,15 +97,18 @@ def make_options(
             "nothing to profile: use_cpu=False needs a device among the activities, and activities "
             f"must not be empty; here {_names(supported_activities())} can be recorded"
         )
+    wanted_counters = _counters(counters, experimental_config)
     missing = _missing(
         asked,
         record_shapes or with_flops,
         profile_memory,
         with_stack,
         with_modules,
-        experimental_config,
         execution_trace_observer,
     )
+    events = tuple(getattr(experimental_config, "performance_events", None) or ())
+    if events and not wanted_counters:
+        missing["performance_events"] = _core.counters_missing(list(events))
     kept = frozenset(a for a in asked if missing_reason(a) is None)
     if not kept:
         raise errors.UnavailableError(
@@ -145,8 +150,23 @@ def make_options(
         all_threads=all_threads,
         max_bytes=max_bytes,
         overflow=OVERFLOW_POLICIES[overflow],
+        counters=wanted_counters,
         missing=missing,
     )
+
+
+def _counters(given: Iterable[str], experimental_config: Any) -> tuple[str, ...]:
+    """The perf counters to read: those given, which must be there, else the configuration's."""
+    names = tuple(given)
+    if isinstance(given, str) or any(not isinstance(name, str) for name in names):
+        raise errors.ValueError('counters are names in a list, such as ["instructions"]')
+    if names:
+        reason = _core.counters_missing(list(names))
+        if reason:
+            raise errors.UnavailableError(f"perf counters are not available: {reason}")
+        return names
+    events = list(getattr(experimental_config, "performance_events", None) or ())
+    return () if not events or _core.counters_missing(events) else tuple(events)
 
 
 def _names(activities: Iterable[ProfilerActivity]) -> str:
@@ -165,7 +185,6 @@ def _missing(
     memory: bool,
     stacks: bool,
     modules: bool,
-    experimental_config: Any,
     execution_trace_observer: Any,
 ) -> dict[str, str]:
     missing = {a.name: str(missing_reason(a)) for a in asked if missing_reason(a) is not None}
@@ -186,10 +205,6 @@ def _missing(
     if modules:
         missing["with_modules"] = (
             "this build of fastprof does not trace Python calls: there is no module hierarchy"
-        )
-    if getattr(experimental_config, "performance_events", None):
-        missing["performance_events"] = (
-            "this build of fastprof gives no hardware counters to Python; C++ sessions have them"
         )
     if execution_trace_observer is not None and not hasattr(execution_trace_observer, "start"):
         missing["execution_trace_observer"] = "it has no start() and stop() to call"

@@ -45,7 +45,10 @@ class profile:  # noqa: N801 - the field's name
 
     fastprof's own: all_threads (True: every thread of the process; False: the starting thread and
     what is propagated from it), max_bytes (of records held, 0: min(256 MB, 1/16 of memory)),
-    overflow ("drop_newest" or "overwrite_oldest" when that is reached; drops are counted).
+    overflow ("drop_newest" or "overwrite_oldest" when that is reached; drops are counted),
+    counters (up to 4 perf counters read around each range, such as ["instructions", "page-faults"];
+    in traces, and in event_table.coded["counters"]; UnavailableError with the reason when they
+    cannot be read. experimental_config.performance_events asks for the same, but only warns).
 
     Profiles may nest and overlap, on any threads; each sees all its events. One object is used by
     one thread at a time; it may be started again after stop(). In a forked child a profile that
@@ -78,6 +81,7 @@ class profile:  # noqa: N801 - the field's name
         max_bytes: int = 0,
         overflow: str = "drop_newest",
         memory_attribution: str = "innermost",
+        counters: Iterable[str] = (),
     ) -> None:
         self.enabled = bool(enabled)
         if not self.enabled:
@@ -108,6 +112,7 @@ class profile:  # noqa: N801 - the field's name
             all_threads=all_threads,
             max_bytes=max_bytes,
             overflow=overflow,
+            counters=counters if self.enabled else (),
         )
         self.on_trace_ready = on_trace_ready
         self.execution_trace_observer = execution_trace_observer

@@ -34,6 +34,7 @@ class Recording:
             max_bytes=options.max_bytes,
             overflow=options.overflow,
             python_stacks=options.with_stack,
+            counters=list(options.counters),
         )
         self._pauses: list[list[int | None]] = []
         self._pid = os.getpid()
@@ -128,7 +129,7 @@ class Result:
             return self.capture
         from fastprof.trace_writers import capture_of_table
 
-        return capture_of_table(self._recorded)
+        return capture_of_table(self._recorded, self.options.counters)
 
     def write_chrome_trace(self, path: str | os.PathLike[str], members: Mapping[str, str]) -> None:
         """Kineto's JSON, gzipped when the path ends in .gz. `members`: JSON texts by name."""

@@ -175,12 +175,15 @@ def _split(codes: Array, size: int, other: Array, other_size: int) -> tuple[Arra
 def _first_rows(codes: Array, size: int, frame: EventFrame) -> Array:
     """The first row of each code in list order, -1 for codes that do not occur."""
     first = np.full(size, -1, np.int64)
-    # Of several writes to one place the last wins, so going backwards leaves the first. In blocks,
-    # so that nothing of the length of the list is made.
-    for high in range(frame.size, 0, -_BLOCK):
-        low = max(high - _BLOCK, 0)
+    # In blocks, so that nothing of the length of the list is made; most lists have met all their
+    # names in the first of them.
+    for low in range(0, frame.size, _BLOCK):
+        high = min(low + _BLOCK, frame.size)
         rows = np.arange(low, high) if frame.order is None else frame.order[low:high]
-        first[codes[rows[::-1]]] = rows[::-1]
+        rows = rows[first[codes[rows]] < 0][::-1]
+        first[codes[rows]] = rows  # of several writes to one place the last wins
+        if bool((first >= 0).all()):
+            break
     return first
 
 

@@ -395,6 +395,52 @@ def test_traces_leave_out_what_the_table_leaves_out(tmp_path: Path) -> None:
     assert "test_traces_leave_out" in after["args"]["Call stack"]
 
 
+# ---- perf counters ---------------------------------------------------------------------------------
+
+
+def test_perf_counters_of_each_range(tmp_path: Path) -> None:
+    from fastprof import _core
+
+    reason = _core.counters_missing(["page-faults", "task-clock"])
+    if reason:
+        pytest.skip(reason)
+    with fastprof.profile(counters=["page-faults", "task-clock"]) as p:
+        with record_function("nothing"):
+            pass
+        with record_function("touches memory"):
+            assert len(bytearray(b"x") * (64 << 20)) == 64 << 20
+        fastprof.mark("a mark has none")
+    counters = p.event_table.coded["counters"]
+    few, many = (counters[row] for row in (0, 1))
+    assert many["page-faults"] > few["page-faults"] + 10
+    assert many["task-clock"] > few["task-clock"] >= 0
+    assert counters[2] is None
+    fastprof.save(p, tmp_path / "t.fastprof")
+    again = fastprof.load(tmp_path / "t.fastprof").coded["counters"]
+    assert [again[row] for row in range(3)] == [few, many, None]
+    p.export_chrome_trace(tmp_path / "t.json")
+    trace = json.loads((tmp_path / "t.json").read_text())
+    [event] = [e for e in trace["traceEvents"] if e["name"] == "touches memory"]
+    assert event["args"]["page-faults"] == many["page-faults"]
+
+
+def test_unknown_perf_counters_are_refused_or_told() -> None:
+    from fastprof.profiler import options
+
+    with pytest.raises(errors.UnavailableError, match="no counter named 'bogus'"):
+        fastprof.profile(counters=["bogus"])
+    with pytest.raises(errors.ValueError, match="names in a list"):
+        fastprof.profile(counters="cycles")
+
+    class Config:
+        performance_events = ("bogus",)
+
+    options._warned.discard("performance_events")
+    with pytest.warns(UserWarning, match="no counter named 'bogus'"):
+        p = fastprof.profile(experimental_config=Config())
+    assert "bogus" in p.missing["performance_events"]
+
+
 # ---- files -----------------------------------------------------------------------------------------
 
 

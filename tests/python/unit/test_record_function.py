@@ -342,6 +342,39 @@ def test_decorated_coroutines_overlap() -> None:
     assert p.event_table.unfinished == 0
 
 
+def test_decorated_coroutines_have_arguments_and_stacks() -> None:
+    @record_function("work", lr=0.5, tag="t", shapes=[[2, 3]], flops=6.0, node_id=2)
+    async def work() -> None:
+        await asyncio.sleep(0)
+
+    @record_function("stream", part=1)
+    async def stream() -> AsyncIterator[int]:
+        yield 1
+
+    @record_function("bare")
+    async def bare() -> None:
+        pass
+
+    async def main() -> None:
+        await asyncio.gather(work(), work())
+        async for _ in stream():
+            pass
+        await bare()
+
+    with fastprof.profile(record_shapes=True, with_flops=True, with_stack=True) as p:
+        asyncio.run(main())
+    found = {event.name: event for event in p.events()}
+    assert found["work"].kwinputs == {"lr": 0.5, "tag": "t"}
+    assert found["work"].input_shapes == [[2, 3]]
+    assert (found["work"].flops, found["work"].node_id) == (6.0, 2)
+    assert found["stream"].kwinputs == {"part": 1}
+    assert not found["bare"].kwinputs
+    assert any("test_record_function.py" in line for line in found["bare"].stack)
+    assert all(event.is_async for event in found.values())
+    assert p.event_table.unfinished == 0
+    assert {t.name for t in p.event_table.tracks} == {threading.current_thread().name}
+
+
 def test_decorating_what_cannot_be_called() -> None:
     with pytest.raises(TypeError, match="decorates functions"):
         record_function("x")(3)  # type: ignore[type-var]
