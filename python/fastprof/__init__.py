@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any
 from fastprof._version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
+    from fastprof import itt
     from fastprof.activities import ProfilerActivity, kineto_available, supported_activities
     from fastprof.device_type import DeviceType
+    from fastprof.emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
+    from fastprof.experimental_config import _ExperimentalConfig
     from fastprof.exporters.native_file import save
     from fastprof.flops import FlopEstimate, estimate_flops
     from fastprof.importers import load
     from fastprof.memory_attribution import attribute_memory
-    from fastprof.profiler import profile, tensorboard_trace_handler
+    from fastprof.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
+    from fastprof.profiler import _KinetoProfile, profile, tensorboard_trace_handler
     from fastprof.propagation import propagate
     from fastprof.ranges import (
+        _RecordFunctionFast,
         counter,
         flow,
         flow_begin,
@@ -31,9 +36,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
         report_out_of_memory,
         set_thread_name,
     )
+    from fastprof.record_scope import RecordScope
     from fastprof.records import LegacyRecord, parse_records
     from fastprof.sites import Site, SiteTable, Track, TrackTable
     from fastprof.step_schedule import ProfilerAction, schedule
+    from fastprof.step_tracker import KinetoStepTracker
     from fastprof.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable
     from fastprof.tree import EventTree
     from fastprof.views import (
@@ -49,7 +56,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
         StringTable,
     )
 
-# Exported name -> module that defines it, imported when the name is first used.
+# Exported name -> module that defines it, imported when the name is first used; "": it is a module itself.
 _LAZY: dict[str, str] = {
     "ProfilerAction": "fastprof.step_schedule",
     "schedule": "fastprof.step_schedule",
@@ -59,6 +66,18 @@ _LAZY: dict[str, str] = {
     "profile": "fastprof.profiler",
     "tensorboard_trace_handler": "fastprof.profiler",
     "record_function": "fastprof.ranges",
+    "_RecordFunctionFast": "fastprof.ranges",
+    "_KinetoProfile": "fastprof.profiler",
+    "_ExperimentalConfig": "fastprof.experimental_config",
+    "ExecutionTraceObserver": "fastprof.emitters",
+    "emit_itt": "fastprof.emitters",
+    "emit_nvtx": "fastprof.emitters",
+    "EnforceUnique": "fastprof.nvprof",
+    "load_nvprof": "fastprof.nvprof",
+    "parse_nvprof_trace": "fastprof.nvprof",
+    "KinetoStepTracker": "fastprof.step_tracker",
+    "RecordScope": "fastprof.record_scope",
+    "itt": "",
     "mark": "fastprof.ranges",
     "counter": "fastprof.ranges",
     "flow": "fastprof.ranges",
@@ -117,6 +136,18 @@ __all__ = [
     "report_out_of_memory",
     "set_thread_name",
     "propagate",
+    "_RecordFunctionFast",
+    "_KinetoProfile",
+    "_ExperimentalConfig",
+    "ExecutionTraceObserver",
+    "emit_itt",
+    "emit_nvtx",
+    "EnforceUnique",
+    "load_nvprof",
+    "parse_nvprof_trace",
+    "KinetoStepTracker",
+    "RecordScope",
+    "itt",
     "CodedColumn",
     "DeviceType",
     "EventFlag",
@@ -153,7 +184,7 @@ def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'fastprof' has no attribute {name!r}")
-    value = getattr(import_module(module), name)
+    value = getattr(import_module(module), name) if module else import_module(f"fastprof.{name}")
     globals()[name] = value  # the next look-up does not come here
     return value
 

@@ -4,4 +4,7 @@
 from fastprof.profiler.handlers import tensorboard_trace_handler
 from fastprof.profiler.profiling import profile
 
-__all__ = ["profile", "tensorboard_trace_handler"]
+__all__ = ["_KinetoProfile", "profile", "tensorboard_trace_handler"]
+
+# PyTorch's base of profile, which its integrations name in annotations and subclass checks.
+_KinetoProfile = profile

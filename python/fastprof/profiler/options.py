@@ -213,7 +213,10 @@ def _missing(
 
 def _warn_once(missing: Mapping[str, str], stacklevel: int = 4) -> None:
     for name, reason in missing.items():
-        if name not in _warned:
+        if name in ProfilerActivity.__members__:  # each time, as PyTorch does
+            text = f"{name} is not available, disabling {name} profiling: {reason}"
+            warnings.warn(text, stacklevel=stacklevel)
+        elif name not in _warned:
             _warned.add(name)
             warnings.warn(f"profile: {reason}", stacklevel=stacklevel)
 

@@ -16,6 +16,7 @@ from fastprof.profiler.metadata import check_json, trace_members
 from fastprof.profiler.options import make_options
 from fastprof.profiler.recording import Recording, Result, event_list
 from fastprof.step_schedule import ProfilerAction, as_action, transition
+from fastprof.step_tracker import PROFILER_STEP, KinetoStepTracker
 
 if TYPE_CHECKING:
     from fastprof.table import EventTable
@@ -30,7 +31,7 @@ class profile:  # noqa: N801 - the field's name
     Arguments are those of torch.profiler.profile and torch.autograd.profiler.profile:
 
     activities: what to look at (ProfilerActivity, PyTorch's own values, or {activity: [type
-    names]}); default: the CPU. What this build cannot record is left out with a warning, once, and
+    names]}); default: the CPU. What this build cannot record is left out with a warning and
     told in `missing`; when nothing is left, errors.UnavailableError.
     schedule: function from step number to ProfilerAction, see schedule(); each step() is then a
     range "ProfilerStep#N". on_trace_ready: called with the profile whenever a recording is
@@ -179,6 +180,7 @@ class profile:  # noqa: N801 - the field's name
         if not self.enabled:
             return
         closed(self)
+        KinetoStepTracker.erase_step_count(PROFILER_STEP)
         if self._recording is not None and not self._recording.in_its_process:
             self._recording = None  # the parent's: its records are not here
             self._close_step()
@@ -197,6 +199,7 @@ class profile:  # noqa: N801 - the field's name
         following = as_action(self.schedule(self.step_num + 1))  # before anything is changed
         previous, self.current_action = self.current_action, following
         self.step_num += 1
+        KinetoStepTracker.increment_step(PROFILER_STEP)
         if not self._running:
             return
         self._transit_action(previous, following)
@@ -294,6 +297,11 @@ class profile:  # noqa: N801 - the field's name
         self._metadata[str(key)] = check_json(key, value)
 
     preset_metadata_json = add_metadata_json
+
+    @property
+    def profiler(self) -> profile:
+        """Itself: PyTorch has the object of torch.autograd.profiler here."""
+        return self
 
     @property
     def missing(self) -> dict[str, str]:

@@ -151,14 +151,14 @@ def test_propagated_functions_keep_results_errors_and_names() -> None:
 # ---- arguments -------------------------------------------------------------------------------------
 
 
-def test_missing_activities_are_told_once_and_in_missing() -> None:
-    from fastprof.profiler import options
-
-    options._warned.discard("XPU")
-    with pytest.warns(UserWarning, match="no XPU backend"):
-        p = fastprof.profile(activities=["CPU", "XPU"])
-    assert "XPU" in p.missing and "CPU" not in p.missing
-    assert fastprof.profile(activities=["CPU", "XPU"]).missing == p.missing  # and no second warning
+def test_missing_activities_are_told_each_time_and_in_missing() -> None:
+    for _ in range(2):
+        with pytest.warns(
+            UserWarning, match="CUDA is not available, disabling CUDA profiling"
+        ) as told:
+            p = fastprof.profile(activities=["CPU", "CUDA"])
+        assert told[0].filename == __file__
+        assert "no CUDA backend" in p.missing["CUDA"] and "CPU" not in p.missing
 
 
 def test_nothing_left_to_profile() -> None:

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RecordScope: what kind of code a range is around."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["RecordScope"]
+
+
+class RecordScope(enum.IntEnum):
+    """Same numbers as RecordScope of csrc/include/fastprof/base/scope.hpp, which are PyTorch's."""
+
+    FUNCTION = 0
+    BACKWARD_FUNCTION = 1
+    TORCHSCRIPT_FUNCTION = 2
+    KERNEL_FUNCTION_DTYPE = 3
+    CUSTOM_CLASS = 4
+    BUILD_FEATURE = 5
+    LITE_INTERPRETER = 6
+    USER_SCOPE = 7
+    STATIC_RUNTIME_OP = 8
+    STATIC_RUNTIME_MODEL = 9

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples on PyTorch, with fastprof and with torch's profilers: only the import changes, the tables are alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+
+pytestmark = pytest.mark.integrations
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+if not str(torch.__version__).startswith("2.13."):
+    pytest.skip("the oracle is torch 2.13", allow_module_level=True)
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+# Whether this build records shapes of torch's ops.
+SHAPES = "record_shapes" not in fastprof.profile(record_shapes=True).missing
+
+# Rows of torch.profiler with stacks that are no ops: calls of Python functions, which 2.13 mixes into its averages.
+PYTHON_CALL = re.compile(
+    r".+\.pyx?\(\d+\): .+|<built-in .+|nn\.Module: .+|<.+>\(\d+\): .+|PyTorch Profiler.*"
+)
+
+
+def tables(text: str) -> list[Counter[tuple[str, str]]]:
+    """Of each table printed: calls of each (name, input shapes if shown), rows that differ in stack together."""
+    found: list[Counter[tuple[str, str]]] = []
+    starts: dict[str, int] = {}
+    for line in text.splitlines():
+        if "# of Calls" in line:
+            starts = {m[0]: m.end() for m in re.finditer(r"\S+( \S+)*", line)}
+            found.append(Counter())
+        elif line.startswith("Self CPU time total"):
+            starts = {}
+        elif starts and line.strip() and not line.startswith("---"):
+            cells = re.split(r"\s{2,}", line.strip())
+            headers = list(starts)
+            # Further lines of a stack have nothing in the columns of numbers.
+            if len(cells) < headers.index("# of Calls") or PYTHON_CALL.fullmatch(cells[0]):
+                continue
+            calls = cells[headers.index("# of Calls")]
+            shown_shapes = SHAPES and "Input Shapes" in starts
+            shapes = headers.index("Input Shapes") if shown_shapes else None
+            shown = cells[shapes] if shapes is not None and shapes < len(cells) else ""
+            found[-1][cells[0], shown] += int(calls)
+    return found
+
+
+def printed(name: str, folder: Path, *arguments: str) -> str:
+    out = [] if name == "torch_module" else ["--out", str(folder)]
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", EXAMPLES / f"{name}.py", "--rows", "1000", *out, *arguments],
+        check=True, capture_output=True, text=True, timeout=300, cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip
+
+
+def names_in(trace: Path) -> set[str]:
+    events = json.loads(trace.read_text())["traceEvents"]
+    return {event["name"] for event in events if event["ph"] == "X"}
+
+
+@pytest.mark.parametrize("name", ["torch_recipe", "torch_training", "torch_module"])
+def test_same_tables(name: str, tmp_path: Path) -> None:
+    folders = [tmp_path / "ours", tmp_path / "theirs"]
+    for folder in folders:
+        folder.mkdir()
+    ours = tables(printed(name, folders[0]))
+    theirs = tables(printed(name, folders[1], "--torch"))
+    assert len(ours) == len(theirs) > 0 and all(ours)
+    for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        assert a == b, f"table {number}"
+    written, wanted = ([path.name for path in sorted(folder.rglob("*.json"))] for folder in folders)
+    assert len(written) == len(wanted)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every name of torch.profiler and torch.autograd.profiler is here; what this build does not do says so when used."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.step_tracker import PROFILER_STEP, KinetoStepTracker
+
+# __all__ of both modules in PyTorch 2.13, and what scripts import besides.
+NAMES = [
+    "profile", "schedule", "supported_activities", "tensorboard_trace_handler",
+    "ProfilerAction", "ProfilerActivity", "kineto_available", "DeviceType", "record_function",
+    "ExecutionTraceObserver", "itt", "emit_itt", "emit_nvtx", "load_nvprof", "EnforceUnique",
+    "parse_nvprof_trace", "KinetoStepTracker", "EventList", "FunctionEvent", "MemRecordsAcc",
+    "RecordScope", "Kernel", "Interval", "StringTable", "FunctionEventAvg", "_KinetoProfile",
+    "_ExperimentalConfig", "_RecordFunctionFast",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name_is_here(name: str) -> None:
+    assert getattr(fastprof, name) is not None
+    assert name in fastprof.__all__
+
+
+def test_no_name_of_torch_is_missing() -> None:
+    torch_profiler = pytest.importorskip("torch.profiler")
+    autograd_profiler = pytest.importorskip("torch.autograd.profiler")
+    theirs = {*torch_profiler.__all__, *autograd_profiler.__all__}
+    assert [name for name in sorted(theirs) if not hasattr(fastprof, name)] == []
+    for name, value in torch_profiler.RecordScope.__members__.items():
+        assert fastprof.RecordScope[name].value == int(value)
+
+
+def test_experimental_config_has_torchs_fields() -> None:
+    torch = pytest.importorskip("torch")
+    theirs: Any = torch._C._profiler._ExperimentalConfig(verbose=True, profile_all_threads=True)
+    ours = fastprof._ExperimentalConfig(verbose=True, profile_all_threads=True)
+    for config in (ours, theirs):
+        with fastprof.profile(experimental_config=config) as p:
+            with fastprof.record_function("x"):
+                pass
+        assert [e.name for e in p.events()] == ["x"]
+    assert torch._C._profiler._ExperimentalConfig(*vars(ours).values()).trace_only is False
+
+
+@pytest.mark.parametrize("emitter", [fastprof.emit_nvtx, fastprof.emit_itt])
+def test_emitters_say_what_to_do(emitter: Any) -> None:
+    with emitter(enabled=False):
+        pass
+    with pytest.raises(errors.UnavailableError, match="export_chrome_trace"), emitter():
+        pass
+
+
+def test_itt_is_not_there() -> None:
+    assert fastprof.itt is sys.modules["fastprof.itt"]
+    assert not fastprof.itt.is_available()
+    calls: list[Any] = [
+        lambda: fastprof.itt.range_push("x"), fastprof.itt.range_pop,
+        lambda: fastprof.itt.mark("x"), lambda: fastprof.itt.range("x"),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(errors.UnavailableError, match="no ITT"):
+            call()
+
+
+def test_execution_traces_and_nvprof_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    observer = fastprof.ExecutionTraceObserver()
+    with fastprof.profile(execution_trace_observer=observer):
+        pass
+    with pytest.raises(errors.UnavailableError, match="execution traces"):
+        observer.register_callback("x.json")
+    monkeypatch.delenv("ENABLE_PYTORCH_EXECUTION_TRACE", raising=False)
+    assert observer.build_execution_trace_obs_from_env() is None
+    with pytest.raises(errors.UnavailableError, match="nvprof"):
+        fastprof.load_nvprof("x.db")
+    unique = fastprof.EnforceUnique()
+    unique.see(1, "a")
+    with pytest.raises(RuntimeError, match="twice"):
+        unique.see(1, "a")
+
+
+def test_an_observer_is_started_and_stopped_with_the_recording() -> None:
+    calls: list[str] = []
+
+    class Observer:
+        def start(self) -> None:
+            calls.append("start")
+
+        def stop(self) -> None:
+            calls.append("stop")
+
+    with fastprof.profile(execution_trace_observer=Observer()):
+        calls.append("work")
+    assert calls == ["start", "work", "stop"]
+
+
+def test_fast_ranges_are_ranges() -> None:
+    again = fastprof._RecordFunctionFast("again", [1], {"grid": 2, "scope": "user_scope"})
+    with fastprof.profile() as p:
+        for _ in range(2):
+            with again:
+                pass
+    assert [(e.name, e.kwinputs) for e in p.events()] == [("again", {"grid": 2})] * 2
+
+
+def test_steps_of_the_process() -> None:
+    start = KinetoStepTracker.current_step()
+    KinetoStepTracker.init_step_count("a")
+    assert KinetoStepTracker.increment_step("a") == start + 1
+    assert KinetoStepTracker.increment_step("b") == start + 2  # begins at the current step
+    assert KinetoStepTracker.increment_step("a") == start + 2
+    KinetoStepTracker._steps["a"] += 2
+    with pytest.warns(UserWarning, match="grown by 3"):
+        KinetoStepTracker.increment_step("a")
+    assert KinetoStepTracker.current_step() == start + 5
+    assert KinetoStepTracker.erase_step_count("a") and not KinetoStepTracker.erase_step_count("a")
+    KinetoStepTracker.erase_step_count("b")
+    threads = [
+        threading.Thread(target=lambda: [KinetoStepTracker.increment_step("c") for _ in range(500)])
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert KinetoStepTracker.current_step() == start + 2005
+    KinetoStepTracker.erase_step_count("c")
+
+
+def test_a_profile_counts_its_steps() -> None:
+    before = KinetoStepTracker.current_step()
+    with fastprof.profile(schedule=fastprof.schedule(wait=1, warmup=1, active=1)) as p:
+        for _ in range(3):
+            p.step()
+    assert KinetoStepTracker.current_step() == before + 3
+    assert not KinetoStepTracker.erase_step_count(PROFILER_STEP)
