@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Ranges around the parts of a module, found and mended: the course of PyTorch's recipe on profiling a module.
 

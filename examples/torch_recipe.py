@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Where a PyTorch model spends its time: the steps of PyTorch's profiler recipe.
 

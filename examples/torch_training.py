@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A training loop with traces for TensorBoard, cycle after cycle: the course of PyTorch's TensorBoard tutorial.
 
