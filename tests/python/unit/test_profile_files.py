@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profile(): traces and metadata, what pauses leave out of them, and perf counters."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import errors, record_function
+
+
+def names(profile: fastprof.profile) -> list[str]:
+    return [event.trace_name for event in profile.events()]
+
+
+def test_chrome_trace_and_metadata(tmp_path: Path) -> None:
+    p = fastprof.profile(custom_trace_id_callback=lambda: "my id", with_stack=True)
+    p.preset_metadata_json("preset", "[1, 2]")
+    with p, record_function('quote " and \ud800', step=1, nan=float("nan"), inf=float("inf")):
+        p.add_metadata("text", 'a"b\\c\n\ud800')
+    p.add_metadata_json("later", '{"x": null}')
+    with pytest.raises(errors.ValueError, match="'bad' is no JSON"):
+        p.add_metadata_json("bad", "{x")
+    with pytest.raises(errors.ValueError, match="NaN is not JSON"):
+        p.add_metadata_json("bad", "NaN")
+    assert p.get_trace_id() == "my id"
+    plain, packed = tmp_path / "t.json", tmp_path / "t.json.gz"
+    p.export_chrome_trace(plain)
+    p.export_chrome_trace(str(packed))
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(constant)
+
+    trace = json.loads(plain.read_text(), parse_constant=refuse)
+    assert trace["preset"] == [1, 2] and trace["later"] == {"x": None}
+    assert trace["text"].startswith('a"b\\c\n') and trace["trace_id"] == "my id"
+    assert trace["with_stack"] == 1 and "record_shapes" not in trace
+    [event] = [e for e in trace["traceEvents"] if e.get("cat") == "user_annotation"]
+    assert event["args"]["step"] == 1
+    assert "test_chrome_trace_and_metadata" in event["args"]["Call stack"]
+    with gzip.open(packed, "rt") as file:
+        again = json.load(file)
+    assert again["traceEvents"] == trace["traceEvents"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.json", "t.json.gz"]
+
+
+def test_unwritable_path(tmp_path: Path) -> None:
+    with fastprof.profile() as p:
+        pass
+    with pytest.raises(errors.IoError, match="choose another place"):
+        p.export_chrome_trace(tmp_path / "no" / "such" / "folder.json")
+
+
+def test_perfetto_trace(tmp_path: Path) -> None:
+    with fastprof.profile() as p, record_function("in the trace"):
+        pass
+    p.export_perfetto_trace(tmp_path / "t.pftrace")
+    assert b"in the trace" in (tmp_path / "t.pftrace").read_bytes()
+
+
+def test_tensorboard_handler(tmp_path: Path) -> None:
+    folder = tmp_path / "made" / "for me"
+    for arguments in ({}, {"worker_name": "w", "use_gzip": True}):
+        with fastprof.profile(
+            on_trace_ready=fastprof.tensorboard_trace_handler(folder, **arguments)  # type: ignore[arg-type]
+        ):
+            pass
+    first, second = sorted(folder.iterdir(), key=lambda path: len(path.suffixes[-1]))[::-1]
+    assert first.name.endswith(".pt.trace.json")
+    assert second.name.startswith("w.") and second.name.endswith(".pt.trace.json.gz")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(errors.IoError, match="choose another one"):
+        with fastprof.profile(
+            on_trace_ready=fastprof.tensorboard_trace_handler(tmp_path / "file" / "x")
+        ):
+            pass
+
+
+def test_traces_leave_out_what_the_table_leaves_out(tmp_path: Path) -> None:
+    with fastprof.profile(with_stack=True, profile_memory=True) as p:
+        with record_function("around", text="kept"):
+            with record_function("before", n=1):
+                fastprof.report_memory_usage(1, 64, 64, 64)
+            p.toggle_collection_dynamic(False, ["CPU"])
+            with record_function("paused", n=2):
+                fastprof.report_memory_usage(2, 64, 128, 128)
+            fastprof.counter("paused counter", 1)
+            p.toggle_collection_dynamic(True, ["CPU"])
+            with record_function("after", n=3):
+                pass
+        p.add_metadata("who", "me")
+    chrome, perfetto = tmp_path / "t.json", tmp_path / "t.pftrace.gz"
+    p.export_chrome_trace(chrome)
+    p.export_perfetto_trace(perfetto)
+    assert set(names(p)) == {"around", "before", "after"}
+    for path in (chrome, perfetto):
+        table = fastprof.load(path)
+        found = {table.name(row) for row in range(len(table))}
+        assert {"around", "before", "after"} <= found
+        assert not any("paused" in name for name in found)
+        kinds = table.column("kind")
+        assert (kinds == fastprof.EventKind.MEMORY).sum() == 1
+    trace = json.loads(chrome.read_text())
+    assert trace["who"] == "me" and trace["with_stack"] == 1 and trace["trace_id"]
+    [after] = [e for e in trace["traceEvents"] if e["name"] == "after"]
+    assert after["args"]["n"] == 3
+    assert "test_traces_leave_out" in after["args"]["Call stack"]
+
+
+def test_perf_counters_of_each_range(tmp_path: Path) -> None:
+    from fastprof import _core
+
+    reason = _core.counters_missing(["page-faults", "task-clock"])
+    if reason:
+        pytest.skip(reason)
+    with fastprof.profile(counters=["page-faults", "task-clock"]) as p:
+        with record_function("nothing"):
+            pass
+        with record_function("touches memory"):
+            assert len(bytearray(b"x") * (64 << 20)) == 64 << 20
+        fastprof.mark("a mark has none")
+    counters = p.event_table.coded["counters"]
+    few, many = (counters[row] for row in (0, 1))
+    assert many["page-faults"] > few["page-faults"] + 10
+    assert many["task-clock"] > few["task-clock"] >= 0
+    assert counters[2] is None
+    fastprof.save(p, tmp_path / "t.fastprof")
+    again = fastprof.load(tmp_path / "t.fastprof").coded["counters"]
+    assert [again[row] for row in range(3)] == [few, many, None]
+    p.export_chrome_trace(tmp_path / "t.json")
+    trace = json.loads((tmp_path / "t.json").read_text())
+    [event] = [e for e in trace["traceEvents"] if e["name"] == "touches memory"]
+    assert event["args"]["page-faults"] == many["page-faults"]
+
+
+def test_unknown_perf_counters_are_refused_or_told() -> None:
+    from fastprof.profiler import options
+
+    with pytest.raises(errors.UnavailableError, match="no counter named 'bogus'"):
+        fastprof.profile(counters=["bogus"])
+    with pytest.raises(errors.ValueError, match="names in a list"):
+        fastprof.profile(counters="cycles")
+
+    class Config:
+        performance_events = ("bogus",)
+
+    options._warned.discard("performance_events")
+    with pytest.warns(UserWarning, match="no counter named 'bogus'"):
+        p = fastprof.profile(experimental_config=Config())
+    assert "bogus" in p.missing["performance_events"]
