@@ -13,4 +13,5 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_table_capture(module);
   fastprof::bindings::register_propagate(module);
   fastprof::bindings::register_torch(module);
+  fastprof::bindings::register_torch_memory(module);
 }

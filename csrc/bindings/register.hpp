@@ -14,6 +14,7 @@ void register_propagate(pybind11::module_& module);
 void register_ranges(pybind11::module_& module);
 void register_session(pybind11::module_& module);
 void register_torch(pybind11::module_& module);
+void register_torch_memory(pybind11::module_& module);
 void register_table_capture(pybind11::module_& module);
 void register_version(pybind11::module_& module);
 

@@ -32,6 +32,12 @@ __all__: list[str] = [
     "thread_id",
     "throw_error",
     "torch_after_fork_in_child",
+    "torch_memory_after_fork_in_child",
+    "torch_memory_prepare",
+    "torch_memory_self_test",
+    "torch_memory_start",
+    "torch_memory_stop",
+    "torch_memory_withdraw",
     "torch_observe",
     "torch_observe_fast_ranges",
     "torch_prepare",
@@ -335,6 +341,32 @@ def throw_error(name: str, message: str) -> None:
 
 
 def torch_after_fork_in_child() -> None: ...
+def torch_memory_after_fork_in_child() -> None: ...
+def torch_memory_prepare() -> str:
+    """
+    Check how the loaded libtorch reports memory, after torch_prepare(); empty when its allocations can be observed, else the reason.
+    """
+
+
+def torch_memory_self_test(forged: typing.SupportsInt | typing.SupportsIndex = 0) -> str:
+    """
+    What the self-test of memory reports says; empty: they hold. `forged`: 1 another order of functions, 2 other fields of a link.
+    """
+
+
+def torch_memory_start() -> bool:
+    """
+    Threads report memory from now on, until as many torch_memory_stop(). False: another profiler has this thread's reports.
+    """
+
+
+def torch_memory_stop() -> None: ...
+def torch_memory_withdraw() -> bool:
+    """
+    Leave this thread's reports to another profiler; False when it had none of ours. They come back with the first op after that one has gone.
+    """
+
+
 def torch_observe(
     work: collections.abc.Callable[[], typing.Any],
 ) -> tuple[int, list[tuple[str, int, int, int, int]]]:

@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "adapters/torch/memory_reporter.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "adapters/torch/thread_ops.hpp"
 #include "fastprof/base/error.hpp"
@@ -136,6 +137,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   State* s = state();
   const uint32_t mask = load_relaxed(&s->mask);
   if ((mask & (category::op | category::user | mask_bit::special)) == 0) return nullptr;
+  report_memory_here();
   ThreadOps* ops = t_ops;
   if (FASTPROF_UNLIKELY(ops == nullptr)) {
     ops = make_thread_ops();

@@ -2,12 +2,9 @@
 // The table of layouts and the search for libtorch's functions: see record_function_layout.hpp.
 #include "adapters/torch/record_function_layout.hpp"
 
-#include <dlfcn.h>
-#include <link.h>
-
-#include <cstring>
 #include <mutex>
-#include <string>
+
+#include "adapters/torch/loaded_library.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -33,25 +30,6 @@ bool read_number(std::string_view& text, unsigned& value) noexcept {
     value = value * 10 + static_cast<unsigned>(text[digits++] - '0');
   text.remove_prefix(digits);
   return digits != 0;
-}
-
-int note_library(dl_phdr_info* info, size_t, void* found) {
-  const char* path = info->dlpi_name;
-  if (path == nullptr) return 0;
-  const char* slash = std::strrchr(path, '/');
-  const char* name = slash != nullptr ? slash + 1 : path;
-  constexpr char prefix[] = "libtorch_cpu.so";
-  if (std::strncmp(name, prefix, sizeof prefix - 1) != 0) return 0;
-  *static_cast<std::string*>(found) = path;
-  return 1;
-}
-
-template <class F>
-bool find(void* library, const char* symbol, F*& function) noexcept {
-  void* address = dlsym(library, symbol);
-  static_assert(sizeof address == sizeof function, "POSIX: functions are addressed as data is");
-  std::memcpy(&function, &address, sizeof address);
-  return address != nullptr;
 }
 
 }  // namespace
@@ -83,40 +61,28 @@ const Functions* find_functions(const char** why) noexcept {
   static bool found = false;
   const std::lock_guard<std::mutex> hold(lock);
   if (found) return &functions;
-  std::string path;
-  dl_iterate_phdr(&note_library, &path);
-  if (path.empty()) {
-    *why = "libtorch_cpu is not loaded";
-    return nullptr;
-  }
-  // RTLD_NOLOAD: a handle of the library that is there, or nothing. Held for good: callbacks may be
-  // in progress in it.
-  void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
-  if (library == nullptr) {
-    *why = "libtorch_cpu is loaded, but gives no handle";
-    return nullptr;
-  }
+  void* library = loaded_libtorch(why);
+  if (library == nullptr) return nullptr;
   Functions f{};
   const bool all =
-      find(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
-           f.add_global_callback) &&
-      find(library, "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE",
-           f.add_thread_local_callback) &&
-      find(library, "_ZN2at14removeCallbackEm", f.remove_callback) &&
-      find(library, "_ZN2at14RecordFunction15currentThreadIdEv", f.current_thread_id) &&
-      find(library, "_ZNK2at14RecordFunction4nameEv", f.name) &&
-      find(library, "_ZNK2at14RecordFunction7isAsyncEv", f.is_async) &&
-      find(library, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE", f.construct) &&
-      find(library, "_ZN2at14RecordFunctionD1Ev", f.destroy) &&
-      find(library,
-           "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
-           "traitsIcEESt17reference_wrapperIKN"
-           "3c1014FunctionSchemaEEEEl",
-           f.before) &&
-      find(library, "_ZN2at14RecordFunction3endEv", f.end) &&
-      find(library, "_ZN2at14RecordFunction9_setAsyncEv", f.set_async);
+      find_function(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
+                    f.add_global_callback) &&
+      find_function(library, "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE",
+                    f.add_thread_local_callback) &&
+      find_function(library, "_ZN2at14removeCallbackEm", f.remove_callback) &&
+      find_function(library, "_ZN2at14RecordFunction15currentThreadIdEv", f.current_thread_id) &&
+      find_function(library, "_ZNK2at14RecordFunction4nameEv", f.name) &&
+      find_function(library, "_ZNK2at14RecordFunction7isAsyncEv", f.is_async) &&
+      find_function(library, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE", f.construct) &&
+      find_function(library, "_ZN2at14RecordFunctionD1Ev", f.destroy) &&
+      find_function(library,
+                    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
+                    "traitsIcEESt17reference_wrapperIKN"
+                    "3c1014FunctionSchemaEEEEl",
+                    f.before) &&
+      find_function(library, "_ZN2at14RecordFunction3endEv", f.end) &&
+      find_function(library, "_ZN2at14RecordFunction9_setAsyncEv", f.set_async);
   if (!all) {
-    dlclose(library);
     *why = "libtorch_cpu lacks a function of at::RecordFunction";
     return nullptr;
   }

@@ -101,7 +101,6 @@ def make_options(
     missing = _missing(
         asked,
         record_shapes or with_flops,
-        profile_memory,
         with_stack,
         with_modules,
         execution_trace_observer,
@@ -182,23 +181,17 @@ def _device_name(device: Any) -> str:
 def _missing(
     asked: Iterable[ProfilerActivity],
     shapes: bool,
-    memory: bool,
     stacks: bool,
     modules: bool,
     execution_trace_observer: Any,
 ) -> dict[str, str]:
     missing = {a.name: str(missing_reason(a)) for a in asked if missing_reason(a) is not None}
     if "torch" in sys.modules:
-        # Of PyTorch's ops (profiler/torch_ops.py); ranges made with fastprof have all three.
+        # Of PyTorch's ops (profiler/torch_ops.py); ranges made with fastprof have them.
         if shapes:
             missing["record_shapes"] = (
                 "torch ops are recorded without shapes and FLOPs: these are known of "
                 "record_function(shapes=..., flops=...) only"
-            )
-        if memory:
-            missing["profile_memory"] = (
-                "torch ops are recorded without their allocations: "
-                "those told to report_memory_usage() are recorded"
             )
         if stacks:
             missing["with_stack"] = "torch ops are recorded without Python stacks: ranges have them"

@@ -43,7 +43,10 @@ class Recording:
     def start(self) -> None:
         """Begin to record. errors.StateError when it runs."""
         if self._options.categories & _OP_CATEGORIES:
-            self._torch_ops = observe_torch_ops(self._torch_ops_missing)
+            parts = (
+                [TorchMemory(self._torch_memory_missing)] if self._options.profile_memory else []
+            )
+            self._torch_ops = observe_torch_ops(self._torch_ops_missing, parts)
         try:
             self._session.start()
         except BaseException:
@@ -57,6 +60,9 @@ class Recording:
 
     def _torch_ops_missing(self, name: str, reason: str) -> None:
         tell_missing(self._options, name, reason)
+
+    def _torch_memory_missing(self, reason: str) -> None:
+        tell_missing(self._options, "profile_memory", reason)
 
     @property
     def in_its_process(self) -> bool:

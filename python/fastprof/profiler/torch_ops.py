@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from fastprof import _core
 
@@ -37,11 +37,19 @@ def loaded_torch() -> ModuleType | None:
     return module
 
 
+class Part(Protocol):
+    """What is observed of torch beside its ops."""
+
+    def begin(self, torch: ModuleType) -> None: ...
+    def stop(self) -> None: ...
+
+
 class _Observation:
     """Ops are recorded from its making until stop(); the sessions that run then have them."""
 
-    def __init__(self, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, tell: Callable[[str, str], None], parts: Sequence[Part]) -> None:
         self._tell = tell
+        self._parts = parts
         self._observing = False
         self._fast_ranges = False
 
@@ -54,6 +62,8 @@ class _Observation:
             _core.torch_start_observing()
             self._observing = True
             self._begin_fast_ranges(torch)
+            for part in self._parts:
+                part.begin(torch)
 
     def _begin_fast_ranges(self, torch: Any) -> None:
         """torch.compile and Triton annotate with a type that asks torch's own profiler only."""
@@ -77,6 +87,8 @@ class _Observation:
                     _stop_watching()
             if self._observing:
                 self._observing = False
+                for part in self._parts:
+                    part.stop()
                 _core.torch_stop_observing()
             if self._fast_ranges:
                 self._fast_ranges = False
@@ -85,14 +97,17 @@ class _Observation:
                     _show_profiler(sys.modules.get("torch"), False)
 
 
-def observe_torch_ops(tell: Callable[[str, str], None]) -> _Observation:
+def observe_torch_ops(
+    tell: Callable[[str, str], None], parts: Sequence[Part] = ()
+) -> _Observation:
     """Observe from now on: at once when torch is there, else as soon as it is imported.
 
     `tell` is called with what is missing ("torch_ops", "torch_fast_ranges") and the reason when the
-    torch that is there cannot be observed. Any thread.
+    torch that is there cannot be observed. `parts` begin when its ops are observed, and stop with
+    them. Any thread.
     """
     global _watch
-    observation = _Observation(tell)
+    observation = _Observation(tell, parts)
     with _lock:
         _live.append(observation)
         torch = loaded_torch()
@@ -129,6 +144,10 @@ def after_fork_in_child() -> None:
         observation._observing = observation._fast_ranges = False
     _live.clear()
     _stop_watching()
+    if "fastprof.profiler.torch_memory" in sys.modules:
+        from fastprof.profiler import torch_memory
+
+        torch_memory.after_fork_in_child()
     _core.torch_after_fork_in_child()
     if shown:
         _show_profiler(sys.modules.get("torch"), False)

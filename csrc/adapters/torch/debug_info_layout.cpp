@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of c10::ThreadLocalDebugInfo, and their proof: see debug_info_layout.hpp.
+#include "adapters/torch/debug_info_layout.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "adapters/torch/loaded_library.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+namespace {
+
+// The value of the object PROFILER_STATE: one pointer, to data of a loaded library. Null: it is
+// not.
+DebugInfoKindView read_open_kind(void* library) noexcept {
+  void* object = find_symbol(library, "_ZN3c1013DebugInfoKind14PROFILER_STATEE");
+  if (object == nullptr) return nullptr;
+  Dl_info where{};
+  void* entry = nullptr;
+  if (dladdr1(object, &where, &entry, RTLD_DL_SYMENT) == 0 || entry == nullptr) return nullptr;
+  if (static_cast<const ElfW(Sym)*>(entry)->st_size != sizeof(DebugInfoKindView)) return nullptr;
+  DebugInfoKindView kind = nullptr;
+  std::memcpy(&kind, object, sizeof kind);
+  return kind != nullptr && dladdr(kind, &where) != 0 ? kind : nullptr;
+}
+
+// What a probe was told.
+struct Told {
+  int enabled = 0;
+  int usage = 0;
+  int out_of_memory = 0;
+  int destroyed = 0;
+  void* ptr = nullptr;
+  int64_t size_bytes = 0;
+  size_t total_allocated_bytes = 0;
+  size_t total_reserved_bytes = 0;
+  int device_type = -1;
+  int device_index = -1;
+};
+
+struct Probe final : MemoryReportingView {
+  explicit Probe(Told* to) : told(to) {}
+  ~Probe() override { ++told->destroyed; }
+  void report_memory_usage(void* ptr, int64_t size_bytes, size_t allocated, size_t reserved,
+                           DeviceView device) override {
+    *told = {told->enabled, told->usage + 1, told->out_of_memory, told->destroyed, ptr, size_bytes,
+             allocated,     reserved,        device.type,         device.index};
+  }
+  void report_out_of_memory(int64_t size_bytes, size_t allocated, size_t reserved,
+                            DeviceView device) override {
+    *told = {told->enabled,   told->usage, told->out_of_memory + 1,
+             told->destroyed, nullptr,     size_bytes,
+             allocated,       reserved,    device.type,
+             device.index};
+  }
+  bool memory_profiling_enabled() const override {
+    ++told->enabled;
+    return true;
+  }
+  Told* told;
+};
+
+// As Probe with another order of functions.
+struct ForgedProbe final : DebugInfoView {
+  explicit ForgedProbe(Told* to) : told(to) {}
+  ~ForgedProbe() override { ++told->destroyed; }
+  virtual bool memory_profiling_enabled() const {
+    ++told->enabled;
+    return true;
+  }
+  virtual void report_memory_usage(void*, int64_t, size_t, size_t, DeviceView) { ++told->usage; }
+  virtual void report_out_of_memory(int64_t, size_t, size_t, DeviceView) { ++told->out_of_memory; }
+  Told* told;
+};
+
+const char* test_reports(const DebugInfoFunctions& f, const Told& told) {
+  auto* const ptr = reinterpret_cast<void*>(uintptr_t{0x1234560});
+  if (f.memory_profiling_enabled() != true || told.enabled != 1 || told.usage != 0 ||
+      told.out_of_memory != 0)
+    return "a memory reporter is not asked as expected";
+  f.report_memory_usage(ptr, -77, 88, 99, DeviceView{3, 5});
+  if (told.usage != 1 || told.out_of_memory != 0 || told.ptr != ptr || told.size_bytes != -77 ||
+      told.total_allocated_bytes != 88 || told.total_reserved_bytes != 99 ||
+      told.device_type != 3 || told.device_index != 5)
+    return "a memory reporter is not told of memory as expected";
+  f.report_out_of_memory(1234, 56, 78, DeviceView{1, 2});
+  if (told.usage != 1 || told.out_of_memory != 1 || told.size_bytes != 1234 ||
+      told.total_allocated_bytes != 56 || told.total_reserved_bytes != 78 ||
+      told.device_type != 1 || told.device_index != 2)
+    return "a memory reporter is not told of too little memory as expected";
+  return nullptr;
+}
+
+const char* test_all(const DebugInfoFunctions& f, ForgedLayout forged) {
+  static const char other_kind = 0;
+  Told told;
+  std::shared_ptr<DebugInfoView> probe;
+  if (forged == ForgedLayout::order_of_functions)
+    probe = std::make_shared<ForgedProbe>(&told);
+  else
+    probe = std::make_shared<Probe>(&told);
+  if (f.get(f.profiler_state) != nullptr || f.current() != nullptr)
+    return "a new thread has debug info";
+  f.push(f.profiler_state, probe);
+  std::shared_ptr<DebugInfoLink> link = f.current();
+  if (f.get(f.profiler_state) != probe.get() || link == nullptr)
+    return "debug info is not kept as expected";
+  // Within the 40 bytes of a link that libtorch has just made.
+  const bool moved = forged == ForgedLayout::fields_of_a_link;
+  const DebugInfoKindView kind =
+      moved ? static_cast<DebugInfoKindView>(link->info.get()) : kind_of(*link);
+  if (link->info.get() != probe.get() || kind != f.profiler_state || link->parent != nullptr) {
+    f.pop(f.profiler_state);
+    return "a link of debug info is laid out differently";
+  }
+  const char* wrong = test_reports(f, told);
+  __atomic_store_n(&link->kind, &other_kind, __ATOMIC_RELAXED);
+  if (wrong == nullptr && (f.get(f.profiler_state) != nullptr || f.get(&other_kind) != probe.get()))
+    wrong = "debug info is found by something else than its kind";
+  if (f.pop(&other_kind) != probe || f.current() != nullptr)
+    wrong = "debug info is not given back as expected";
+  link.reset();
+  probe.reset();
+  if (wrong == nullptr && told.destroyed != 1) wrong = "debug info is not destroyed as expected";
+  return wrong;
+}
+
+}  // namespace
+
+const DebugInfoFunctions* find_debug_info_functions(const char** why) noexcept {
+  static std::mutex lock;
+  static DebugInfoFunctions functions;
+  static bool found = false;
+  const std::lock_guard<std::mutex> hold(lock);
+  if (found) return &functions;
+  void* library = loaded_libtorch(why);
+  if (library == nullptr) return nullptr;
+  DebugInfoFunctions f{};
+  f.profiler_state = read_open_kind(library);
+  if (f.profiler_state == nullptr) {
+    *why = "its debug info has no open kind PROFILER_STATE";
+    return nullptr;
+  }
+  const bool all =
+      find_function(library, "_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE", f.get) &&
+      find_function(library, "_ZN3c1020ThreadLocalDebugInfo7currentEv", f.current) &&
+      find_function(library,
+                    "_ZN3c1020ThreadLocalDebugInfo5_pushENS_13DebugInfoKindESt10shared_ptrINS_"
+                    "13DebugInfoBaseEE",
+                    f.push) &&
+      find_function(library, "_ZN3c1020ThreadLocalDebugInfo4_popENS_13DebugInfoKindE", f.pop) &&
+      find_function(library, "_ZN3c1022memoryProfilingEnabledEv", f.memory_profiling_enabled) &&
+      find_function(library, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+                    f.report_memory_usage) &&
+      find_function(library, "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE",
+                    f.report_out_of_memory);
+  if (!all) {
+    *why = "libtorch lacks a function of c10::ThreadLocalDebugInfo or of memory reports";
+    return nullptr;
+  }
+  functions = f;
+  found = true;
+  return &functions;
+}
+
+const char* test_debug_info(const DebugInfoFunctions& functions, ForgedLayout forged) noexcept {
+  const char* wrong = "the self-test of memory reports could not be run";
+  try {
+    std::thread thread([&] {
+      try {
+        wrong = test_all(functions, forged);
+      } catch (...) {
+        wrong = "libtorch refused the self-test of memory reports";
+      }
+    });
+    thread.join();
+  } catch (...) {
+  }
+  return wrong;
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory reporter: see memory_reporter.hpp.
+#include "adapters/torch/memory_reporter.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "fastprof/base/error.hpp"
+#include "fastprof/process/attach.hpp"
+#include "fastprof/recorder/memory.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+uint32_t g_reporting = 0;
+
+namespace {
+
+// The kind of links that are no longer ours to keep: found by nobody.
+const char retired_kind = 0;
+
+// libtorch takes what lies in PROFILER_STATE for its own profiler's state, which has one virtual
+// function more and data behind. Asked whether a profiler runs, it must find room there, and zeros:
+// they mean none. Room for several times of both.
+struct Reporter final : MemoryReportingView {
+  void report_memory_usage(void* ptr, int64_t size_bytes, size_t total_allocated_bytes,
+                           size_t total_reserved_bytes, DeviceView device) noexcept override {
+    record_memory(ptr, size_bytes, total_allocated_bytes, total_reserved_bytes, device.type,
+                  device.index);
+  }
+  void report_out_of_memory(int64_t size_bytes, size_t total_allocated_bytes,
+                            size_t total_reserved_bytes, DeviceView device) noexcept override {
+    record_out_of_memory(size_bytes, total_allocated_bytes, total_reserved_bytes, device.type,
+                         device.index);
+  }
+  bool memory_profiling_enabled() const noexcept override {
+    return load_relaxed(&g_reporting) != 0;
+  }
+  virtual int64_t no_profiler_0() const noexcept { return 0; }
+  virtual int64_t no_profiler_1() const noexcept { return 0; }
+  virtual int64_t no_profiler_2() const noexcept { return 0; }
+  virtual int64_t no_profiler_3() const noexcept { return 0; }
+  virtual int64_t no_profiler_4() const noexcept { return 0; }
+  virtual int64_t no_profiler_5() const noexcept { return 0; }
+  virtual int64_t no_profiler_6() const noexcept { return 0; }
+  virtual int64_t no_profiler_7() const noexcept { return 0; }
+
+  alignas(64) unsigned char no_profiler_state[4096] = {};
+};
+
+struct Reporting {
+  std::mutex lock;
+  const DebugInfoFunctions* functions = nullptr;  // once prepared; then never changed
+  std::shared_ptr<Reporter> reporter;
+  uint64_t count = 0;
+  std::vector<std::weak_ptr<DebugInfoLink>> links;  // that hold the reporter
+  size_t tidy_at = 64;
+};
+Reporting& reporting() noexcept {
+  static Reporting& all = *new Reporting;
+  return all;
+}
+
+// Nobody finds the reporter by this link any more, on whatever thread.
+void retire(DebugInfoLink& link) noexcept {
+  __atomic_store_n(&link.kind, &retired_kind, __ATOMIC_RELAXED);
+}
+
+// Takes retired links off the top of the calling thread's chain.
+void drop_retired(const DebugInfoFunctions& f) {
+  for (std::shared_ptr<DebugInfoLink> top = f.current();
+       top != nullptr && kind_of(*top) == &retired_kind; top = f.current())
+    f.pop(&retired_kind);
+}
+
+bool holds_reporter(const Reporting& all, const DebugInfoLink& link) noexcept {
+  return kind_of(link) == all.functions->profiler_state && link.info.get() == all.reporter.get();
+}
+
+// all.lock held. The slot is free.
+void push_reporter(Reporting& all) {
+  const DebugInfoFunctions& f = *all.functions;
+  drop_retired(f);
+  if (all.links.size() >= all.tidy_at) {
+    all.links.erase(std::remove_if(all.links.begin(), all.links.end(),
+                                   [](const auto& link) { return link.expired(); }),
+                    all.links.end());
+    all.tidy_at = std::max<size_t>(64, all.links.size() * 2);
+  }
+  all.links.emplace_back();  // first, for it may throw
+  f.push(f.profiler_state, all.reporter);
+  all.links.back() = f.current();
+}
+
+// all.lock held.
+bool withdraw_from_chain(Reporting& all) {
+  bool withdrawn = false;
+  for (std::shared_ptr<DebugInfoLink> link = all.functions->current(); link != nullptr;
+       link = link->parent) {
+    if (!holds_reporter(all, *link)) continue;
+    retire(*link);
+    withdrawn = true;
+  }
+  drop_retired(*all.functions);
+  return withdrawn;
+}
+
+}  // namespace
+
+std::string prepare_memory() {
+  Reporting& all = reporting();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  if (all.functions != nullptr) return {};
+  const char* why = nullptr;
+  const DebugInfoFunctions* functions = find_debug_info_functions(&why);
+  if (functions != nullptr) why = test_debug_info(*functions);
+  if (why != nullptr)
+    return std::string("this torch does not report memory as its version says (") + why +
+           "): install an official build of it";
+  all.reporter = std::make_shared<Reporter>();
+  all.functions = functions;
+  return {};
+}
+
+bool start_reporting() {
+  Reporting& all = reporting();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  if (all.functions == nullptr)
+    raise<StateError>("torch's memory cannot be observed before prepare_memory() has succeeded");
+  const DebugInfoFunctions& f = *all.functions;
+  const DebugInfoView* holder = f.get(f.profiler_state);
+  if (holder == nullptr) push_reporter(all);
+  if (all.count++ == 0) store_release(&g_reporting, 1u);  // after all.functions
+  return holder == nullptr || holder == all.reporter.get();
+}
+
+void stop_reporting() noexcept {
+  Reporting& all = reporting();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  if (all.count == 0 || --all.count != 0) return;
+  store_relaxed(&g_reporting, 0u);
+  for (const auto& weak : all.links)
+    if (const std::shared_ptr<DebugInfoLink> link = weak.lock())
+      if (holds_reporter(all, *link)) retire(*link);
+  all.links.clear();
+  try {
+    drop_retired(*all.functions);
+  } catch (...) {  // it stays in the chain, and nobody finds it
+  }
+}
+
+void report_from_thread() noexcept {
+  // Acquire: what prepare_memory() wrote is seen. Partner: start_reporting.
+  if (load_acquire(&g_reporting) == 0) return;
+  Reporting& all = reporting();
+  const DebugInfoFunctions* functions = all.functions;
+  if (functions->get(functions->profiler_state) != nullptr) return;  // ours, or torch.profiler's
+  try {
+    const std::lock_guard<std::mutex> hold(all.lock);
+    if (all.count != 0) push_reporter(all);
+  } catch (...) {  // no memory for a link: the next op tries again
+  }
+}
+
+bool withdraw_reporter() noexcept {
+  Reporting& all = reporting();
+  try {
+    const std::lock_guard<std::mutex> hold(all.lock);
+    return all.functions != nullptr && withdraw_from_chain(all);
+  } catch (...) {
+    return false;
+  }
+}
+
+void forget_reporters_in_child() noexcept {
+  Reporting& all = reporting();
+  // Another thread of the parent may have held the lock, and changed what it guards.
+  new (&all.lock) std::mutex;
+  new (&all.links) std::vector<std::weak_ptr<DebugInfoLink>>;
+  all.count = 0;
+  store_relaxed(&g_reporting, 0u);
+  withdraw_reporter();
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

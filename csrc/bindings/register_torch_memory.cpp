@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// _core.torch_memory_*: torch's allocations, for fastprof.profiler.torch_memory.
+#include <string>
+
+#include "adapters/torch/memory_reporter.hpp"
+#include "bindings/register.hpp"
+#include "fastprof/base/error.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+std::string torch_memory_self_test(int forged) {
+  if (forged < 0 || forged > 2) raise<ValueError>("forged must be 0, 1 or 2");
+  const char* why = nullptr;
+  const torch_adapter::DebugInfoFunctions* functions =
+      torch_adapter::find_debug_info_functions(&why);
+  if (functions != nullptr) {
+    const py::gil_scoped_release release;
+    why = torch_adapter::test_debug_info(*functions,
+                                         static_cast<torch_adapter::ForgedLayout>(forged));
+  }
+  return why != nullptr ? why : "";
+}
+
+}  // namespace
+
+void register_torch_memory(py::module_& module) {
+  module.def("torch_memory_prepare", &torch_adapter::prepare_memory,
+             py::call_guard<py::gil_scoped_release>(),
+             "Check how the loaded libtorch reports memory, after torch_prepare(); empty when its "
+             "allocations can be observed, else the reason.");
+  module.def("torch_memory_start", &torch_adapter::start_reporting,
+             py::call_guard<py::gil_scoped_release>(),
+             "Threads report memory from now on, until as many torch_memory_stop(). False: another "
+             "profiler has this thread's reports.");
+  module.def("torch_memory_stop", &torch_adapter::stop_reporting,
+             py::call_guard<py::gil_scoped_release>());
+  module.def("torch_memory_withdraw", &torch_adapter::withdraw_reporter,
+             py::call_guard<py::gil_scoped_release>(),
+             "Leave this thread's reports to another profiler; False when it had none of ours. "
+             "They come back with the first op after that one has gone.");
+  module.def("torch_memory_after_fork_in_child", &torch_adapter::forget_reporters_in_child);
+  module.def(
+      "torch_memory_self_test", &torch_memory_self_test, py::arg("forged") = 0,
+      "What the self-test of memory reports says; empty: they hold. `forged`: 1 another order "
+      "of functions, 2 other fields of a link.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

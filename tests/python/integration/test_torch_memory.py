@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's allocations in a profile, beside those that torch.profiler sees of the same work."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import json
+import os
+import queue
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import _core
+from fastprof.profiler import options as profile_options
+from fastprof.profiler import torch_memory
+
+pytestmark = pytest.mark.integrations
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+
+VERSION = str(torch.__version__)
+if not VERSION.startswith("2.13."):
+    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
+
+CPU = [torch.profiler.ProfilerActivity.CPU]
+
+
+def c10(symbol: str, result: Any, *arguments: Any) -> Any:
+    """A function of libtorch that allocators call."""
+    function = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))[symbol]
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+memory_is_wanted = c10("_ZN3c1022memoryProfilingEnabledEv", ctypes.c_bool)
+report_usage = c10(
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", None,
+    ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_uint16,
+)  # fmt: skip
+report_out_of_memory = c10(
+    "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", None,
+    ctypes.c_int64, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_uint16,
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    torch.set_num_threads(1)
+    monkeypatch.setattr(profile_options, "_warned", set())
+    starter = torch.autograd.profiler._enable_profiler
+    yield
+    assert not torch_memory._live
+    assert torch.autograd.profiler._enable_profiler is starter
+    assert not memory_is_wanted()
+    assert not torch._C._autograd._profiler_enabled()
+
+
+def mlp() -> None:
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.randn(5, 8)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def convolution() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2), torch.nn.Dropout()
+    )
+    model(torch.randn(1, 1, 8, 8)).sum().backward()
+
+
+def recurrent() -> None:
+    torch.manual_seed(0)
+    y, _ = torch.nn.LSTM(4, 3)(torch.randn(5, 2, 4))
+    y.sum().backward()
+
+
+def attention() -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    layer(torch.randn(2, 6, 16)).sum().backward()
+
+
+def views_in_place() -> None:
+    x = torch.zeros(4, 4)
+    x.view(16)[2:5].add_(1).t().contiguous().mul_(2)
+
+
+def inference() -> None:
+    with torch.inference_mode():
+        torch.ones(100).add(1).sum()
+
+
+WORK: list[Callable[[], None]] = [
+    mlp, convolution, recurrent, attention, views_in_place, inference,
+]  # fmt: skip
+
+
+def ours(work: Callable[[], None], **arguments: Any) -> Any:
+    with fastprof.profile(profile_memory=True, **arguments) as p:
+        work()
+    assert "profile_memory" not in p.missing
+    return p
+
+
+def theirs(work: Callable[[], None]) -> Any:
+    with torch.profiler.profile(activities=CPU, profile_memory=True) as p:
+        work()
+    return p
+
+
+def usage(profile: Any) -> Counter[tuple[Any, ...]]:
+    return Counter(
+        (e.name, e.cpu_memory_usage, e.self_cpu_memory_usage, e.device_memory_usage)
+        for e in profile.events()
+    )
+
+
+def memory_rows(profile: Any) -> list[tuple[int, int]]:
+    """(bytes, total allocated) of each record of an allocation or a free."""
+    table = profile.event_table
+    kind = table.column("payload")
+    rows = [r for r in range(len(table)) if table.name(r) == "[memory]"]
+    words = table.payload_words
+    return [(int(words[at + 1].astype("int64")), int(words[at + 2])) for at in map(int, kind[rows])]
+
+
+@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
+def test_memory_of_each_op_is_torch_profilers(work: Callable[[], None]) -> None:
+    work()
+    assert usage(ours(work, memory_attribution="interval")) == usage(theirs(work))
+
+
+@pytest.mark.parametrize("work", [mlp, convolution], ids=lambda f: f.__name__)
+def test_averages_and_table_are_torch_profilers(work: Callable[[], None]) -> None:
+    work()
+
+    def averages(profile: Any) -> list[tuple[Any, ...]]:
+        return sorted(
+            (e.key, e.count, e.cpu_memory_usage, e.self_cpu_memory_usage)
+            for e in profile.key_averages()
+        )
+
+    mine, other = ours(work, memory_attribution="interval"), theirs(work)
+    assert averages(mine) == averages(other)
+    for profile in (mine, other):
+        text = profile.key_averages().table(sort_by="self_cpu_memory_usage")
+        assert "CPU Mem" in text and "Self CPU Mem" in text
+
+
+def test_innermost_loses_and_doubles_nothing() -> None:
+    mlp()
+    p = ours(mlp)
+    recorded = sum(size for size, _ in memory_rows(fresh(p)))
+    assert sum(e.self_cpu_memory_usage for e in p.events()) == recorded
+
+
+def fresh(profile: Any) -> Any:
+    """The same capture without attribution, which turns records that belong to no op into rows."""
+
+    class Plain:
+        @property
+        def event_table(self) -> Any:
+            from fastprof.consolidate import table_of
+
+            return table_of(profile._results[-1].capture)
+
+    return Plain()
+
+
+def test_sizes_totals_and_devices_are_torch_profilers(tmp_path: Path) -> None:
+    mlp()
+
+    def instants(profile: Any, name: str) -> list[dict[str, Any]]:
+        profile.export_chrome_trace(str(tmp_path / name))
+        events = json.loads((tmp_path / name).read_text())["traceEvents"]
+        return [e["args"] for e in events if e.get("name") == "[memory]"]
+
+    mine, other = instants(ours(mlp), "ours.json"), instants(theirs(mlp), "theirs.json")
+    for key in ("Bytes", "Device Type", "Device Id"):
+        assert [e[key] for e in mine] == [e[key] for e in other]
+    for before, after in itertools.pairwise(mine):
+        assert after["Total Allocated"] == before["Total Allocated"] + after["Bytes"]
+    assert set(mine[0]) >= {"Addr", "Total Reserved"}
+
+
+def test_other_devices_and_out_of_memory() -> None:
+    cuda_1 = 1 | 1 << 8
+
+    def work() -> None:
+        with torch.profiler.record_function("allocator"):
+            report_usage(0x1000, 512, 2048, 4096, cuda_1)
+            report_out_of_memory(1 << 40, 2048, 4096, cuda_1)
+
+    def facts(profile: Any) -> list[tuple[str, int, int]]:
+        return sorted(
+            (e.name, e.cpu_memory_usage, e.device_memory_usage)
+            for e in profile.events()
+            if e.name in ("allocator", "[OutOfMemory]", "[memory]")
+        )
+
+    mine = ours(work)
+    assert facts(mine) == facts(theirs(work))
+    assert ("allocator", 0, 512) in facts(mine)
+    assert "[OutOfMemory]" in {e.name for e in mine.events()}
+
+
+def test_memory_only_when_asked_for() -> None:
+    with fastprof.profile() as p:
+        assert not memory_is_wanted()
+        mlp()
+    assert all(e.cpu_memory_usage == 0 and e.name != "[memory]" for e in p.events())
+
+
+def test_every_python_thread_or_only_the_starting_one() -> None:
+    def on_another() -> None:
+        thread = threading.Thread(target=lambda: torch.ones(1000))
+        thread.start()
+        thread.join()
+        torch.zeros(10)
+
+    def sizes(**arguments: Any) -> list[int]:
+        return sorted(size for size, _ in memory_rows(fresh(ours(on_another, **arguments))))
+
+    assert sizes() == [-4000, -40, 40, 4000]
+    assert sizes(all_threads=False) == [-40, 40]
+
+
+def test_backward_of_another_thread() -> None:
+    x = torch.ones(250, requires_grad=True)
+
+    def work() -> None:
+        y = (x * 2).sum()
+        thread = threading.Thread(target=y.backward)
+        thread.start()
+        thread.join()
+
+    p = ours(work)
+    (backward,) = [e for e in p.events() if e.name == "MulBackward0"]
+    assert backward.cpu_memory_usage == 1000
+
+
+class Worker:
+    """A thread that runs what it is given, and stays."""
+
+    def __init__(self) -> None:
+        self._asked: queue.Queue[Any] = queue.Queue()
+        self._done: queue.Queue[Any] = queue.Queue()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (work := self._asked.get()) is not None:
+            try:
+                self._done.put((work(), None))
+            except Exception as failure:
+                self._done.put((None, failure))
+
+    def __call__(self, work: Callable[[], Any]) -> Any:
+        self._asked.put(work)
+        result, failure = self._done.get(timeout=60)
+        if failure is not None:
+            raise failure
+        return result
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._asked.put(None)
+        self._thread.join()
+
+
+def test_nothing_is_left_on_a_thread_that_stays() -> None:
+    with Worker() as worker:
+        ours(lambda: worker(mlp))
+        assert not worker(memory_is_wanted)
+        # The slot is free: torch.profiler, which shares it with nobody, can start there.
+        assert worker(lambda: len(theirs(mlp).events())) > 0
+        again = ours(lambda: worker(lambda: torch.ones(1000)))
+        assert 4000 in [size for size, _ in memory_rows(fresh(again))]
+
+
+def test_stopped_by_another_thread() -> None:
+    p = fastprof.profile(profile_memory=True)
+    p.start()
+    torch.ones(1000)
+    with Worker() as worker:
+        worker(p.stop)
+    assert [size for size, _ in memory_rows(fresh(p))] == [4000, -4000]
+    assert not memory_is_wanted()
+    assert len(theirs(mlp).events()) > 0
+
+
+def test_torch_profiler_started_first_keeps_the_memory() -> None:
+    mlp()
+    expected = usage(theirs(mlp))
+    with torch.profiler.profile(activities=CPU, profile_memory=True) as other:
+        p = fastprof.profile(profile_memory=True)
+        with pytest.warns(UserWarning, match=r"already runs .* fastprof records none"):
+            p.start()
+        mlp()
+        p.stop()
+    assert "profile_memory" in p.missing
+    assert not any(e.cpu_memory_usage for e in p.events())
+    assert len(p.events()) > 50
+    assert usage(other) == expected
+
+
+def test_torch_profiler_started_second_gets_the_memory() -> None:
+    mlp()
+    expected = usage(theirs(mlp))
+    with fastprof.profile(profile_memory=True) as p:
+        torch.ones(1000)
+        other = torch.profiler.profile(activities=CPU, profile_memory=True)
+        with pytest.warns(UserWarning, match=r"torch\.profiler was started .* not to fastprof"):
+            other.start()
+        mlp()
+        torch.ones(3000)
+        other.stop()
+        torch.ones(2000)
+    assert usage(other) >= Counter({k: n for k, n in expected.items() if k[0] != "[memory]"})
+    sizes = [size for size, _ in memory_rows(fresh(p))]
+    assert 4000 in sizes and 8000 in sizes and 12000 not in sizes
+    assert "torch.profiler" in p.missing["profile_memory"]
+
+
+def test_torch_profiler_that_outlives_the_profile() -> None:
+    p = fastprof.profile(profile_memory=True)
+    other = torch.profiler.profile(activities=CPU, profile_memory=True)
+    p.start()
+    with pytest.warns(UserWarning, match="started on a thread"):
+        other.start()
+    p.stop()
+    torch.ones(1000)
+    other.stop()
+    assert any(e.cpu_memory_usage == 4000 for e in other.events())
+
+
+def test_profile_that_outlives_torch_profiler() -> None:
+    other = torch.profiler.profile(activities=CPU)
+    p = fastprof.profile(profile_memory=True)
+    other.start()
+    with pytest.warns(UserWarning, match="already runs"):
+        p.start()
+    other.stop()
+    torch.ones(1000)
+    p.stop()
+    assert 4000 in [size for size, _ in memory_rows(fresh(p))]
+
+
+def test_torchs_own_functions_find_no_profiler_where_our_reporter_lies() -> None:
+    with fastprof.profile(profile_memory=True):
+        assert memory_is_wanted()
+        assert not torch._C._autograd._profiler_enabled()
+        assert torch._C._autograd._profiler_type().name == "NONE"
+        with pytest.raises(RuntimeError):
+            torch._C._autograd._disable_profiler()
+        with torch._C._profiler._RecordFunctionFast("fast", [torch.ones(2)]):
+            pass
+        torch.ones(2)
+    assert not memory_is_wanted()
+
+
+def test_nested_and_overlapping_profiles() -> None:
+    a, b = fastprof.profile(profile_memory=True), fastprof.profile(profile_memory=True)
+    a.start()
+    torch.ones(1000)
+    b.start()
+    torch.ones(2000)
+    a.stop()
+    torch.ones(3000)
+    b.stop()
+    assert [size for size, _ in memory_rows(fresh(a))] == [4000, -4000, 8000, -8000]
+    assert [size for size, _ in memory_rows(fresh(b))] == [8000, -8000, 12000, -12000]
+
+
+def test_an_op_that_throws() -> None:
+    def work() -> None:
+        with pytest.raises(RuntimeError, match="size"):
+            torch.ones(2) + torch.ones(3)
+        torch.ones(1000)
+
+    p = ours(work)
+    assert sorted(size for size, _ in memory_rows(fresh(p))) == [-4000, -12, -8, 8, 12, 4000]
+
+
+def resident_kilobytes() -> int:
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def test_a_thousand_profiles_take_no_memory() -> None:
+    with Worker() as worker:
+
+        def profiles(count: int) -> None:
+            for _ in range(count):
+                with fastprof.profile(profile_memory=True, with_stack=True, record_shapes=True):
+                    torch.ones(4).add(1)
+                    worker(lambda: torch.ones(4))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            profiles(200)
+            gc.collect()
+            before = resident_kilobytes()
+            profiles(1000)
+            gc.collect()
+            assert resident_kilobytes() - before < 2048
+
+
+def test_a_forged_layout_is_refused() -> None:
+    assert _core.torch_memory_self_test(0) == ""
+    assert _core.torch_memory_self_test(1) != ""
+    assert _core.torch_memory_self_test(2) != ""
+
+
+def test_a_torch_whose_memory_is_not_known_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_memory, "_prepared", "its reports are of another kind")
+    with (
+        pytest.warns(UserWarning, match="allocations are not recorded: its reports are of another"),
+        fastprof.profile(profile_memory=True) as p,
+    ):
+        mlp()
+    assert "another kind" in p.missing["profile_memory"]
+    assert len(p.events()) > 50
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip
+
+
+def test_without_libtorch_nothing_is_looked_at() -> None:
+    code = """
+        from fastprof import _core
+        print(_core.torch_memory_self_test())
+        print(_core.torch_memory_prepare())
+        print(_core.torch_memory_withdraw())
+        try:
+            _core.torch_memory_start()
+        except Exception as failure:
+            print(type(failure).__name__)
+    """
+    assert run(code).splitlines() == [
+        "libtorch_cpu is not loaded",
+        "this torch does not report memory as its version says (libtorch_cpu is not loaded): "
+        "install an official build of it",
+        "False",
+        "StateError",
+    ]
+
+
+def test_torch_imported_after_the_profile_started() -> None:
+    code = """
+        import fastprof
+        with fastprof.profile(profile_memory=True) as p:
+            import torch
+            torch.zeros(1000)
+        print(p.missing, 4000 in [e.cpu_memory_usage for e in p.events()])
+    """
+    assert run(code) == "{} True\n"
+
+
+def test_a_forked_child_reports_nothing_of_its_parents_profile() -> None:
+    code = """
+        import os, torch, fastprof
+        from fastprof import _core
+        with fastprof.profile(profile_memory=True) as p:
+            torch.zeros(1000)
+            child = os.fork()
+            if child == 0:
+                session = _core.Session()
+                session.start()
+                torch.ones(1000)
+                seen = len(session.stop({}))
+                with fastprof.profile(profile_memory=True) as q:
+                    torch.ones(500)
+                sizes = [e.cpu_memory_usage for e in q.events()]
+                os._exit(0 if seen == 0 and 2000 in sizes else 7)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            torch.ones(2000)
+        sizes = [e.cpu_memory_usage for e in p.events()]
+        print(status, 4000 in sizes, 8000 in sizes)
+    """
+    assert run(code) == "0 True True\n"
