@@ -43,9 +43,11 @@ class Recording:
     def start(self) -> None:
         """Begin to record. errors.StateError when it runs."""
         if self._options.categories & _OP_CATEGORIES:
-            parts = (
-                [TorchMemory(self._torch_memory_missing)] if self._options.profile_memory else []
-            )
+            parts = []
+            if self._options.profile_memory:
+                from fastprof.profiler.torch_memory import TorchMemory
+
+                parts.append(TorchMemory(self._torch_memory_missing))
             self._torch_ops = observe_torch_ops(self._torch_ops_missing, parts)
         try:
             self._session.start()
