@@ -97,9 +97,7 @@ class _Observation:
                     _show_profiler(sys.modules.get("torch"), False)
 
 
-def observe_torch_ops(
-    tell: Callable[[str, str], None], parts: Sequence[Part] = ()
-) -> _Observation:
+def observe_torch_ops(tell: Callable[[str, str], None], parts: Sequence[Part] = ()) -> _Observation:
     """Observe from now on: at once when torch is there, else as soon as it is imported.
 
     `tell` is called with what is missing ("torch_ops", "torch_fast_ranges") and the reason when the
