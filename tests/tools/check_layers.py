@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # also when run as a program
 
-from layer_rules import COMPILED, FOREIGN, FORWARDING, FOUNDATION, NATIVE, PUBLIC, PYTHON
+from layer_rules import COMPILED, ENDS, FOREIGN, FORWARDING, FOUNDATION, NATIVE, PUBLIC, PYTHON
 
 CPP_SUFFIXES = {".hpp", ".h", ".cpp", ".cc", ".mm", ".cu", ".inl"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -106,6 +106,8 @@ def check_python_file(root: Path, path: Path) -> Iterator[str]:
         if there == "_core":
             if here not in NATIVE:
                 yield f"{where}only {', '.join(sorted(NATIVE))} may import fastprof._core"
+        elif there in ENDS and here != there:
+            yield f"{where}nothing of fastprof may import fastprof.{there}"
         elif there == here or there in FOUNDATION or there.startswith("__"):
             continue
         elif in_function and there in FORWARDING.get(here, ()):

@@ -85,7 +85,10 @@ PYTHON = {
     "consolidate": {"table"},
     "step_schedule": set[str](),
     "futures": set[str](),
+    "integrations": {"profiler", "ranges"},
 }
+# Who may not be imported by anybody: each needs a package that fastprof does not depend on.
+ENDS = {"integrations"}
 # Forwarding: the field's interface puts table() and export_*() on the view itself, so these may import upwards inside a
 # function (when it is called), never when the module is loaded.
 FORWARDING = {"views": {"render", "exporters"}}

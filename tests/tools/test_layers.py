@@ -59,6 +59,16 @@ VIOLATIONS = [
     ("python/fastprof/table.py", "from fastprof import tree", "table may not import fastprof.tree"),
     ("python/fastprof/table.py", "from . import tree", "table may not import fastprof.tree"),
     (
+        "python/fastprof/a.py",
+        "def f(): import fastprof.integrations.jax",
+        "nothing of fastprof may",
+    ),
+    (
+        "python/fastprof/integrations/a.py",
+        "from fastprof import table",
+        "integrations may not import fastprof.table",
+    ),
+    (
         "python/fastprof/tree.py",
         "from fastprof.views.event_list import EventList",
         "tree may not import",

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX's annotations in fastprof's profiles, and fastprof's ranges in JAX's traces: `with forward_annotations():`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jax.profiler import TraceAnnotation
+
+from fastprof.ranges import record_function
+
+__all__ = ["forward_annotations"]
+
+# What TraceAnnotation adds nothing to: a range of JAX's own tracer.
+_TraceMe: Any = TraceAnnotation.__mro__[1]
+# TraceMe's keyword that marks a step; StepTraceAnnotation gives it.
+_STEP_MARK = "_r"
+_PROFILER_STEP = "ProfilerStep#"
+
+_lock = threading.Lock()
+_counts = {"to_jax": 0, "from_jax": 0}
+_local = threading.local()
+_Enter, _Exit = record_function.__enter__, record_function.__exit__
+
+
+@contextmanager
+def forward_annotations(to_jax: bool = True, from_jax: bool = True) -> Iterator[None]:
+    """While the block runs, each side's ranges are ranges of the other side as well.
+
+    from_jax: what is annotated by jax.profiler's TraceAnnotation, StepTraceAnnotation and
+    annotate_function, made within the block, on any thread, is a range in profiles of fastprof;
+    keywords become its arguments. to_jax: what fastprof's record_function opens is in a trace that
+    jax.profiler takes; steps of a profile are steps there. Blocks may nest and overlap; the last
+    one to end leaves both packages as they were.
+    """
+    chosen = [name for name, wanted in (("to_jax", to_jax), ("from_jax", from_jax)) if wanted]
+    for name in chosen:
+        _change(name, 1)
+    try:
+        yield
+    finally:
+        for name in chosen:
+            _change(name, -1)
+
+
+def _change(name: str, by: int) -> None:
+    with _lock:
+        before = _counts[name]
+        _counts[name] = before + by
+        if before == 0:
+            for owner, method, ours in _OURS[name]:
+                setattr(owner, method, ours)
+        elif before + by == 0:
+            for owner, method, _ in _OURS[name]:
+                if owner is TraceAnnotation:
+                    delattr(owner, method)  # it has these from TraceMe
+                else:
+                    setattr(owner, method, _Enter if method == "__enter__" else _Exit)
+
+
+# ---- JAX's annotations as ranges --------------------------------------------------------------------
+
+
+def _annotation_init(self: Any, name: str, **keywords: Any) -> None:
+    _TraceMe.__init__(self, name, **keywords)
+    arguments = {key: value for key, value in keywords.items() if key != _STEP_MARK}
+    self._fastprof_range = record_function(name, **arguments)
+
+
+def _annotation_enter(self: Any) -> Any:
+    opened = getattr(self, "_fastprof_range", None)  # None: made before the block
+    if opened is not None:
+        _Enter(opened)
+        self._fastprof_open = opened
+    return _TraceMe.__enter__(self)
+
+
+def _annotation_exit(self: Any, *error: Any) -> Any:
+    result = _TraceMe.__exit__(self, *error)
+    opened = self.__dict__.pop("_fastprof_open", None)
+    if opened is not None:
+        _Exit(opened, None, None, None)
+    return result
+
+
+# ---- ranges as JAX's annotations --------------------------------------------------------------------
+
+
+def _open_traces() -> list[tuple[int, Any]]:
+    traces: list[tuple[int, Any]] | None = getattr(_local, "traces", None)
+    if traces is None:
+        traces = _local.traces = []
+    return traces
+
+
+def _trace_of(name: str) -> Any:
+    step = name.removeprefix(_PROFILER_STEP)
+    if step != name and step.isdecimal():
+        return _TraceMe(_PROFILER_STEP[:-1], _r=1, step_num=int(step))
+    return _TraceMe(name)
+
+
+def _range_enter(self: record_function) -> Any:
+    result = _Enter(self)
+    trace = _trace_of(self.name)
+    trace.__enter__()
+    _open_traces().append((id(self), trace))
+    return result
+
+
+def _range_exit(self: record_function, *error: Any) -> Any:
+    traces = _open_traces()
+    for index in range(len(traces) - 1, -1, -1):  # the last one of this range on this thread
+        if traces[index][0] == id(self):
+            traces.pop(index)[1].__exit__(None, None, None)
+            break
+    return _Exit(self, *error)
+
+
+_OURS: dict[str, list[tuple[Any, str, Any]]] = {
+    "from_jax": [
+        (TraceAnnotation, "__init__", _annotation_init),
+        (TraceAnnotation, "__enter__", _annotation_enter),
+        (TraceAnnotation, "__exit__", _annotation_exit),
+    ],
+    "to_jax": [
+        (record_function, "__enter__", _range_enter),
+        (record_function, "__exit__", _range_exit),
+    ],
+}
