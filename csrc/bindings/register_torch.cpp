@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "adapters/torch/input_proof.hpp"
 #include "adapters/torch/op_observer.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "bindings/register.hpp"
@@ -43,16 +44,57 @@ py::typing::Tuple<py::int_, py::typing::List<SeenTuple>> torch_observe(
   return py::make_tuple(seen.thread_id, ops);
 }
 
+using TriedTuple = py::typing::Tuple<py::str, py::str, py::typing::List<py::int_>>;
+
+// The layout of a version, for the trial; a forged one when `field` names an offset, moved by
+// `shift` bytes.
+torch_adapter::InputLayout input_layout(const std::string& version, const std::string& field,
+                                        int shift) {
+  const torch_adapter::InputLayout* known = torch_adapter::find_input_layout(version);
+  if (known == nullptr)
+    raise<ValueError>("torch " + version + " is not in the table of input layouts");
+  torch_adapter::InputLayout layout = *known;
+  if (field.empty()) return layout;
+  const std::pair<const char*, uint32_t*> offsets[] = {
+      {"inputs", &layout.inputs},       {"kwinputs", &layout.kwinputs},
+      {"sizes", &layout.sizes},         {"inline_dims", &layout.inline_dims},
+      {"dtype", &layout.dtype},         {"key_set", &layout.key_set},
+      {"symbolic", &layout.symbolic},   {"list_items", &layout.list_items},
+      {"list_type", &layout.list_type}, {"type_kind", &layout.type_kind},
+      {"complex", &layout.complex},
+  };
+  for (const auto& [name, offset] : offsets) {
+    if (field != name) continue;
+    *offset += static_cast<uint32_t>(shift);
+    return layout;
+  }
+  raise<ValueError>("an input layout has no field " + field);
+}
+
+py::typing::List<TriedTuple> torch_try_inputs(const std::string& version,
+                                              const py::typing::Callable<py::object()>& work,
+                                              const std::string& field, int shift) {
+  std::string why;
+  const auto tried = torch_adapter::try_inputs(
+      input_layout(version, field, shift), [&work] { work(); }, &why);
+  if (!why.empty()) raise<ValueError>(why);
+  py::typing::List<TriedTuple> ops;
+  for (const torch_adapter::TriedOp& op : tried)
+    ops.append(py::make_tuple(op.name, op.overload, op.words));
+  return ops;
+}
+
 }  // namespace
 
 void register_torch(py::module_& module) {
   module.def("torch_prepare", &torch_adapter::prepare, py::arg("version"), py::arg("cxx11_abi"),
              py::call_guard<py::gil_scoped_release>(),
              "Check the loaded libtorch; empty when its ops can be observed, else the reason.");
-  module.def("torch_start_observing", &torch_adapter::start_observing,
+  module.def("torch_start_observing", &torch_adapter::start_observing, py::arg("inputs") = false,
              py::call_guard<py::gil_scoped_release>(),
-             "Record ops from now on, until as many torch_stop_observing().");
-  module.def("torch_stop_observing", &torch_adapter::stop_observing,
+             "Record ops from now on, with their inputs or without, until as many "
+             "torch_stop_observing() of the same.");
+  module.def("torch_stop_observing", &torch_adapter::stop_observing, py::arg("inputs") = false,
              py::call_guard<py::gil_scoped_release>());
   module.def("torch_after_fork_in_child", [] {
     torch_adapter::forget_observers_in_child();
@@ -64,6 +106,13 @@ void register_torch(py::module_& module) {
       "Record the ranges of torch._C._profiler._RecordFunctionFast; empty, or the reason why not.");
   module.def("torch_release_fast_ranges", &release_fast_ranges,
              "As many end what torch_observe_fast_ranges() began.");
+  module.def("torch_try_inputs", &torch_try_inputs, py::arg("version"), py::arg("work"),
+             py::arg("field") = "", py::arg("shift") = 0,
+             "Call work(); returns (name, overload, words of inputs) of each op it ran, read by a "
+             "version's layout with every access checked; no words where one failed. ValueError "
+             "when libtorch does not agree with the layout. `field`, `shift`: a wrong layout.");
+  module.def("torch_trust_inputs", &torch_adapter::trust_inputs, py::arg("version"),
+             "Inputs may be read by the version's layout from now on.");
   module.def("torch_observe", &torch_observe, py::arg("work"),
              "Call work(); returns libtorch's id of this thread and (name, scope, sequence number, "
              "thread, forward thread) "

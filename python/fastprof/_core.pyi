@@ -45,6 +45,8 @@ __all__: list[str] = [
     "torch_self_test",
     "torch_start_observing",
     "torch_stop_observing",
+    "torch_trust_inputs",
+    "torch_try_inputs",
     "version",
 ]
 
@@ -401,13 +403,28 @@ def torch_self_test(
     """
 
 
-def torch_start_observing() -> None:
+def torch_start_observing(inputs: bool = False) -> None:
     """
-    Record ops from now on, until as many torch_stop_observing().
+    Record ops from now on, with their inputs or without, until as many torch_stop_observing() of the same.
     """
 
 
-def torch_stop_observing() -> None: ...
+def torch_stop_observing(inputs: bool = False) -> None: ...
+def torch_trust_inputs(version: str) -> None:
+    """
+    Inputs may be read by the version's layout from now on.
+    """
+
+
+def torch_try_inputs(
+    version: str,
+    work: collections.abc.Callable[[], typing.Any],
+    field: str = "",
+    shift: typing.SupportsInt | typing.SupportsIndex = 0,
+) -> list[tuple[str, str, list[int]]]:
+    """
+    Call work(); returns (name, overload, words of inputs) of each op it ran, read by a version's layout with every access checked; no words where one failed. ValueError when libtorch does not agree with the layout. `field`, `shift`: a wrong layout.
+    """
 
 
 compiler: str

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.op_columns import OpInputColumns, overload_names
 from fastprof.table import (
     NO_PAYLOAD,
     CodedColumn,
@@ -25,7 +26,7 @@ __all__ = ["CaptureLike", "table_of", "without_pauses"]
 Array: TypeAlias = NDArray[Any]
 
 # DetailType in csrc/include/fastprof/recorder/site.hpp.
-_COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _JSON = 1, 2, 4, 5, 7
+_COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _SHAPES, _JSON = 1, 2, 4, 5, 6, 7
 # detail_flag in csrc/include/fastprof/range_detail/detail_block.hpp, shifted as in the block's word.
 _WRITTEN, _UNAVAILABLE = 1 << 32, 2 << 32
 # ArgType there.
@@ -65,11 +66,14 @@ def table_of(
     capture: CaptureLike,
     *,
     with_stack: bool = True,
+    with_shapes: bool = True,
+    with_flops: bool = True,
     metadata: Mapping[str, Any] | None = None,
 ) -> EventTable:
     """The table of a capture; its arrays keep the capture alive.
 
-    with_stack: fill the stack column when the capture has Python stacks.
+    with_stack: fill the stack column when the capture has Python stacks. with_shapes, with_flops:
+    the columns of ops' inputs and FLOPs, when the capture has inputs.
     """
     columns: dict[str, Array] = dict(capture.columns())
     fields = capture.sites()
@@ -80,13 +84,16 @@ def table_of(
     if len(words):
         strings = capture.strings()
         decoder = _Payload(columns, sites, words, strings)
-        coded = decoder.coded(with_stack)
+        coded = decoder.coded(with_stack, with_shapes)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
         if counters is not None:
             coded["counters"] = counters
-        columns.update(decoder.plain())
+        columns.update(decoder.plain(with_flops))
     else:
         del columns["payload"]
+    overloads = overload_names(columns["site"], sites)
+    if overloads is not None:
+        coded["overload_name"] = overloads
     rows = np.asarray(capture.foreign_row())
     if len(rows):
         end_track = np.full(len(columns["start_ns"]), -1, np.int64)
@@ -140,6 +147,7 @@ class _Payload:
         self.size = len(self.site)
         self.arg_counts = np.array([len(names) for names in sites.field("arg_names")], np.int64)
         self._blocks = list(self._find_blocks())
+        self._inputs = OpInputColumns(self._blocks_of(_SHAPES), words, self.size)
 
     def _find_blocks(self) -> Iterator[tuple[int, Array, Array]]:
         """(type, rows, index of the first content word) of all detail blocks, a layer at a time."""
@@ -164,9 +172,11 @@ class _Payload:
     def _blocks_of(self, kind: int) -> Iterator[tuple[Array, Array]]:
         return ((rows, at) for found, rows, at in self._blocks if found == kind)
 
-    def plain(self) -> dict[str, Array]:
+    def plain(self, with_flops: bool) -> dict[str, Array]:
         """Columns of numbers: those of ops, flops and node_id, where some range gave them."""
         found: dict[str, Array] = {}
+        if with_flops and self._inputs:
+            found["flops"] = self._inputs.flops(self.site, self.sites.names, self.parent)
         for rows, at in self._blocks_of(_OP):
             # Ops carry as many of (sequence number, forward thread, record function id, node) as they have.
             count = (self.words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)
@@ -217,7 +227,7 @@ class _Payload:
         rows, parents = rows[inside], parents[inside]
         sequence[parents], forward[parents] = sequence[rows], forward[rows]
 
-    def coded(self, with_stack: bool) -> dict[str, CodedColumn]:
+    def coded(self, with_stack: bool, with_shapes: bool) -> dict[str, CodedColumn]:
         """Columns of objects: stack, input_shapes, kwinputs, concrete_inputs, where some range has them."""
         found: dict[str, CodedColumn] = {}
         if with_stack:
@@ -233,6 +243,8 @@ class _Payload:
                 codes = np.where(given[members.codes] & (members.codes >= 0), members.codes, none)
                 found["input_shapes"] = CodedColumn(codes.astype(np.int32), (*shapes, []))
         found.update(self._arguments(members))
+        if with_shapes and self._inputs:
+            found.update(self._inputs.coded(found))
         return found
 
     def _texts(self, kind: int, decode: Any) -> CodedColumn | None:

@@ -7,7 +7,10 @@
 #include <optional>
 #include <unordered_map>
 
+#include "adapters/torch/input_proof.hpp"
 #include "adapters/torch/memory_reporter.hpp"
+#include "adapters/torch/op_inputs.hpp"
+#include "adapters/torch/overload_sites.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "adapters/torch/thread_ops.hpp"
 #include "fastprof/base/error.hpp"
@@ -23,7 +26,11 @@ namespace {
 
 // Set once by prepare(), before any callback exists.
 const char* (*g_name)(const RecordFunctionView*) = nullptr;
+const char* (*g_overload_name)(const RecordFunctionView*) = nullptr;
 Layout g_layout{};
+
+// Reads inputs while somebody wants them, else null. Written under Observers::lock.
+EncodeInputs g_encode_inputs = nullptr;
 
 // Which of our threads libtorch calls by which number. Grows with the threads that have run ops in
 // a profile.
@@ -74,9 +81,14 @@ RecordScope scope_of(uint8_t scope) noexcept {
   return scope < kNumRecordScopes ? static_cast<RecordScope>(scope) : RecordScope::FUNCTION;
 }
 
+bool same_overload(const Site* site, const char* overload) noexcept {
+  return std::strcmp(site->function != nullptr ? site->function : "", overload) == 0;
+}
+
 FASTPROF_COLD const Site* intern_name(ThreadOps* ops, ThreadOps::Name& entry, const char* name,
-                                      size_t length, uint8_t scope) noexcept {
-  const Site* site = intern_site(scope_site(scope_of(scope)), std::string_view(name, length));
+                                      size_t length, uint8_t scope, const char* overload) noexcept {
+  const Site* site = intern_site(site_with_overload(scope_site(scope_of(scope)), overload),
+                                 std::string_view(name, length));
   // Tables full: the shared site has no name of its own, and the next look may fare better.
   if (site->name[0] == '\0') return site;
   entry = {name, site};
@@ -85,14 +97,17 @@ FASTPROF_COLD const Site* intern_name(ThreadOps* ops, ThreadOps::Name& entry, co
 }
 
 FASTPROF_NOINLINE const Site* site_of_text(ThreadOps* ops, ThreadOps::Name& entry, const char* name,
-                                           uint8_t scope) noexcept {
+                                           uint8_t scope,
+                                           const RecordFunctionView& record_function) noexcept {
   const size_t length = std::strlen(name);
+  const char* overload = g_overload_name(&record_function);
   const ThreadOps::Text& text = ops->text_entry(name, length);
   if (FASTPROF_LIKELY(text.site != nullptr && text.length == length &&
                       static_cast<uint8_t>(text.site->scope) == scope &&
-                      std::memcmp(text.site->name, name, length) == 0))
+                      std::memcmp(text.site->name, name, length) == 0 &&
+                      same_overload(text.site, overload)))
     return text.site;
-  return intern_name(ops, entry, name, length, scope);
+  return intern_name(ops, entry, name, length, scope, overload);
 }
 
 // The op block of a record: nothing without a sequence number and ids; one unit with a sequence
@@ -111,15 +126,16 @@ FASTPROF_ALWAYS_INLINE OpWords op_words(int64_t sequence_nr, uint64_t forward_th
 }
 
 // Async ops, and every op while counters, stacks, a slow clock or a thread block at no fixed offset
-// need the long way.
+// need the long way. `words`: a header that is not filled in, then `count` words of blocks.
 FASTPROF_COLD OpContext* begin_op_slow(State* s, ThreadOps* ops, const Site* site, const char* name,
-                                       bool is_async, const OpWords& op) noexcept {
+                                       bool is_async, const uint64_t* words,
+                                       uint32_t count) noexcept {
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, site->mask)) return nullptr;
   auto* context = new (ops) OpContext;
   if (context == nullptr) return nullptr;
   if (is_async) site = intern_site(async_sites.of[static_cast<size_t>(site->scope)], name);
-  const OpenRange open = begin_detailed(s, block, site, nullptr, op.words + 1, op.count);
+  const OpenRange open = begin_detailed(s, block, site, nullptr, words + 1, count);
   if (open.slot == nullptr) {
     delete context;
     return nullptr;
@@ -130,6 +146,52 @@ FASTPROF_COLD OpContext* begin_op_slow(State* s, ThreadOps* ops, const Site* sit
   context->track = thread_block()->track->id;
   context->is_async = is_async;
   return context;
+}
+
+// `words`: a header, filled in, then `count` words of blocks, then zeros to a whole unit.
+FASTPROF_ALWAYS_INLINE OpContext* begin_op(State* s, uint32_t mask, ThreadOps* ops,
+                                           const Site* site, const char* name, bool is_async,
+                                           const uint64_t* words, uint32_t count) noexcept {
+  if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || is_async))
+    return begin_op_slow(s, ops, site, name, is_async, words, count);
+  ThreadBlock* block = static_thread_block();
+  if ((mask & site->mask) == 0 && (block->mask & site->mask) == 0) return nullptr;
+  auto* context = new (ops) OpContext;
+  if (FASTPROF_UNLIKELY(context == nullptr)) return nullptr;
+  const uint32_t units = count == 0 ? 1 : 1 + (count + 3) / 3;
+  Slot* slot = reserve(s, block, units, site->mask);
+  if (FASTPROF_UNLIKELY(slot == nullptr)) {
+    delete context;
+    return nullptr;
+  }
+  RecordTag tag = RecordTag::slot;
+  if (count != 0) {
+    write_args(slot, words, (units - 1) * 3);
+    tag = RecordTag::detailed;
+  }
+  context->slot = slot;
+  context->site = site;
+  context->track = block->track->id;
+  context->begin = stamp_slot(slot, 0, site_word(site, tag));
+  return context;
+}
+
+// The same with the op's inputs as a block behind those of `op`.
+FASTPROF_NOINLINE OpContext* begin_op_with_inputs(State* s, uint32_t mask, ThreadOps* ops,
+                                                  const Site* site, const char* name, bool is_async,
+                                                  const OpWords& op, EncodeInputs encode,
+                                                  const void* rf) noexcept {
+  uint64_t words[sizeof op.words / sizeof op.words[0] + 1 + kMaxInputWords + 3];
+  uint32_t count = op.count;
+  for (uint32_t i = 1; i <= count; ++i) words[i] = op.words[i];
+  if (const uint32_t inputs = encode(rf, words + count + 2, kMaxInputWords)) {
+    words[count + 1] = static_cast<uint64_t>(DetailType::shapes) | uint64_t{inputs} << 16;
+    count += 1 + inputs;
+  }
+  uint32_t padded = count;
+  while (padded % 3 != 2) words[++padded] = 0;
+  words[0] = padded;  // DetailHeader
+  return begin_op(s, mask, ops, site, name, is_async, words, count);
 }
 
 std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_function) noexcept {
@@ -149,7 +211,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   const Site* site = entry.site;
   if (FASTPROF_UNLIKELY(entry.pointer != name || static_cast<uint8_t>(site->scope) != scope ||
                         std::strcmp(site->name, name) != 0))
-    site = site_of_text(ops, entry, name, scope);
+    site = site_of_text(ops, entry, name, scope, record_function);
   if ((mask & (site->mask | mask_bit::special)) == 0) return nullptr;
 
   uint64_t forward_thread = field<uint64_t>(rf, g_layout.forward_thread_id);
@@ -164,31 +226,13 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   }
   const OpWords op = op_words(field<int64_t>(rf, g_layout.sequence_nr), forward_thread,
                               field<uint64_t>(rf, g_layout.handle));
-  const auto is_async = field<uint8_t>(rf, g_layout.is_async);
-  if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || is_async != 0))
+  const auto is_async = field<uint8_t>(rf, g_layout.is_async) != 0;
+  const EncodeInputs encode = load_relaxed(&g_encode_inputs);
+  if (encode != nullptr)
     return std::unique_ptr<ObserverContextView>(
-        begin_op_slow(s, ops, site, name, is_async != 0, op));
-
-  ThreadBlock* block = static_thread_block();
-  if ((mask & site->mask) == 0 && (block->mask & site->mask) == 0) return nullptr;
-  auto* context = new (ops) OpContext;
-  if (FASTPROF_UNLIKELY(context == nullptr)) return nullptr;
-  const uint32_t units = 1 + (op.count + 1) / 2;
-  Slot* slot = reserve(s, block, units, site->mask);
-  if (FASTPROF_UNLIKELY(slot == nullptr)) {
-    delete context;
-    return nullptr;
-  }
-  RecordTag tag = RecordTag::slot;
-  if (op.count != 0) {
-    write_args(slot, op.words, (units - 1) * 3);
-    tag = RecordTag::detailed;
-  }
-  context->slot = slot;
-  context->site = site;
-  context->track = block->track->id;
-  context->begin = stamp_slot(slot, 0, site_word(site, tag));
-  return std::unique_ptr<ObserverContextView>(context);
+        begin_op_with_inputs(s, mask, ops, site, name, is_async, op, encode, rf));
+  return std::unique_ptr<ObserverContextView>(
+      begin_op(s, mask, ops, site, name, is_async, op.words, op.count));
 }
 
 void end_op(const RecordFunctionView&, ObserverContextView* observer_context) noexcept {
@@ -202,11 +246,18 @@ void end_op(const RecordFunctionView&, ObserverContextView* observer_context) no
   end_range(RangeHandle{context->slot, context->begin, context->site, context->track});
 }
 
+std::unique_ptr<ObserverContextView> start_nothing(const RecordFunctionView&) noexcept {
+  return nullptr;
+}
+
 struct Observers {
   std::mutex lock;
   const Functions* functions = nullptr;  // once prepared
   uint64_t count = 0;
   uint64_t handle = 0;
+  bool handle_has_inputs = false;
+  uint64_t inputs_count = 0;   // of those who want inputs
+  uint64_t inputs_handle = 0;  // a callback that only asks for inputs, where `handle` does not
 };
 Observers& observers() noexcept {
   static Observers& all = *new Observers;
@@ -243,25 +294,43 @@ std::string prepare(std::string_view version, bool cxx11_abi) {
            "): install an official build of it";
   g_layout = *layout;
   g_name = functions->name;
+  g_overload_name = functions->overload_name;
   all.functions = functions;
   return {};
 }
 
-void start_observing() {
+void start_observing(bool inputs) {
   Observers& all = observers();
   const std::lock_guard<std::mutex> hold(all.lock);
   if (all.functions == nullptr)
     raise<StateError>("torch ops cannot be observed before prepare() has succeeded");
-  if (all.count++ != 0) return;
-  CallbackView callback{&start_op, &end_op, 1.0, {}, false, false, false};
-  for (bool& scope : callback.scopes) scope = true;
-  all.handle = all.functions->add_global_callback(callback);
+  if (inputs && trusted_encoder() == nullptr)
+    raise<StateError>("inputs of torch ops cannot be read before trust_inputs() has succeeded");
+  const auto add = [&all](CallbackView callback) {
+    for (bool& scope : callback.scopes) scope = true;
+    return all.functions->add_global_callback(callback);
+  };
+  if (all.count++ == 0) {
+    all.handle = add({&start_op, &end_op, 1.0, {}, inputs, false, false});
+    all.handle_has_inputs = inputs;
+  }
+  if (!inputs || all.inputs_count++ != 0) return;
+  // libtorch hands inputs to all callbacks when one asks for them.
+  if (!all.handle_has_inputs)
+    all.inputs_handle = add({&start_nothing, nullptr, 1.0, {}, true, false, false});
+  store_relaxed(&g_encode_inputs, trusted_encoder());
 }
 
-void stop_observing() noexcept {
+void stop_observing(bool inputs) noexcept {
   Observers& all = observers();
   const std::lock_guard<std::mutex> hold(all.lock);
-  if (all.count == 0 || --all.count != 0) return;
+  if (all.count == 0) return;
+  if (inputs && --all.inputs_count == 0) {
+    store_relaxed(&g_encode_inputs, EncodeInputs{nullptr});
+    if (all.inputs_handle != 0) all.functions->remove_callback(all.inputs_handle);
+    all.inputs_handle = 0;
+  }
+  if (--all.count != 0) return;
   all.functions->remove_callback(all.handle);
 }
 
@@ -270,8 +339,12 @@ void forget_observers_in_child() noexcept {
   Observers& all = observers();
   new (&all.lock) std::mutex;
   new (&threads().lock) std::mutex;
+  renew_overload_sites_in_child();
   if (all.count == 0) return;
-  all.count = 0;
+  all.count = all.inputs_count = 0;
+  g_encode_inputs = nullptr;
+  if (all.inputs_handle != 0) all.functions->remove_callback(all.inputs_handle);
+  all.inputs_handle = 0;
   all.functions->remove_callback(all.handle);
 }
 

@@ -21,10 +21,12 @@ std::string prepare(std::string_view version, bool cxx11_abi);
 
 // Counted: the callback is registered with the first and removed with the last. What begins between
 // is recorded by the sessions that then run; ops in progress end whenever they end, on whatever
-// thread. StateError when not prepared. Any thread; libtorch's own functions serialise with threads
+// thread. inputs: with their inputs (range_detail/op_inputs.hpp), as long as one of those who asked
+// for them has not stopped; give stop_observing the same. StateError when not prepared, or inputs
+// are not trusted (input_proof.hpp). Any thread; libtorch's own functions serialise with threads
 // that begin ops.
-void start_observing();
-void stop_observing() noexcept;
+void start_observing(bool inputs);
+void stop_observing(bool inputs) noexcept;
 
 // In a forked child: no observer is on.
 void forget_observers_in_child() noexcept;

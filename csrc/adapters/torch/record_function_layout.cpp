@@ -2,6 +2,8 @@
 // The table of layouts and the search for libtorch's functions: see record_function_layout.hpp.
 #include "adapters/torch/record_function_layout.hpp"
 
+#include <dlfcn.h>
+
 #include <mutex>
 
 #include "adapters/torch/loaded_library.hpp"
@@ -72,6 +74,7 @@ const Functions* find_functions(const char** why) noexcept {
       find_function(library, "_ZN2at14removeCallbackEm", f.remove_callback) &&
       find_function(library, "_ZN2at14RecordFunction15currentThreadIdEv", f.current_thread_id) &&
       find_function(library, "_ZNK2at14RecordFunction4nameEv", f.name) &&
+      find_function(library, "_ZNK2at14RecordFunction13overload_nameEv", f.overload_name) &&
       find_function(library, "_ZNK2at14RecordFunction7isAsyncEv", f.is_async) &&
       find_function(library, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE", f.construct) &&
       find_function(library, "_ZN2at14RecordFunctionD1Ev", f.destroy) &&
@@ -82,6 +85,8 @@ const Functions* find_functions(const char** why) noexcept {
                     f.before) &&
       find_function(library, "_ZN2at14RecordFunction3endEv", f.end) &&
       find_function(library, "_ZN2at14RecordFunction9_setAsyncEv", f.set_async);
+  // In libc10, which libtorch_cpu needs.
+  f.undefined_tensor = dlsym(library, "_ZN3c1019UndefinedTensorImpl10_singletonE");
   if (!all) {
     *why = "libtorch_cpu lacks a function of at::RecordFunction";
     return nullptr;

@@ -62,6 +62,8 @@ struct Functions {
   void (*remove_callback)(uint64_t);
   uint64_t (*current_thread_id)();
   const char* (*name)(const RecordFunctionView*);
+  const char* (*overload_name)(const RecordFunctionView*);  // "" for what has no schema
+  const void* undefined_tensor;  // c10::UndefinedTensorImpl's one instance
   bool (*is_async)(const RecordFunctionView*);
   // For the self-test only.
   void (*construct)(void*, uint8_t scope);

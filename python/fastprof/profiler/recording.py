@@ -48,7 +48,9 @@ class Recording:
                 from fastprof.profiler.torch_memory import TorchMemory
 
                 parts.append(TorchMemory(self._torch_memory_missing))
-            self._torch_ops = observe_torch_ops(self._torch_ops_missing, parts)
+            self._torch_ops = observe_torch_ops(
+                self._torch_ops_missing, parts, inputs=self._options.record_shapes
+            )
         try:
             self._session.start()
         except BaseException:
@@ -113,7 +115,13 @@ class Result:
 
         if self.capture is None:
             return EventTable({"start_ns": [], "end_ns": [], "site": []}, sites=())
-        table = table_of(self.capture, with_stack=self.options.with_stack, metadata=self.metadata)
+        table = table_of(
+            self.capture,
+            with_stack=self.options.with_stack,
+            with_shapes=self.options.record_shapes,
+            with_flops=self.options.with_flops,
+            metadata=self.metadata,
+        )
         return without_pauses(table, self.pauses) if self.pauses else table
 
     @cached_property

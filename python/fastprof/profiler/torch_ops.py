@@ -26,6 +26,7 @@ _lock = threading.RLock()
 _live: list[_Observation] = []
 _watch: _ImportWatch | None = None
 _unusable: dict[str, str] = {}  # torch's version -> why its ops cannot be observed
+_unusable_inputs: dict[str, str] = {}  # torch's version -> why inputs of its ops cannot be read
 
 
 def loaded_torch() -> ModuleType | None:
@@ -47,9 +48,12 @@ class Part(Protocol):
 class _Observation:
     """Ops are recorded from its making until stop(); the sessions that run then have them."""
 
-    def __init__(self, tell: Callable[[str, str], None], parts: Sequence[Part]) -> None:
+    def __init__(
+        self, tell: Callable[[str, str], None], parts: Sequence[Part], inputs: bool
+    ) -> None:
         self._tell = tell
         self._parts = parts
+        self._inputs = inputs
         self._observing = False
         self._fast_ranges = False
 
@@ -59,11 +63,19 @@ class _Observation:
         if reason:
             self._tell("torch_ops", reason)
         elif not self._observing:
-            _core.torch_start_observing()
+            if self._inputs:
+                self._try_inputs(torch)
+            _core.torch_start_observing(self._inputs)
             self._observing = True
             self._begin_fast_ranges(torch)
             for part in self._parts:
                 part.begin(torch)
+
+    def _try_inputs(self, torch: ModuleType) -> None:
+        reason = _unusable_inputs_reason(torch)
+        if reason:
+            self._inputs = False
+            self._tell("record_shapes", reason)
 
     def _begin_fast_ranges(self, torch: Any) -> None:
         """torch.compile and Triton annotate with a type that asks torch's own profiler only."""
@@ -89,7 +101,7 @@ class _Observation:
                 self._observing = False
                 for part in self._parts:
                     part.stop()
-                _core.torch_stop_observing()
+                _core.torch_stop_observing(self._inputs)
             if self._fast_ranges:
                 self._fast_ranges = False
                 _core.torch_release_fast_ranges()
@@ -97,15 +109,17 @@ class _Observation:
                     _show_profiler(sys.modules.get("torch"), False)
 
 
-def observe_torch_ops(tell: Callable[[str, str], None], parts: Sequence[Part] = ()) -> _Observation:
+def observe_torch_ops(
+    tell: Callable[[str, str], None], parts: Sequence[Part] = (), inputs: bool = False
+) -> _Observation:
     """Observe from now on: at once when torch is there, else as soon as it is imported.
 
-    `tell` is called with what is missing ("torch_ops", "torch_fast_ranges") and the reason when the
-    torch that is there cannot be observed. `parts` begin when its ops are observed, and stop with
-    them. Any thread.
+    `tell` is called with what is missing ("torch_ops", "torch_fast_ranges", "record_shapes") and the
+    reason when the torch that is there cannot be observed. `parts` begin when its ops are observed,
+    and stop with them. inputs: ops are recorded with shapes and values of their inputs. Any thread.
     """
     global _watch
-    observation = _Observation(tell, parts)
+    observation = _Observation(tell, parts, inputs)
     with _lock:
         _live.append(observation)
         torch = loaded_torch()
@@ -165,21 +179,40 @@ def _try(torch: ModuleType, version: str) -> str:
     reason = _core.torch_prepare(version, bool(getattr(build, "_GLIBCXX_USE_CXX11_ABI", True)))
     if reason:
         return f"torch ops are not recorded: {reason}"
+    wrong = _on_own_thread(
+        lambda: _wrong_about_known_op(torch), "a known op could not be run: {!r}".format
+    )
+    if wrong:
+        return f"torch ops are not recorded: torch {version} does not behave as known ({wrong})"
+    return ""
+
+
+def _unusable_inputs_reason(torch: ModuleType) -> str:
+    version = str(getattr(torch, "__version__", "of unknown version"))
+    reason = _unusable_inputs.get(version)
+    if reason is None:
+        from fastprof.profiler.torch_inputs import prepare_inputs
+
+        reason = _unusable_inputs[version] = _on_own_thread(
+            lambda: prepare_inputs(torch, version), repr
+        )
+    return reason
+
+
+def _on_own_thread(work: Callable[[], str], of_failure: Callable[[Exception], str]) -> str:
+    """What `work` returns: modes of this thread (inference, default device, ...) are not met there."""
     found: list[str] = []
 
     def run() -> None:
         try:
-            found.append(_wrong_about_known_op(torch))
+            found.append(work())
         except Exception as failure:
-            found.append(f"a known op could not be run: {failure!r}")
+            found.append(of_failure(failure))
 
-    # On a thread of its own: modes of this one (inference, default device, ...) are not met there.
     thread = threading.Thread(target=run, name="fastprof torch self-test", daemon=True)
     thread.start()
     thread.join()
-    if found[0]:
-        return f"torch ops are not recorded: torch {version} does not behave as known ({found[0]})"
-    return ""
+    return found[0]
 
 
 def _wrong_about_known_op(torch: Any) -> str:

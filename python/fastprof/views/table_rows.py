@@ -183,8 +183,8 @@ class TableRows:
         return None if self.stacks is None else _fresh(self.stacks[index])
 
     def flops(self, index: int) -> float | None:
-        value = self.value(index, "flops")
-        return None if value != value else value
+        value = float(self.value(index, "flops"))
+        return None if value != value else int(value) if value.is_integer() else value
 
     def optional_thread(self, index: int) -> int | None:
         value = self.value(index, "fwd_thread")

@@ -448,6 +448,6 @@ def test_a_forked_child_observes_nothing_of_its_parents_profile() -> None:
 
 def test_what_ops_do_not_carry_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_options, "_warned", set())
-    with pytest.warns(UserWarning, match="torch ops are recorded without shapes"):
-        p = fastprof.profile(record_shapes=True)
-    assert set(p.missing) == {"record_shapes"}
+    with pytest.warns(UserWarning, match="torch ops are recorded without Python stacks"):
+        p = fastprof.profile(with_stack=True)
+    assert set(p.missing) == {"with_stack"}

@@ -8,8 +8,10 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The most words of own blocks that begin_detailed takes.
+// Words of own blocks that a range made with arguments may have, and the most that begin_detailed
+// takes: those of ops have their inputs in them.
 constexpr uint32_t kMaxOwnDetailWords = 32;
+constexpr uint32_t kMaxBlockWords = 1100;
 
 // Begins a range of `site` with its argument words and `count` words of blocks (each a DetailBlock
 // word and its contents; texts are interned pointers), without dispatching callbacks. The caller
@@ -21,7 +23,7 @@ FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, cons
   if (count == 0) return begin_slow(s, site, args);
   const uint32_t shown = load_relaxed(&s->mask);
   const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
-  uint64_t words[kDetailCapacity + kMaxOwnDetailWords + 3];
+  uint64_t words[kDetailCapacity + kMaxBlockWords + 3];
   size_t used = 1;  // the header
   bool has_end = false;
   if ((real & mask_bit::detail) != 0 && s->functions->detail_begin != nullptr) {

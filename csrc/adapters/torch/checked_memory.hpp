@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads at addresses that may be wrong: the kernel copies, and refuses what is not mapped.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+// A Memory of op_inputs.hpp. What cannot be read is zero, and failed() from then on. Two system
+// calls a read. One thread.
+class CheckedMemory {
+ public:
+  CheckedMemory() noexcept {
+    if (::pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0) pipe_[0] = pipe_[1] = -1;
+  }
+  ~CheckedMemory() {
+    for (const int end : pipe_)
+      if (end >= 0) ::close(end);
+  }
+  CheckedMemory(const CheckedMemory&) = delete;
+  CheckedMemory& operator=(const CheckedMemory&) = delete;
+
+  bool failed() const noexcept { return failed_; }
+
+  template <class T>
+  T load(uintptr_t address) noexcept {
+    T value{};
+    if (!copy(address, &value, sizeof value)) std::memset(&value, 0, sizeof value);
+    return value;
+  }
+  template <class T>
+  const T* view(uintptr_t address, size_t count, T* room) noexcept {
+    return copy(address, room, count * sizeof(T)) ? room : nullptr;
+  }
+
+ private:
+  // A pipe takes up to 4096 bytes at once or nothing, and tells of addresses that are not there.
+  bool copy(uintptr_t address, void* to, size_t bytes) noexcept {
+    if (bytes == 0) return true;
+    if (failed_ || bytes > 4096) {
+      failed_ = true;
+      return false;
+    }
+    const ssize_t put = ::write(pipe_[1], reinterpret_cast<const void*>(address), bytes);
+    const ssize_t got = put > 0 ? ::read(pipe_[0], to, static_cast<size_t>(put)) : put;
+    if (got != static_cast<ssize_t>(bytes)) failed_ = true;
+    return !failed_;
+  }
+
+  int pipe_[2];
+  bool failed_ = false;
+};
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

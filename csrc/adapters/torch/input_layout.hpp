@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the inputs of an op lie: fields of at::RecordFunction, c10::IValue, c10::TensorImpl and
+// what lists and texts are made of, by version. Facts of libtorch's public headers
+// (ATen/record_function.h, ATen/core/ivalue.h, c10/core/TensorImpl.h), taken from a program
+// compiled with those of the version.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+// c10::IValue: what it holds and what that is. The same in all versions of the table.
+struct ValueView {
+  uint64_t payload;
+  uint32_t tag;
+  uint32_t unused;
+};
+
+// Offsets in bytes. Pointers lead to objects that live as long as the op's inputs.
+struct InputLayout {
+  // at::RecordFunction
+  uint32_t inputs;    // const IValue*, size_t
+  uint32_t kwinputs;  // std::unordered_map<std::string, IValue>
+  // IValue::Tag
+  uint8_t tag_tensor, tag_real, tag_complex, tag_integer, tag_boolean, tag_text, tag_list;
+  // c10::TensorImpl
+  uint32_t tensor_size;
+  uint32_t sizes;        // c10::impl::SizesAndStrides: count, then inline numbers or their address
+  uint32_t inline_dims;  // so many sizes, then as many strides lie inline
+  uint32_t dtype;        // uint16: index of the type's description
+  uint32_t key_set;      // uint64: c10::DispatchKeySet
+  uint32_t symbolic;     // byte that says whether sizes are symbolic
+  uint8_t symbolic_bits;
+  uint64_t nested_keys;     // of tensors that have no sizes
+  uint64_t unstrided_keys;  // of tensors that have no strides
+  // c10::detail::ListImpl
+  uint32_t list_items;  // std::vector<IValue>: begin, end
+  uint32_t list_type;   // const c10::Type* of its elements
+  // c10::Type
+  uint32_t type_kind;  // uint32
+  uint32_t kind_tensor;
+  // c10::ivalue::ConstantString: std::string; c10::ivalue::ComplexHolder: two doubles
+  uint32_t text;
+  uint32_t complex;
+};
+
+inline constexpr InputLayout kInputLayout_2_13{
+    208, 224, 1,   3,    4,         5,         10, 12, 14, 176, 56, 5,
+    160, 168, 166, 0x10, 0x2000000, 0x1c00000, 16, 40, 8,  3,   16, 16,
+};
+
+// The layout of a version; null when it is not in the table, which lists only what the proof was
+// run on. The version's RecordFunction is in the table of record_function_layout.hpp.
+const InputLayout* find_input_layout(std::string_view version) noexcept;
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an InputLayout is tried before it is trusted: known ops are read through it with every access
+// checked, so that a wrong layout reads nothing that is not there, and what was read is compared
+// with what the ops were given (python/fastprof/profiler/torch_inputs.py). Then inputs are read
+// without checks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/torch/input_layout.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+// One op of the tried work. `words`: a DetailType::shapes block's contents; empty when something
+// could not be read.
+struct TriedOp {
+  std::string name;
+  std::string overload;
+  std::vector<uint64_t> words;
+};
+
+// Runs `work` with a callback on the calling thread that reads inputs by `layout`, checked. Empty
+// and `*why` when libtorch's own constructor does not agree with the layout. StateError when ops
+// are not prepared (op_observer.hpp). `work` may throw. Any thread, one at a time.
+std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<void()>& work,
+                                std::string* why);
+
+// From now on inputs of ops may be read by the layout of `version`, without checks: after
+// try_inputs has shown that it holds. StateError when the version has none.
+void trust_inputs(std::string_view version);
+
+// Writes a DetailType::shapes block's contents for a RecordFunction in its start callback; null
+// until trust_inputs().
+using EncodeInputs = uint32_t (*)(const void* record_function, uint64_t* words,
+                                  uint32_t capacity) noexcept;
+EncodeInputs trusted_encoder() noexcept;
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the inputs of an at::RecordFunction to the words of range_detail/op_inputs.hpp. What is read
+// goes through a Memory: DirectMemory once the layout is proven, CheckedMemory for the proof.
+#pragma once
+
+#include <cstring>
+
+#include "adapters/torch/input_layout.hpp"
+#include "fastprof/range_detail/op_inputs.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+// Words that the inputs of one op may take; what does not fit is left out and told.
+constexpr uint32_t kMaxInputWords = 1000;
+
+// Reads at any address it is given.
+struct DirectMemory {
+  template <class T>
+  FASTPROF_ALWAYS_INLINE T load(uintptr_t address) noexcept {
+    T value;
+    std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
+    return value;
+  }
+  // `count` objects at `address`, in place or in `room`; null when they cannot be read.
+  template <class T>
+  FASTPROF_ALWAYS_INLINE const T* view(uintptr_t address, size_t, T*) noexcept {
+    return reinterpret_cast<const T*>(address);
+  }
+};
+
+// One op's inputs. `undefined`: the address of the undefined tensor, which has no sizes.
+template <class Memory>
+class InputReader {
+ public:
+  FASTPROF_ALWAYS_INLINE InputReader(const InputLayout& layout, uintptr_t undefined, Memory& memory,
+                                     InputWords& out) noexcept
+      : layout_(layout), undefined_(undefined), memory_(memory), out_(out) {}
+
+  // False when it did not fit; then nothing was put.
+  FASTPROF_ALWAYS_INLINE bool put(const ValueView& value) noexcept {
+    if (FASTPROF_LIKELY(value.tag == layout_.tag_tensor)) return put_tensor(value.payload);
+    if (value.tag == layout_.tag_integer)
+      return out_.put_integer(static_cast<int64_t>(value.payload));
+    if (value.tag == 0) return out_.put(InputKind::other);
+    if (value.tag == layout_.tag_boolean)
+      return out_.put(InputKind::boolean, 0, (value.payload & 255) != 0 ? 1 : 0);
+    if (value.tag == layout_.tag_real) return out_.put_real(value.payload);
+    if (value.tag == layout_.tag_list) return put_list(value.payload);
+    if (value.tag == layout_.tag_complex) return put_complex(value.payload);
+    return out_.put(InputKind::other);
+  }
+
+  // std::string in libstdc++'s layout: address, length.
+  bool put_text(uintptr_t address) noexcept {
+    const auto text = memory_.template load<uintptr_t>(address);
+    const auto length = memory_.template load<uint64_t>(address + 8);
+    char room[kMaxInputTextBytes];
+    const size_t taken = length < sizeof room ? static_cast<size_t>(length) : sizeof room;
+    const char* bytes = memory_.view(text, taken, room);
+    return bytes != nullptr && out_.put_text(bytes, static_cast<size_t>(length));
+  }
+
+  // A value as a keyword: texts and lists of texts too, which positions do not show.
+  bool put_keyword(const ValueView& value) noexcept {
+    if (value.tag == layout_.tag_text) return put_text(value.payload + layout_.text);
+    if (value.tag != layout_.tag_list) return put(value);
+    ListView list;
+    if (!list_at(value.payload, list)) return out_.put(InputKind::other);
+    if (list.count == 0 || list.items[0].tag != layout_.tag_text) return put(value);
+    uint64_t* const before = out_.position();
+    if (!out_.put(InputKind::list, 0, static_cast<uint32_t>(list.count))) return false;
+    for (size_t i = 0; i < list.count; ++i) {
+      const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
+      if (one.tag == layout_.tag_text && put_text(one.payload + layout_.text)) continue;
+      out_.back_to(before);
+      return out_.put(InputKind::other);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMaxListView = kMaxInputListLength + 1;
+  struct ListView {
+    const ValueView* items = nullptr;
+    size_t count = 0;
+    uintptr_t first = 0;
+    ValueView room[kMaxListView];
+  };
+
+  FASTPROF_ALWAYS_INLINE bool put_tensor(uintptr_t tensor) noexcept {
+    if (FASTPROF_UNLIKELY(tensor == undefined_)) return out_.put(InputKind::undefined);
+    const auto keys = memory_.template load<uint64_t>(tensor + layout_.key_set);
+    const auto symbolic = memory_.template load<uint8_t>(tensor + layout_.symbolic);
+    if (FASTPROF_UNLIKELY((keys & layout_.nested_keys) != 0 ||
+                          (symbolic & layout_.symbolic_bits) != 0))
+      return out_.put(InputKind::undefined);
+    const auto dtype = memory_.template load<uint16_t>(tensor + layout_.dtype);
+    const auto dims = memory_.template load<uint64_t>(tensor + layout_.sizes);
+    if (FASTPROF_UNLIKELY(dims > kMaxInputDims)) return out_.put(InputKind::undefined);
+    const auto n = static_cast<uint32_t>(dims);
+    uintptr_t at = tensor + layout_.sizes + 8;
+    uint32_t apart = layout_.inline_dims;
+    if (FASTPROF_UNLIKELY(n > layout_.inline_dims)) {
+      at = memory_.template load<uintptr_t>(at);
+      apart = n;
+    }
+    if (FASTPROF_UNLIKELY(apart > kMaxInputDims)) return out_.put(InputKind::undefined);
+    int64_t room[2 * kMaxInputDims];
+    const int64_t* sizes = memory_.view(at, 2 * size_t{apart}, room);
+    if (sizes == nullptr) return false;
+    const bool strided = (keys & layout_.unstrided_keys) == 0;
+    return out_.put_tensor(static_cast<uint8_t>(dtype < 255 ? dtype : 255), sizes,
+                           strided ? sizes + apart : nullptr, n);
+  }
+
+  bool list_at(uintptr_t list, ListView& to) noexcept {
+    to.first = memory_.template load<uintptr_t>(list + layout_.list_items);
+    const auto end = memory_.template load<uintptr_t>(list + layout_.list_items + 8);
+    to.count = (end - to.first) / sizeof(ValueView);
+    const size_t viewed = to.count < kMaxListView ? to.count : kMaxListView;
+    to.items = viewed == 0 ? to.room : memory_.view(to.first, viewed, to.room);
+    return to.items != nullptr;
+  }
+
+  FASTPROF_NOINLINE bool put_list(uintptr_t list) noexcept {
+    const auto type = memory_.template load<uintptr_t>(list + layout_.list_type);
+    const auto kind = memory_.template load<uint32_t>(type + layout_.type_kind);
+    ListView view;
+    if (!list_at(list, view)) return false;
+    if (kind == layout_.kind_tensor) return put_tensors(view);
+    return put_numbers(view);
+  }
+
+  bool put_tensors(const ListView& list) noexcept {
+    uint64_t* const before = out_.position();
+    if (!out_.put(InputKind::tensor_list, 0, static_cast<uint32_t>(list.count))) return false;
+    for (size_t i = 0; i < list.count; ++i) {
+      const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
+      if (one.tag == layout_.tag_tensor ? put_tensor(one.payload) : out_.put(InputKind::undefined))
+        continue;
+      return cut_tensors(list, before);
+    }
+    return true;
+  }
+
+  // Again, with as many tensors as there is room for.
+  FASTPROF_COLD bool cut_tensors(const ListView& list, uint64_t* before) noexcept {
+    out_.back_to(before);
+    if (!out_.put(InputKind::tensor_list, input_bit::cut, static_cast<uint32_t>(list.count)))
+      return false;
+    uint64_t* const stored = out_.leave_word();
+    if (stored == nullptr) {
+      out_.back_to(before);
+      return false;
+    }
+    *stored = 0;
+    for (size_t i = 0; i < list.count; ++i) {
+      const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
+      if (!(one.tag == layout_.tag_tensor ? put_tensor(one.payload)
+                                          : out_.put(InputKind::undefined)))
+        break;
+      ++*stored;
+    }
+    return true;
+  }
+
+  bool is_number(uint32_t tag) const noexcept {
+    return tag == layout_.tag_integer || tag == layout_.tag_real || tag == layout_.tag_boolean ||
+           tag == layout_.tag_complex;
+  }
+
+  bool put_numbers(const ListView& list) noexcept {
+    const size_t count = list.count;
+    if (count > kMaxInputListLength || (count != 0 && !is_number(list.items[0].tag)))
+      return out_.put(InputKind::other);
+    int64_t integers[kMaxInputListLength + 1];
+    bool packed = true;
+    for (size_t i = 0; i < count; ++i) {
+      integers[i] = static_cast<int64_t>(list.items[i].payload);
+      packed &= list.items[i].tag == layout_.tag_integer &&
+                integers[i] == static_cast<int32_t>(integers[i]);
+    }
+    if (packed) return out_.put_packed_list(integers, static_cast<uint32_t>(count));
+    uint64_t* const before = out_.position();
+    if (!out_.put(InputKind::list, 0, static_cast<uint32_t>(count))) return false;
+    for (size_t i = 0; i < count; ++i) {
+      const ValueView& one = list.items[i];
+      if (is_number(one.tag) ? put(one) : out_.put(InputKind::other)) continue;
+      out_.back_to(before);
+      return false;
+    }
+    return true;
+  }
+
+  bool put_complex(uintptr_t holder) noexcept {
+    const uint64_t bits[2] = {memory_.template load<uint64_t>(holder + layout_.complex),
+                              memory_.template load<uint64_t>(holder + layout_.complex + 8)};
+    return out_.put_complex(bits);
+  }
+
+  const InputLayout& layout_;
+  const uintptr_t undefined_;
+  Memory& memory_;
+  InputWords& out_;
+};
+
+// The keyword inputs behind the positional ones; how many were put. libstdc++'s unordered_map: its
+// first node behind 16 bytes, their number behind 24; a node: next, text, value.
+template <class Memory>
+FASTPROF_COLD uint32_t put_keywords(const InputLayout& layout, uintptr_t map, Memory& memory,
+                                    InputReader<Memory>& reader, InputWords& out) noexcept {
+  uint32_t put = 0;
+  auto node = memory.template load<uintptr_t>(map + 16);
+  for (auto left = memory.template load<uint64_t>(map + 24); left != 0 && node != 0; --left) {
+    uint64_t* const before = out.position();
+    if (!reader.put_text(node + 8) ||
+        !reader.put_keyword(memory.template load<ValueView>(node + 8 + 32))) {
+      out.back_to(before);
+      break;
+    }
+    ++put;
+    node = memory.template load<uintptr_t>(node);
+  }
+  (void)layout;
+  return put;
+}
+
+// The contents of a DetailType::shapes block for a RecordFunction in its start callback; the words
+// used, at most `capacity` (>= 2); 0 when it has no inputs, or they are not there.
+template <class Memory>
+FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const InputLayout& layout, uintptr_t undefined,
+                                              const void* record_function, Memory& memory,
+                                              uint64_t* words, uint32_t capacity) noexcept {
+  const auto rf = reinterpret_cast<uintptr_t>(record_function);
+  const auto inputs = memory.template load<uintptr_t>(rf + layout.inputs);
+  const auto count = memory.template load<uint64_t>(rf + layout.inputs + 8);
+  const auto keywords = memory.template load<uint64_t>(rf + layout.kwinputs + 24);
+  if (count == 0 && keywords == 0) return 0;
+  InputWords out(words, capacity);
+  InputReader<Memory> reader(layout, undefined, memory, out);
+  uint32_t stored = 0;
+  for (; stored < count && stored < 0xFFFF; ++stored) {
+    const auto value = memory.template load<ValueView>(inputs + stored * sizeof(ValueView));
+    if (FASTPROF_UNLIKELY(!reader.put(value))) break;
+  }
+  uint32_t named = 0;
+  if (FASTPROF_UNLIKELY(keywords != 0) && stored == count)
+    named = put_keywords(layout, rf + layout.kwinputs, memory, reader, out);
+  return out.finish(stored, named, count < 0xFFFFFFFF ? count : 0xFFFFFFFF);
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inputs of an op as the words of a DetailType::shapes block: written on the op's thread, read
+// by whoever makes text or columns of them.
+//
+// word 0: inputs stored | keyword inputs stored << 16 | inputs of the op << 32
+// then an item for each input, then for each keyword input a text item (its name) and an item.
+// An item is a head word and what its kind says:
+//   bits 0-3 InputKind, 4-11 dtype (DType), 12-19 dimensions, 20-23 input_bit, 32-63 `high`
+//   other, undefined  nothing
+//   tensor            its sizes, then (bit strides) its strides, `wide` as int64 words, else as
+//                     uint32, the first in `high`, then two a word, the lower half first
+//   integer           in `high`, signed; `wide`: in the next word
+//   real, complex     one word, two words: the bits of doubles
+//   boolean           in `high`
+//   list              `high` items follow; `packed`: `high` signed 32-bit integers, two a word
+//   tensor_list       `high` tensors given; `cut`: the next word says how many of them follow
+//   text              `high` bytes, eight a word; `cut`: there were more
+// python/fastprof/op_inputs.py reads the same.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Values are ABI: append only.
+enum class InputKind : uint8_t {
+  other = 0,  // nothing that is recorded: none, devices, dictionaries, long lists, ...
+  tensor = 1,
+  undefined = 2,  // a tensor without sizes: undefined, nested, or with symbolic sizes
+  integer = 3,
+  real = 4,
+  boolean = 5,
+  complex = 6,
+  list = 7,
+  tensor_list = 8,
+  text = 9,
+};
+
+namespace input_bit {
+constexpr uint64_t wide = 1u << 20;
+constexpr uint64_t strides = 1u << 21;     // they follow; without: see `contiguous`
+constexpr uint64_t contiguous = 1u << 22;  // strides are those of a dense row-major tensor
+constexpr uint64_t packed = 1u << 21;
+constexpr uint64_t cut = 1u << 23;
+}  // namespace input_bit
+
+constexpr uint32_t kMaxInputDims = 64;
+constexpr uint32_t kMaxInputListLength = 30;  // longer lists of numbers are `other`, as in PyTorch
+constexpr uint32_t kMaxInputTextBytes = 256;
+
+// Puts items into memory of the caller. What does not fit is left out: put returns false and
+// nothing of it is there. Owning thread only.
+class InputWords {
+ public:
+  InputWords(uint64_t* words, uint32_t capacity) noexcept
+      : first_(words), at_(words + 1), end_(words + capacity) {}
+
+  // Completes word 0; the words used. Nothing may be put after it.
+  uint32_t finish(uint32_t stored, uint32_t keywords, uint64_t given) noexcept {
+    *first_ = stored | uint64_t{keywords} << 16 | given << 32;
+    return static_cast<uint32_t>(at_ - first_);
+  }
+
+  uint64_t* position() const noexcept { return at_; }
+  void back_to(uint64_t* position) noexcept { at_ = position; }
+
+  FASTPROF_ALWAYS_INLINE bool put(InputKind kind, uint64_t bits = 0, uint32_t high = 0) noexcept {
+    if (FASTPROF_UNLIKELY(at_ == end_)) return false;
+    *at_++ = head(kind, bits, high);
+    return true;
+  }
+  FASTPROF_ALWAYS_INLINE bool put_integer(int64_t value) noexcept {
+    if (FASTPROF_LIKELY(value == static_cast<int32_t>(value)))
+      return put(InputKind::integer, 0, static_cast<uint32_t>(value));
+    return put_with(InputKind::integer, input_bit::wide, static_cast<uint64_t>(value));
+  }
+  FASTPROF_ALWAYS_INLINE bool put_real(uint64_t bits) noexcept {
+    return put_with(InputKind::real, 0, bits);
+  }
+  bool put_complex(const uint64_t (&bits)[2]) noexcept {
+    if (end_ - at_ < 3) return false;
+    put(InputKind::complex);
+    *at_++ = bits[0];
+    *at_++ = bits[1];
+    return true;
+  }
+  // dims <= kMaxInputDims. strides: null for a tensor that has none.
+  FASTPROF_ALWAYS_INLINE bool put_tensor(uint8_t dtype, const int64_t* sizes,
+                                         const int64_t* strides, uint32_t dims) noexcept {
+    uint64_t in_sizes = 0, in_strides = 0;
+    bool contiguous = strides != nullptr;
+    if (contiguous) {
+      int64_t expected = 1;
+      for (uint32_t i = dims; i-- > 0;) {
+        in_sizes |= static_cast<uint64_t>(sizes[i]);
+        in_strides |= static_cast<uint64_t>(strides[i]);
+        contiguous &= strides[i] == expected;
+        expected = static_cast<int64_t>(static_cast<uint64_t>(expected) *
+                                        static_cast<uint64_t>(sizes[i] > 1 ? sizes[i] : 1));
+      }
+    } else {
+      for (uint32_t i = 0; i < dims; ++i) in_sizes |= static_cast<uint64_t>(sizes[i]);
+    }
+    uint64_t bits = uint64_t{dtype} << 4 | uint64_t{dims} << 12;
+    if (contiguous)
+      bits |= input_bit::contiguous;
+    else if (strides != nullptr)
+      bits |= input_bit::strides;
+    const bool both = (bits & input_bit::strides) != 0;
+    const bool wide = ((in_sizes | (both ? in_strides : 0)) >> 32) != 0;
+    const uint32_t numbers = both ? 2 * dims : dims;
+    const uint32_t more = wide ? numbers : numbers / 2;
+    if (FASTPROF_UNLIKELY(static_cast<size_t>(end_ - at_) < 1 + size_t{more})) return false;
+    if (FASTPROF_UNLIKELY(wide)) {
+      *at_++ = head(InputKind::tensor, bits | input_bit::wide, 0);
+      for (uint32_t i = 0; i < dims; ++i) *at_++ = static_cast<uint64_t>(sizes[i]);
+      for (uint32_t i = 0; both && i < dims; ++i) *at_++ = static_cast<uint64_t>(strides[i]);
+      return true;
+    }
+    // Word k holds numbers 2k - 1 and 2k; the head, word 0, number 0 in its upper half.
+    uint64_t word = static_cast<uint64_t>(InputKind::tensor) | bits;
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < dims; ++i, ++n) push_half(word, n, static_cast<uint64_t>(sizes[i]));
+    for (uint32_t i = 0; both && i < dims; ++i, ++n)
+      push_half(word, n, static_cast<uint64_t>(strides[i]));
+    if (n % 2 == 1) *at_++ = word;
+    return true;
+  }
+  // 32-bit numbers only; false also when one is larger.
+  bool put_packed_list(const int64_t* numbers, uint32_t count) noexcept {
+    if (static_cast<size_t>(end_ - at_) < 1 + (size_t{count} + 1) / 2) return false;
+    put(InputKind::list, input_bit::packed, count);
+    for (uint32_t i = 0; i < count; i += 2) {
+      const auto low = static_cast<uint32_t>(numbers[i]);
+      const auto high = i + 1 < count ? static_cast<uint32_t>(numbers[i + 1]) : 0u;
+      *at_++ = low | uint64_t{high} << 32;
+    }
+    return true;
+  }
+  bool put_text(const char* text, size_t length) noexcept {
+    const bool cut = length > kMaxInputTextBytes;
+    if (cut) length = kMaxInputTextBytes;
+    if (static_cast<size_t>(end_ - at_) < 1 + (length + 7) / 8) return false;
+    put(InputKind::text, cut ? input_bit::cut : 0, static_cast<uint32_t>(length));
+    for (size_t i = 0; i < length; i += 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, text + i, length - i < 8 ? length - i : 8);
+      *at_++ = word;
+    }
+    return true;
+  }
+  // Room for one word that is known later; null without.
+  uint64_t* leave_word() noexcept { return at_ == end_ ? nullptr : at_++; }
+
+  static uint64_t head(InputKind kind, uint64_t bits, uint32_t high) noexcept {
+    return static_cast<uint64_t>(kind) | bits | uint64_t{high} << 32;
+  }
+
+ private:
+  FASTPROF_ALWAYS_INLINE bool put_with(InputKind kind, uint64_t bits, uint64_t word) noexcept {
+    if (FASTPROF_UNLIKELY(end_ - at_ < 2)) return false;
+    *at_++ = head(kind, bits, 0);
+    *at_++ = word;
+    return true;
+  }
+  FASTPROF_ALWAYS_INLINE void push_half(uint64_t& word, uint32_t n, uint64_t number) noexcept {
+    if (n % 2 == 0) {
+      word = number;
+    } else {
+      *at_++ = word | number << 32;
+    }
+  }
+
+  uint64_t* first_;
+  uint64_t* at_;
+  uint64_t* end_;
+};
+
+// One input as it was given.
+struct OpInput {
+  InputKind kind = InputKind::other;
+  uint8_t dtype = 0;               // tensor
+  bool has_strides = false;        // tensor: strides are known; false for layouts without
+  std::vector<int64_t> sizes;      // tensor
+  std::vector<int64_t> strides;    // tensor
+  int64_t integer = 0;             // integer, boolean
+  double real = 0, imaginary = 0;  // real, complex
+  std::string text;                // text; bytes
+  std::vector<OpInput> items;      // list, tensor_list
+  uint64_t given = 0;              // tensor_list: its length, of which `items` may be the beginning
+};
+
+struct OpInputs {
+  std::vector<OpInput> inputs;
+  std::vector<std::pair<std::string, OpInput>> keywords;
+  uint64_t given = 0;  // inputs of the op, of which `inputs` may be the beginning
+};
+
+namespace op_inputs_detail {
+
+class Reader {
+ public:
+  Reader(const uint64_t* words, size_t count) noexcept : at_(words), end_(words + count) {}
+  size_t left() const noexcept { return static_cast<size_t>(end_ - at_); }
+  uint64_t next() noexcept { return *at_++; }
+
+  // False when the words end too early or hold no such kind.
+  bool item(OpInput& to, int depth = 0) {
+    if (left() == 0) return false;
+    const uint64_t head = next();
+    const auto high = static_cast<uint32_t>(head >> 32);
+    to.kind = static_cast<InputKind>(head & 15);
+    switch (to.kind) {
+      case InputKind::other:
+      case InputKind::undefined:
+        return true;
+      case InputKind::tensor:
+        return tensor(to, head);
+      case InputKind::integer:
+        if ((head & input_bit::wide) == 0) {
+          to.integer = static_cast<int32_t>(high);
+          return true;
+        }
+        if (left() < 1) return false;
+        to.integer = static_cast<int64_t>(next());
+        return true;
+      case InputKind::boolean:
+        to.integer = high != 0;
+        return true;
+      case InputKind::real:
+        return number(to.real);
+      case InputKind::complex:
+        return number(to.real) && number(to.imaginary);
+      case InputKind::list:
+        return list(to, head, high, depth);
+      case InputKind::tensor_list: {
+        to.given = high;
+        uint64_t stored = high;
+        if ((head & input_bit::cut) != 0) {
+          if (left() < 1) return false;
+          stored = next();
+        }
+        return items(to, stored, depth);
+      }
+      case InputKind::text: {
+        const size_t words = (size_t{high} + 7) / 8;
+        if (left() < words) return false;
+        to.text.resize(high);
+        if (high != 0) std::memcpy(&to.text[0], at_, high);
+        at_ += words;
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  bool number(double& to) noexcept {
+    if (left() < 1) return false;
+    const uint64_t word = next();
+    std::memcpy(&to, &word, sizeof to);
+    return true;
+  }
+  bool items(OpInput& to, uint64_t count, int depth) {
+    if (count > left() || depth > 0) return false;
+    to.items.resize(static_cast<size_t>(count));
+    for (OpInput& one : to.items)
+      if (!item(one, depth + 1)) return false;
+    return true;
+  }
+  bool list(OpInput& to, uint64_t head, uint32_t count, int depth) {
+    if ((head & input_bit::packed) == 0) return items(to, count, depth);
+    if (left() < (size_t{count} + 1) / 2) return false;
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto half = static_cast<uint32_t>(at_[i / 2] >> (i % 2 == 0 ? 0 : 32));
+      OpInput one;
+      one.kind = InputKind::integer;
+      one.integer = static_cast<int32_t>(half);
+      to.items.push_back(std::move(one));
+    }
+    at_ += (size_t{count} + 1) / 2;
+    return true;
+  }
+  bool tensor(OpInput& to, uint64_t head) {
+    to.dtype = static_cast<uint8_t>(head >> 4);
+    const auto dims = static_cast<uint32_t>(head >> 12 & 255);
+    const bool both = (head & input_bit::strides) != 0;
+    const bool wide = (head & input_bit::wide) != 0;
+    const uint32_t numbers = both ? 2 * dims : dims;
+    if (left() < (wide ? numbers : numbers / 2)) return false;
+    const uint64_t* more = at_;
+    at_ += wide ? numbers : numbers / 2;
+    for (uint32_t i = 0; i < numbers; ++i) {
+      uint64_t value = 0;
+      if (wide)
+        value = more[i];
+      else if (i == 0)
+        value = head >> 32;
+      else
+        value = static_cast<uint32_t>(more[(i - 1) / 2] >> (i % 2 == 1 ? 0 : 32));
+      (i < dims ? to.sizes : to.strides).push_back(static_cast<int64_t>(value));
+    }
+    to.has_strides = both || (head & input_bit::contiguous) != 0;
+    if ((head & input_bit::contiguous) != 0) {
+      to.strides.assign(dims, 1);
+      for (uint32_t i = dims; i-- > 1;) {
+        const auto size = static_cast<uint64_t>(to.sizes[i] > 1 ? to.sizes[i] : 1);
+        to.strides[i - 1] = static_cast<int64_t>(static_cast<uint64_t>(to.strides[i]) * size);
+      }
+    }
+    return true;
+  }
+
+  const uint64_t* at_;
+  const uint64_t* end_;
+};
+
+}  // namespace op_inputs_detail
+
+// The contents of a block, every index checked; what lies behind something malformed is left out,
+// and false returned.
+inline bool decode_op_inputs(const uint64_t* words, size_t count, OpInputs& to) {
+  if (count == 0) return false;
+  const auto stored = static_cast<uint32_t>(words[0] & 0xFFFF);
+  const auto keywords = static_cast<uint32_t>(words[0] >> 16 & 0xFFFF);
+  to.given = words[0] >> 32;
+  op_inputs_detail::Reader reader(words + 1, count - 1);
+  for (uint32_t i = 0; i < stored; ++i) {
+    OpInput one;
+    if (!reader.item(one)) return false;
+    to.inputs.push_back(std::move(one));
+  }
+  for (uint32_t i = 0; i < keywords; ++i) {
+    OpInput name, value;
+    if (!reader.item(name) || name.kind != InputKind::text || !reader.item(value)) return false;
+    to.keywords.emplace_back(std::move(name.text), std::move(value));
+  }
+  return true;
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs of PyTorch's ops (shapes, strides, dtypes, values, overloads, FLOPs) beside torch.profiler's."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import _core
+from fastprof.profiler import torch_inputs
+
+pytestmark = pytest.mark.integrations
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+
+VERSION = str(torch.__version__)
+if not VERSION.startswith("2.13."):
+    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def mlp() -> None:
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    x = torch.randn(5, 8)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def convolution() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3, stride=2, padding=1),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(4, 2, 3, padding="same", groups=2, bias=False),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Dropout(),
+    )
+    model(torch.randn(2, 1, 16, 16)).sum().backward()
+
+
+def attention() -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+    layer(torch.randn(2, 5, 16)).sum().backward()
+
+
+def views_in_place() -> None:
+    x = torch.zeros(4, 6)
+    x.view(24)[2:5].add_(1)
+    x.t()[::2].mul_(2).unsqueeze(0).expand(3, 3, 4).contiguous()
+    x.as_strided((2, 2), (1, 7), 1).fill_(0.5)
+    torch.zeros(1, 1, 1, 1, 1, 1, 2).squeeze()
+
+
+def long_lists() -> None:
+    x = torch.ones(3, 2)
+    torch.cat([x] * 40)
+    torch._foreach_add([x] * 31, 1.5)
+    torch._foreach_mul([x, x], [0.5, 2])
+    torch.zeros([1] * 30)
+    torch.zeros([1] * 31)
+    torch.stack([x, x.double().t().contiguous().t()][:1])
+    torch.einsum("ij,kj->ik", x, x)
+    torch.index_put(x, [torch.zeros(1, dtype=torch.int64)], x[0])
+    x[None, :, torch.tensor([0, 1])]
+
+
+def dtypes() -> None:
+    for dtype in (
+        torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bfloat16,
+        torch.half, torch.float, torch.double, torch.complex64, torch.complex128, torch.chalf,
+        torch.float8_e5m2, torch.float8_e4m3fn, torch.uint16, torch.uint32, torch.uint64,
+    ):  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # complex half is experimental
+            x = torch.empty((2, 3), dtype=dtype)
+        x.clone().view(-1)
+        torch.empty_like(x, device="meta")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated
+        torch.quantize_per_tensor(torch.ones(3), 0.1, 1, torch.qint8).dequantize()
+
+
+def scalars() -> None:
+    x = torch.ones(3)
+    for value in (1, -1, 1 << 40, -(1 << 62), 0.1, -0.0, 1e30, True, float("inf"), float("nan")):
+        torch.full((2,), value)
+        torch.mul(x, value)
+        torch.clamp(x, None, value)
+    torch.full((2,), 2 - 3j)
+    torch.sum(x, dim=(), keepdim=True)
+    torch.add(x, x, alpha=2.5)
+    torch.norm(x, p=2)
+    torch.searchsorted(torch.arange(3.0), x, side="right")
+    torch.quantile(x, 0.5, interpolation="linear")
+
+
+def no_sizes() -> None:
+    torch.empty(0).sum()
+    torch.ones(()).item()
+    torch.ones(0, 3).t().contiguous()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+        torch.neg(nested)
+        torch.ones(3, 3).to_sparse_csr().neg()
+    torch.ones(3, 3).to_sparse().add(torch.ones(3, 3).to_sparse()).to_dense()
+
+
+def undefined() -> None:
+    x = torch.ones(3, 4, requires_grad=True)
+    y = torch.nn.functional.layer_norm(x, (4,))
+    torch.autograd.grad(y.sum(), x, allow_unused=True)
+    w = torch.ones(2, 1, 3, 3, requires_grad=True)
+    torch.nn.functional.conv2d(torch.ones(1, 1, 5, 5), w).sum().backward()
+
+
+def wide() -> None:
+    x = torch.empty(1 << 33, device="meta")
+    x.view(2, -1).t().neg()
+    x.as_strided((2,), (1 << 32,)).neg()
+
+
+def annotated() -> None:
+    with torch.profiler.record_function("with text", "some text"):
+        torch.ones(2)
+
+
+WORK: list[Callable[[], None]] = [
+    mlp, convolution, attention, views_in_place, long_lists, dtypes, scalars, no_sizes, undefined,
+    wide, annotated,
+]  # fmt: skip
+
+FIELDS = (
+    "name", "overload_name", "scope", "input_shapes", "concrete_inputs", "flops",
+    "structured_input_shapes", "structured_input_strides", "input_dtypes",
+)  # fmt: skip
+
+
+def ours(work: Callable[[], None], **arguments: Any) -> Any:
+    with fastprof.profile(**arguments) as p:
+        work()
+    assert not p.missing
+    return p
+
+
+def theirs(work: Callable[[], None]) -> Any:
+    config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        record_shapes=True, with_flops=True, experimental_config=config,
+    ) as p:  # fmt: skip
+        work()
+    return p
+
+
+def facts(events: Any) -> Counter[str]:
+    """Of every event, and of the event around it, its name.
+
+    FLOPs are left out where torch counts none and fastprof does (see fastprof/flops.py).
+    """
+
+    def fact(event: Any, field: str) -> Any:
+        beyond = field == "flops" and event.name in ("aten::scaled_dot_product_attention",)
+        return "beyond" if beyond else getattr(event, field)
+
+    return Counter(
+        repr([fact(e, field) for field in FIELDS] + [getattr(e.cpu_parent, "name", None)])
+        for e in events
+    )
+
+
+@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
+def test_inputs_as_torch_profiler_has_them(work: Callable[[], None]) -> None:
+    work()
+    mine = facts(ours(work, record_shapes=True, with_flops=True).events())
+    other = facts(theirs(work).events())
+    assert mine - other == Counter()
+    assert other - mine == Counter()
+
+
+def test_without_record_shapes_there_are_none() -> None:
+    (event,) = [e for e in ours(lambda: torch.ones(3).add(2)).events() if e.name == "aten::add"]
+    assert not event.input_shapes and not event.concrete_inputs and event.flops is None
+    assert event.overload_name == "Tensor"
+
+
+def test_a_profile_with_shapes_inside_one_without() -> None:
+    def work() -> None:
+        torch.ones(3).add(2)
+
+    with fastprof.profile() as outer:
+        inner = ours(work, record_shapes=True)
+        work()
+    with fastprof.profile(record_shapes=True) as around:
+        plain = ours(work)
+        work()
+
+    def adds(p: Any) -> list[Any]:
+        return [e.input_shapes for e in p.events() if e.name == "aten::add"]
+
+    assert adds(inner) == [[[3], [], []]]
+    assert not any(adds(outer)) and len(adds(outer)) == 2
+    assert not any(adds(plain))
+    assert adds(around) == [[[3], [], []]] * 2
+
+
+def test_averages_by_shape_and_overload() -> None:
+    def work() -> None:
+        for n in (2, 3, 3):
+            torch.add(torch.ones(n), torch.ones(n))
+        torch.add(torch.ones(3), 1.0)
+
+    mine, other = ours(work, record_shapes=True, with_flops=True), theirs(work)
+    for options in (
+        {"group_by_input_shape": True},
+        {"group_by_overload_name": True},
+        {"group_by_input_shape": True, "group_by_overload_name": True},
+        {},
+    ):
+        rows = [
+            Counter(
+                (a.key, a.count, str(a.input_shapes), a.overload_name, a.flops)
+                for a in p.key_averages(**options)
+            )
+            for p in (mine, other)
+        ]
+        assert rows[0] == rows[1], options
+
+
+def test_lists_too_long_to_record_say_so() -> None:
+    x = torch.ones(2, 2, 2, 2)
+    p = ours(lambda: torch._foreach_add([x] * 700, 1.0), record_shapes=True)
+    (event,) = [e for e in p.events() if e.name == "aten::_foreach_add"]
+    shapes = event.structured_input_shapes
+    assert 300 < len(shapes[0]) < 700
+    assert event.input_dtypes == ["TensorList", "..."]
+
+
+def test_shapes_while_stacks_are_recorded() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with fastprof.profile(record_shapes=True, with_stack=True) as p:
+            torch.ones(3).add(2)
+    (event,) = [e for e in p.events() if e.name == "aten::add"]
+    assert event.input_shapes == [[3], [], []]
+
+
+@pytest.mark.parametrize("batch", [(2,), (1, 2)], ids=["products", "fused"])
+def test_attention_is_counted_once(batch: tuple[int, ...]) -> None:
+    # Of three dimensions it is made of products that are counted; of four it has none inside it.
+    query = torch.ones(*batch, 3, 8)
+    p = ours(
+        lambda: torch.nn.functional.scaled_dot_product_attention(query, query, query),
+        record_shapes=True,
+        with_flops=True,
+    )
+    flops = sum(e.flops for e in p.events() if e.name != "aten::mul")
+    assert flops == 2 * (2 * 2 * 3 * 3 * 8)
+
+
+OFFSETS = (
+    "inputs", "kwinputs", "sizes", "inline_dims", "dtype", "key_set", "list_items", "list_type",
+    "type_kind", "complex",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", OFFSETS)
+def test_a_wrong_input_layout_is_refused_and_reads_nothing_wild(field: str) -> None:
+    assert torch_inputs.wrong_about_known_inputs(torch, VERSION) == ""
+    for shift in (-200, -8, -1, 1, 4, 8, 100, 4096, 1 << 20, 1 << 30):
+        if field in ("inputs", "kwinputs"):
+            with pytest.raises(fastprof.errors.ValueError, match="elsewhere"):
+                torch_inputs.wrong_about_known_inputs(torch, VERSION, field, shift)
+        else:
+            assert torch_inputs.wrong_about_known_inputs(torch, VERSION, field, shift) != ""
+
+
+def test_inputs_of_an_unknown_version_are_not_looked_at() -> None:
+    with pytest.raises(fastprof.errors.ValueError, match="not in the table"):
+        _core.torch_try_inputs("2.14.0", lambda: None)
+    with pytest.raises(fastprof.errors.StateError, match="not in the table"):
+        _core.torch_trust_inputs("2.12.1")
