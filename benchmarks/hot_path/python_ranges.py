@@ -12,59 +12,80 @@ import importlib.util
 import json
 import statistics
 import timeit
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import fastprof
 
 N = 20_000
 
 # Case -> (statement, set-up, whether a profile records).
+# Who records: nobody, fastprof, fastprof with enabled=False, or PyTorch.
 CASES = {
-    "empty loop": ("pass", "pass", False),
-    "with threading.Lock()": ("with Lock(): pass", "from threading import Lock", False),
-    "the same lock again": ("with lock: pass", "from threading import Lock; lock = Lock()", False),
+    "empty loop": ("pass", "pass", ""),
+    "with threading.Lock()": ("with Lock(): pass", "from threading import Lock", ""),
+    "the same lock again": ("with lock: pass", "from threading import Lock; lock = Lock()", ""),
     "record_function, off": (
         "with r('range'): pass",
         "from fastprof import record_function as r",
-        False,
+        "",
+    ),
+    "record_function, profile(enabled=False)": (
+        "with r('range'): pass",
+        "from fastprof import record_function as r",
+        "disabled",
     ),
     "record_function, recorded": (
         "with r('range'): pass",
         "from fastprof import record_function as r",
-        True,
+        "fastprof",
     ),
     "one object, off": (
         "with r: pass",
         "import fastprof; r = fastprof.record_function('range')",
-        False,
+        "",
     ),
     "one object, recorded": (
         "with r: pass",
         "import fastprof; r = fastprof.record_function('range')",
-        True,
+        "fastprof",
     ),
 }
 PEERS = {
     "torch": {
-        "torch record_function, off": ("with r('range'): pass", "from torch.profiler import record_function as r", False),
+        "torch record_function, off": ("with r('range'): pass", "from torch.profiler import record_function as r", ""),
+        "torch record_function, recorded": (
+            "with r('range'): pass", "from torch.profiler import record_function as r", "torch",
+        ),
         "torch _RecordFunctionFast, off": (
-            "with r('range'): pass", "from torch._C._profiler import _RecordFunctionFast as r", False,
+            "with r('range'): pass", "from torch._C._profiler import _RecordFunctionFast as r", "",
+        ),
+        "torch _RecordFunctionFast, recorded": (
+            "with r('range'): pass", "from torch._C._profiler import _RecordFunctionFast as r", "torch",
         ),
     },
-    "nvtx": {"nvtx.annotate, no tool": ("with r('range'): pass", "from nvtx import annotate as r", False)},
+    "nvtx": {"nvtx.annotate, no tool": ("with r('range'): pass", "from nvtx import annotate as r", "")},
     "viztracer": {
         "viztracer log_event, recorded": (
-            "with t.log_event('range'): pass", "import viztracer; t = viztracer.VizTracer(verbose=0); t.start()", False,
+            "with t.log_event('range'): pass", "import viztracer; t = viztracer.VizTracer(verbose=0); t.start()", "",
         )
     },
 }  # fmt: skip
 
 
-def once(statement: str, setup: str, record: bool) -> float:
+def recorder(name: str) -> AbstractContextManager[Any]:
+    """Return the profile that a case runs under."""
+    if name == "torch":
+        from torch.profiler import ProfilerActivity, profile
+
+        return profile(activities=[ProfilerActivity.CPU])
+    return fastprof.profile(enabled=name != "disabled") if name else nullcontext()
+
+
+def once(statement: str, setup: str, record: str) -> float:
     """Return the nanoseconds of one execution of the statement."""
     timer = timeit.Timer(statement, setup)
-    if not record:
-        return timer.timeit(N) / N * 1e9
-    with fastprof.profile():
+    with recorder(record):
         return timer.timeit(N) / N * 1e9
 
 

@@ -1,40 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From stop to the first table, by number of ranges, beside torch.profiler where it is installed.
+"""From stop to tables and files, by number of ranges, beside torch.profiler where it is installed.
 
-``analysis.py [--json FILE] [--largest N]``: seconds of stop, of stop + key_averages().table(), and of the Chrome trace.
+``analysis.py [--json FILE] [--largest N] [--largest-torch N]``: wall clock seconds of each stage, the least of several rounds,
+and resident bytes an event after stop. ``cpu_s`` is the CPU time of stop and table together: it says what wall clock cannot on a
+machine that others use. Files are plain ones in the folder for temporary files, without fsync. fastprof's figures come
+from 0, 10 and 10^4 .. 10^7 ranges; PyTorch's from 10^4 .. 10^6, where one round takes about a minute.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fastprof
 
+Stages = dict[str, float]
 
-def measure(profiler: Any, record_function: Any, n: int) -> dict[str, float]:
+
+def resident_bytes() -> int:
+    """Return what the process holds in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def measure(profiler: Any, record_function: Any, n: int, folder: str) -> Stages:
     """Profile ``n`` ranges and return the seconds of each stage."""
+    took: Stages = {}
+
+    def timed(stage: str, action: Callable[[], Any]) -> Any:
+        begin = time.perf_counter()
+        result = action()
+        took[f"{stage}_s"] = time.perf_counter() - begin
+        return result
+
+    gc.collect()
+    before = resident_bytes()
     prof = profiler()
     prof.start()
     for _ in range(n):
         with record_function("range"):
             pass
-    begin = time.perf_counter()
-    prof.stop()
-    stopped = time.perf_counter()
-    prof.key_averages().table()
-    shown = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        prof.export_chrome_trace(str(Path(folder) / "trace.json"))
-    return {
-        "stop_s": stopped - begin,
-        "stop_and_table_s": shown - begin,
-        "chrome_s": time.perf_counter() - shown,
-    }
+    cpu = time.process_time()
+    timed("stop", prof.stop)
+    took["resident_bytes"] = resident_bytes() - before
+    timed("events", prof.events)
+    averages = timed("key_averages", prof.key_averages)
+    timed("table", averages.table)
+    took["cpu_s"] = time.process_time() - cpu
+    stages = ("stop", "events", "key_averages", "table")
+    took["stop_and_table_s"] = sum(took[f"{stage}_s"] for stage in stages)
+    timed("chrome", lambda: prof.export_chrome_trace(str(Path(folder, "trace.json"))))
+    if isinstance(prof, fastprof.profile):
+        own = str(Path(folder, "trace.fastprof"))
+        timed("perfetto", lambda: prof.export_perfetto_trace(str(Path(folder, "trace.pftrace"))))
+        timed("save", lambda: fastprof.save(prof, own))
+        timed("load", lambda: fastprof.load(own))
+    return took
+
+
+def rounds_for(n: int, peer: bool) -> int:
+    """Return how often to repeat a size."""
+    if n >= 1_000_000:
+        return 1 if peer else 3
+    return 3 if peer else 7
 
 
 def main() -> None:
@@ -42,7 +75,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json")
     parser.add_argument("--largest", type=int, default=10_000_000)
+    parser.add_argument("--largest-torch", type=int, default=1_000_000)
     options = parser.parse_args()
+    sizes = [0, 10, 10_000, 100_000, 1_000_000, 10_000_000]
     peers: list[tuple[str, Any, Any, int]] = [
         (
             "fastprof",
@@ -53,33 +88,40 @@ def main() -> None:
     ]
     try:
         from torch.profiler import ProfilerActivity, profile, record_function
-
-        # 10^6 ranges take PyTorch about a minute.
+    except ImportError:
+        print("torch: not installed")
+    else:
         peers.append(
             (
                 "torch.profiler",
                 lambda: profile(activities=[ProfilerActivity.CPU]),
                 record_function,
-                100_000,
+                options.largest_torch,
             )
         )
-    except ImportError:
-        print("torch: not installed")
-    rows = []
-    for name, profiler, record, largest in peers:
-        measure(profiler, record, 1000)  # modules loaded, code warm
-        n = 10_000
-        while n <= min(largest, options.largest):
-            best: dict[str, float] = {}
-            for _ in range(5 if n < 1_000_000 else 2):
-                for stage, seconds in measure(profiler, record, n).items():
-                    best[stage] = min(best.get(stage, seconds), seconds)
-            rows.append({"suite": "analysis", "case": f"{name}, {n} ranges", **best})
-            print(
-                f"{name:16} {n:9} "
-                + "  ".join(f"{stage} {seconds:.4f}" for stage, seconds in best.items())
-            )
-            n *= 10
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _name, profiler, record, _ in peers:
+            measure(profiler, record, 1000, folder)  # modules loaded, code warm
+        for n in sizes:
+            for name, profiler, record, largest in peers:
+                if n > largest or (n < 10_000 and name != "fastprof"):
+                    continue
+                best: Stages = {}
+                for _ in range(rounds_for(n, name != "fastprof")):
+                    for stage, value in measure(profiler, record, n, folder).items():
+                        # Memory: the most, that is without what an earlier round left behind.
+                        least = max if stage == "resident_bytes" else min
+                        best[stage] = least(best.get(stage, value), value)
+                resident = best.pop("resident_bytes")
+                if n:
+                    best["resident_bytes_an_event"] = resident / n
+                rows.append({"suite": "analysis", "case": f"{name}, {n} ranges", **best})
+                print(
+                    f"{name:15} {n:9} "
+                    + "  ".join(f"{stage} {value:.5g}" for stage, value in best.items()),
+                    flush=True,
+                )
     if options.json:
         with open(options.json, "a") as out:
             out.writelines(json.dumps(row) + "\n" for row in rows)
