@@ -113,11 +113,19 @@ py::typing::Dict<py::str, py::int_> dropped(const CaptureObject& self) {
   return causes;
 }
 
-ChromeTraceOptions chrome_options(const std::vector<std::pair<std::string, std::string>>& metadata,
-                                  const std::string& trace_name) {
+// Names of members may hold lone surrogates, as file names do.
+std::string bytes_of(const py::str& text) {
+  std::string storage;
+  std::string_view bytes;
+  if (!name_bytes(text.ptr(), storage, bytes)) throw py::error_already_set();
+  return std::string(bytes);
+}
+
+ChromeTraceOptions chrome_options(const std::vector<std::pair<py::str, std::string>>& metadata,
+                                  const py::str& trace_name) {
   ChromeTraceOptions options;
-  options.metadata = metadata;
-  options.trace_name = trace_name;
+  for (const auto& [name, json] : metadata) options.metadata.emplace_back(bytes_of(name), json);
+  options.trace_name = bytes_of(trace_name);
   return options;
 }
 
@@ -157,8 +165,8 @@ void register_capture(py::module_& module) {
       .def(
           "write_chrome_trace",
           [](const CaptureObject& self, const py::bytes& path,
-             const std::vector<std::pair<std::string, std::string>>& metadata,
-             const std::string& trace_name) {
+             const std::vector<std::pair<py::str, std::string>>& metadata,
+             const py::str& trace_name) {
             const std::string file = path;
             const ChromeTraceOptions options = chrome_options(metadata, trace_name);
             const py::gil_scoped_release release;

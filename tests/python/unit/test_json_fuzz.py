@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every JSON that a profile writes parses strictly, whatever names, arguments and metadata contain."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import fastprof
+from fastprof.exporters.speedscope import export_speedscope
+
+texts = st.text(
+    st.characters() | st.sampled_from('"\\/\n\r\t\b\f\x00\x01\x1f\x7f\u2028\ufeff\ud800\udc80😀'),
+    max_size=20,
+)
+numbers = st.integers() | st.floats() | st.booleans()
+values = texts | numbers | st.lists(texts, max_size=3) | st.lists(numbers, max_size=3)
+keywords = st.dictionaries(
+    texts.filter(lambda t: t not in ("name", "args", "shapes", "flops", "node_id", "self")),
+    values,
+    max_size=4,
+)
+metadata = st.dictionaries(texts, texts, max_size=3)
+
+
+def strict(path: Path) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs), "a member is there twice"
+        return dict(pairs)
+
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return json.loads(data.decode("utf-8", "strict"), parse_constant=refuse, object_pairs_hook=once)
+
+
+def shown(text: str) -> str:
+    """What a reader of JSON sees of a name: pairs of surrogates joined, NUL as its symbol."""
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return joined.replace("\0", "\u2400")
+
+
+@settings(max_examples=120, deadline=None)
+@given(texts, keywords, metadata, texts, st.lists(st.lists(st.integers(0, 9)), max_size=2))
+@example('"', {"": math.nan, "\\": [math.inf, -math.inf]}, {'a"': "\ud800"}, "\0", [[]])
+@example("n" * 100_000, {"k" * 1000: "v" * 100_000}, {}, "t" * 100_000, [[1 << 40]])
+@example("😀", {"big": 1 << 200, "n": 5e-324}, {"\udfff": "\\u0000"}, "\ud83d\ude00", [])
+def test_everything_that_a_profile_writes(
+    name: str, arguments: dict[str, Any], members: dict[str, str], text: str, shapes: Any
+) -> None:
+    with fastprof.profile(record_shapes=True, with_stack=True, profile_memory=True) as p:
+        with fastprof.record_function(name, text, shapes=shapes, **arguments):
+            fastprof.mark(text)
+            fastprof.counter(text, 1.5)
+            fastprof.counter(name, math.nan)
+            fastprof.flow(1).begin()
+            fastprof.report_memory_usage(1, 64, 64, 64)
+    for key, value in members.items():
+        p.add_metadata(key, value)
+    p.add_metadata_json("json", json.dumps([name, text]))
+    with tempfile.TemporaryDirectory() as folder:
+        plain, packed, list_, flame, rows, memory = (
+            Path(folder, file)
+            for file in ("t.json", "t.json.gz", "list.json", "f.json", "rows.json", "m.json")
+        )
+        p.export_chrome_trace(plain)
+        p.export_chrome_trace(packed)
+        p.events().export_chrome_trace(list_)
+        export_speedscope(p.event_table, flame, name)
+        p.events().export_json(rows)
+        p.export_memory_timeline(memory)
+        trace = strict(plain)
+        assert strict(packed)["traceEvents"] == trace["traceEvents"]
+        for path in (list_, flame, rows, memory):
+            strict(path)
+        # What we wrote we read.
+        table = fastprof.load(plain)
+        fastprof.save(p, Path(folder, "t.fastprof"))
+        again = fastprof.load(Path(folder, "t.fastprof"))
+    written = [e["name"] for e in trace["traceEvents"] if e.get("cat") == "user_annotation"]
+    assert written == [shown(name)]
+    assert [shown(value) for value in trace["json"]] == [shown(name), shown(text)]
+    assert {table.name(row) for row in range(len(table))} >= {shown(name)}
+    assert [again.name(row) for row in range(len(again))] == [
+        shown(p.event_table.name(row)) for row in range(len(p.event_table))
+    ]
