@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <array>
+#include <optional>
 #include <string>
 
 #include "adapters/torch/input_proof.hpp"
@@ -19,6 +21,26 @@ namespace bindings {
 namespace {
 
 using SeenTuple = py::typing::Tuple<py::str, py::int_, py::int_, py::int_, py::int_>;
+
+// In the order of fastprof.profiler.torch_layout.FIELDS.
+using Offsets = std::array<uint32_t, 7>;
+
+std::string torch_prepare(const std::string& version, bool cxx11_abi,
+                          const std::optional<Offsets>& layout) {
+  const py::gil_scoped_release release;
+  if (!layout) return torch_adapter::prepare(version, cxx11_abi);
+  const Offsets& at = *layout;
+  const torch_adapter::Layout given{at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
+  return torch_adapter::prepare(version, cxx11_abi, &given);
+}
+
+std::optional<Offsets> torch_known_layout(const std::string& version, bool cxx11_abi) {
+  const torch_adapter::Layout* known = torch_adapter::find_layout(version, cxx11_abi);
+  if (known == nullptr) return std::nullopt;
+  return Offsets{known->size,        known->thread_id,         known->scope,
+                 known->sequence_nr, known->forward_thread_id, known->handle,
+                 known->is_async};
+}
 
 std::string torch_self_test(const std::string& version, bool cxx11_abi, int shift) {
   const torch_adapter::Layout* known = torch_adapter::find_layout(version, cxx11_abi);
@@ -87,9 +109,14 @@ py::typing::List<TriedTuple> torch_try_inputs(const std::string& version,
 }  // namespace
 
 void register_torch(py::module_& module) {
-  module.def("torch_prepare", &torch_adapter::prepare, py::arg("version"), py::arg("cxx11_abi"),
-             py::call_guard<py::gil_scoped_release>(),
-             "Check the loaded libtorch; empty when its ops can be observed, else the reason.");
+  module.def(
+      "torch_prepare", &torch_prepare, py::arg("version"), py::arg("cxx11_abi"),
+      py::arg("layout") = py::none(),
+      "Check the loaded libtorch; empty when its ops can be observed, else the reason. layout: "
+      "for a version that is not in the table, the offsets that "
+      "fastprof.profiler.torch_layout has found.");
+  module.def("torch_known_layout", &torch_known_layout, py::arg("version"), py::arg("cxx11_abi"),
+             "The offsets in the table of layouts; None for a version that is not there.");
   module.def("torch_start_observing", &torch_adapter::start_observing, py::arg("inputs") = false,
              py::call_guard<py::gil_scoped_release>(),
              "Record ops from now on, with their inputs or without, until as many "

@@ -32,6 +32,7 @@ __all__: list[str] = [
     "thread_id",
     "throw_error",
     "torch_after_fork_in_child",
+    "torch_known_layout",
     "torch_memory_after_fork_in_child",
     "torch_memory_prepare",
     "torch_memory_self_test",
@@ -343,6 +344,14 @@ def throw_error(name: str, message: str) -> None:
 
 
 def torch_after_fork_in_child() -> None: ...
+def torch_known_layout(
+    version: str, cxx11_abi: bool
+) -> typing.Annotated[list[int], "FixedSize(7)"] | None:
+    """
+    The offsets in the table of layouts; None for a version that is not there.
+    """
+
+
 def torch_memory_after_fork_in_child() -> None: ...
 def torch_memory_prepare() -> str:
     """
@@ -383,9 +392,16 @@ def torch_observe_fast_ranges(type: typing.Any) -> str:
     """
 
 
-def torch_prepare(version: str, cxx11_abi: bool) -> str:
+def torch_prepare(
+    version: str,
+    cxx11_abi: bool,
+    layout: typing.Annotated[
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(7)"
+    ]
+    | None = None,
+) -> str:
     """
-    Check the loaded libtorch; empty when its ops can be observed, else the reason.
+    Check the loaded libtorch; empty when its ops can be observed, else the reason. layout: for a version that is not in the table, the offsets that fastprof.profiler.torch_layout has found.
     """
 
 

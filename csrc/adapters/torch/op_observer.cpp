@@ -277,11 +277,11 @@ std::unique_ptr<ObserverContextView> start_seen(const RecordFunctionView& record
 
 }  // namespace
 
-std::string prepare(std::string_view version, bool cxx11_abi) {
+std::string prepare(std::string_view version, bool cxx11_abi, const Layout* given) {
   Observers& all = observers();
   const std::lock_guard<std::mutex> hold(all.lock);
   if (all.functions != nullptr) return {};
-  const Layout* layout = find_layout(version, cxx11_abi);
+  const Layout* layout = given != nullptr ? given : find_layout(version, cxx11_abi);
   if (layout == nullptr)
     return "this build of fastprof does not know the layout of torch " + std::string(version) +
            (cxx11_abi ? "" : " with the older string ABI") + "; it knows " + known_versions() +

@@ -15,9 +15,10 @@ namespace torch_adapter {
 
 // Finds libtorch in the process, looks `version` up and runs the self-test; the answer is kept.
 // Empty when ops can be observed, else the reason, which says what to do. An unknown version is
-// refused before anything of libtorch is looked at. Any thread; must not hold a lock that
+// refused before anything of libtorch is looked at, unless its layout is `given` (read from its
+// headers: fastprof.profiler.torch_layout). Any thread; must not hold a lock that
 // libtorch's threads wait for (the GIL is none of them).
-std::string prepare(std::string_view version, bool cxx11_abi);
+std::string prepare(std::string_view version, bool cxx11_abi, const Layout* given = nullptr);
 
 // Counted: the callback is registered with the first and removed with the last. What begins between
 // is recorded by the sessions that then run; ops in progress end whenever they end, on whatever

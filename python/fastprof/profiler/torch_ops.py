@@ -176,7 +176,17 @@ def _unusable_reason(torch: ModuleType) -> str:
 def _try(torch: ModuleType, version: str) -> str:
     """Empty when ops of this torch can be observed, else the reason."""
     build = getattr(torch, "_C", None)
-    reason = _core.torch_prepare(version, bool(getattr(build, "_GLIBCXX_USE_CXX11_ABI", True)))
+    cxx11_abi = bool(getattr(build, "_GLIBCXX_USE_CXX11_ABI", True))
+    layout: list[int] | None = None
+    if _core.torch_known_layout(version, cxx11_abi) is None:
+        # Not imported by the others: it loads what runs a compiler.
+        from fastprof.profiler.torch_layout import LayoutError, layout_from_headers
+
+        try:
+            layout = layout_from_headers(torch)
+        except LayoutError as error:
+            return f"torch ops are not recorded: this fastprof does not know torch {version}, and {error}"
+    reason = _core.torch_prepare(version, cxx11_abi, layout)
     if reason:
         return f"torch ops are not recorded: {reason}"
     wrong = _on_own_thread(

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A torch that the table of layouts does not list: its headers are asked, and the self-test decides."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import types
+from pathlib import Path
+
+import pytest
+
+from fastprof import _core
+from fastprof.profiler.torch_layout import FIELDS, LayoutError, layout_from_headers
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.integrations,
+    pytest.mark.skipif(
+        shutil.which(os.environ.get("CXX", "c++")) is None, reason="needs a C++ compiler"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def use_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+
+
+def test_the_headers_say_what_the_table_says(capfd: pytest.CaptureFixture[str]) -> None:
+    known = _core.torch_known_layout(torch.__version__, True)
+    if known is None:
+        pytest.skip(f"torch {torch.__version__} is not in the table")
+    assert layout_from_headers(torch) == list(known)
+    assert len(known) == len(FIELDS)
+    capfd.readouterr()
+    assert layout_from_headers(torch) == list(known)
+    assert capfd.readouterr().err == ""  # from the cache, nothing compiled
+
+
+def test_ops_of_a_torch_outside_the_table(cache: Path) -> None:
+    code = """
+        import torch
+        from fastprof import _core
+        _core.torch_known_layout = lambda version, cxx11_abi: None
+        import fastprof
+        with fastprof.profile() as p:
+            torch.add(torch.ones(3), 1)
+        print(sorted({e.name for e in p.events()}), p.missing.get("torch_ops"))
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert "aten::add" in ran.stdout and ran.stdout.rstrip().endswith("None")
+
+
+def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = types.SimpleNamespace(__version__="99.1", __file__=str(tmp_path / "__init__.py"))
+    with pytest.raises(LayoutError, match="headers are not installed"):
+        layout_from_headers(nowhere)
+    header = tmp_path / "include" / "ATen" / "record_function.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("namespace at { struct RecordFunction {}; }\n")
+    with pytest.raises(LayoutError, match=r"do not have what is needed.*error"):
+        layout_from_headers(nowhere)
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(LayoutError, match=r"no C\+\+ compiler.*no-such-compiler"):
+        layout_from_headers(nowhere)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_wrong_layout_is_refused_by_the_self_test(field: str) -> None:
+    # In a process of its own: a layout that was once found right is kept.
+    code = f"""
+        import torch
+        from fastprof import _core
+        from fastprof.profiler.torch_layout import FIELDS
+        layout = list(_core.torch_known_layout("2.13.0", True))
+        layout[FIELDS.index({field!r})] += 8
+        print(_core.torch_prepare("99.1.0", True, layout))
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert "is not laid out as its version says" in ran.stdout
