@@ -11,7 +11,27 @@ from typing import Any
 from fastprof import errors
 from fastprof.profiler.options import Options
 
-__all__ = ["check_json", "json_text", "trace_members"]
+__all__ = ["check_json", "check_name", "json_text", "trace_members"]
+
+# What the writer itself puts at the top level (csrc/include/fastprof/export/chrome_trace.hpp).
+_RESERVED = (
+    "schemaVersion",
+    "deviceProperties",
+    "displayTimeUnit",
+    "baseTimeNanoseconds",
+    "traceEvents",
+    "traceName",
+    "fastprof",
+)
+
+
+def check_name(name: Any) -> str:
+    """The name of a member as text; errors.ValueError when the format has a member of that name."""
+    if name in _RESERVED:
+        raise errors.ValueError(
+            f"{name!r} is a member of the trace format itself: choose another name for metadata"
+        )
+    return str(name)
 
 
 def json_text(value: Any) -> str:

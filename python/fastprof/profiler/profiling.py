@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fastprof import errors
 from fastprof._core import record_function
 from fastprof.profiler.lifecycle import closed, opened
-from fastprof.profiler.metadata import check_json, trace_members
+from fastprof.profiler.metadata import check_json, check_name, trace_members
 from fastprof.profiler.options import make_options
 from fastprof.profiler.recording import Recording, Result, event_list
 from fastprof.step_schedule import ProfilerAction, as_action, transition
@@ -289,12 +289,15 @@ class profile:  # noqa: N801 - the field's name
         return os.urandom(16).hex().upper()
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Put a text into the exported traces, under `key`."""
-        self._metadata[str(key)] = value
+        """Put a text into the exported traces, under `key`.
+
+        errors.ValueError when the trace format has a member of that name itself.
+        """
+        self._metadata[check_name(key)] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Put a JSON text into the exported traces; errors.ValueError when it is none."""
-        self._metadata[str(key)] = check_json(key, value)
+        self._metadata[check_name(key)] = check_json(key, value)
 
     preset_metadata_json = add_metadata_json
 

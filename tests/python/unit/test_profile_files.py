@@ -28,6 +28,9 @@ def test_chrome_trace_and_metadata(tmp_path: Path) -> None:
         p.add_metadata_json("bad", "{x")
     with pytest.raises(errors.ValueError, match="NaN is not JSON"):
         p.add_metadata_json("bad", "NaN")
+    for add in (p.add_metadata, p.add_metadata_json, p.preset_metadata_json):
+        with pytest.raises(errors.ValueError, match="'traceEvents' is a member of the trace"):
+            add("traceEvents", "[]")
     assert p.get_trace_id() == "my id"
     plain, packed = tmp_path / "t.json", tmp_path / "t.json.gz"
     p.export_chrome_trace(plain)
