@@ -30,11 +30,20 @@ struct PythonFrame {
   intptr_t offset;
 };
 
-// Fills `frames`, innermost first, and returns how many. GIL held.
-inline uint32_t walk_python_frames(PythonFrame* frames, uint32_t capacity) noexcept {
+// Elsewhere frames are reached through objects, whose references only the GIL guards.
+#if FASTPROF_INTERNAL_FRAMES || PY_VERSION_HEX < 0x030B0000
+#define FASTPROF_FRAMES_NEED_GIL 0
+#else
+#define FASTPROF_FRAMES_NEED_GIL 1
+#endif
+
+// Fills `frames` with those of the calling thread, innermost first, and returns how many. The GIL
+// is held, or FASTPROF_FRAMES_NEED_GIL is 0 and the thread has let it go: its frames stay as they
+// are until it takes the GIL again.
+inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames,
+                                   uint32_t capacity) noexcept {
   uint32_t count = 0;
 #if FASTPROF_INTERNAL_FRAMES
-  PyThreadState* thread = PyThreadState_Get();
 #if PY_VERSION_HEX >= 0x030D0000
   const _PyInterpreterFrame* frame = thread->current_frame;
 #else
@@ -58,13 +67,13 @@ inline uint32_t walk_python_frames(PythonFrame* frames, uint32_t capacity) noexc
   }
 #elif PY_VERSION_HEX < 0x030B0000
   // Frames are objects here, and f_lasti counts instructions of two bytes.
-  for (PyFrameObject* frame = PyThreadState_Get()->frame; frame != nullptr && count < capacity;
+  for (PyFrameObject* frame = thread->frame; frame != nullptr && count < capacity;
        frame = frame->f_back) {
     if (frame->f_lasti < 0) continue;  // not started yet
     frames[count++] = {reinterpret_cast<PyObject*>(frame->f_code), intptr_t{frame->f_lasti} * 2};
   }
 #else
-  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());  // a new reference, or null
+  PyFrameObject* frame = PyThreadState_GetFrame(thread);  // a new reference, or null
   while (frame != nullptr && count < capacity) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     frames[count++] = {reinterpret_cast<PyObject*>(code), PyFrame_GetLasti(frame)};

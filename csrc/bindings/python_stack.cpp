@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "adapters/torch/op_stack.hpp"
+#include "bindings/op_stack.hpp"
 #include "bindings/python_frames.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
@@ -41,17 +43,14 @@ Stacks& stacks() {
   return all;
 }
 
-// The GIL guards all this; without one a lock does.
+// Held for looks and changes only, never while Python may run or the GIL be waited for: threads
+// take it with and without the GIL.
 struct StackLock {
-#if defined(Py_GIL_DISABLED)
   static std::mutex& mutex() {
     static std::mutex& only = *new std::mutex;
     return only;
   }
   std::lock_guard<std::mutex> hold{mutex()};
-#else
-  StackLock() {}
-#endif
 };
 
 uint64_t hash_frames(const PythonFrame* frames, uint32_t count) noexcept {
@@ -85,6 +84,34 @@ std::string frame_text(const PythonFrame& frame) {
   return text;
 }
 
+// The id of a known stack, else 0. Locked.
+uint64_t find_known(const Stacks& all, uint64_t hash, const PythonFrame* frames,
+                    uint32_t count) noexcept {
+  if (all.slots.empty()) return 0;
+  for (size_t i = hash;; ++i) {
+    const uint32_t index = all.slots[i & (all.slots.size() - 1)];
+    if (index == 0) return 0;
+    const KnownStack& stack = all.known[index - 1];
+    if (stack.hash != hash || stack.count != count) continue;
+    const PythonFrame* at = all.frames.data() + stack.first;
+    if (std::equal(frames, frames + count, at, [](const PythonFrame& a, const PythonFrame& b) {
+          return a.code == b.code && a.offset == b.offset;
+        }))
+      return generation << 32 | index;
+  }
+}
+
+// Borrowed: alive until release_python_stacks. Empty for an id that is not of this generation.
+std::vector<PythonFrame> frames_of(uint64_t id) {
+  const StackLock lock;
+  const Stacks& all = stacks();
+  const uint64_t index = id & 0xFFFFFFFFu;
+  if (id >> 32 != generation || index == 0 || index > all.known.size()) return {};
+  const KnownStack& stack = all.known[index - 1];
+  const auto first = all.frames.begin() + stack.first;
+  return {first, first + stack.count};
+}
+
 // The wrapper that a decorator put around the function: not a frame of the program.
 bool is_own_frame(const PythonFrame& frame) {
   constexpr std::string_view own = "fastprof/ranges.py";
@@ -101,26 +128,25 @@ bool is_own_frame(const PythonFrame& frame) {
 
 uint64_t capture_python_stack() noexcept {
   PythonFrame frames[kMaxPythonFrames];
-  const uint32_t count = walk_python_frames(frames, kMaxPythonFrames);
+  const uint32_t count = walk_python_frames(PyThreadState_Get(), frames, kMaxPythonFrames);
   if (count == 0) return 0;
+  if (const uint64_t known = find_python_stack(frames, count)) return known;
+  return add_python_stack(frames, count);
+}
+
+uint64_t find_python_stack(const PythonFrame* frames, uint32_t count) noexcept {
+  const uint64_t hash = hash_frames(frames, count);
+  const StackLock lock;
+  return find_known(stacks(), hash, frames, count);
+}
+
+uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept {
   const uint64_t hash = hash_frames(frames, count);
   const StackLock lock;
   Stacks& all = stacks();
-  const uint64_t base = generation << 32;
-  if (!all.slots.empty()) {
-    for (size_t i = hash;; ++i) {
-      const uint32_t index = all.slots[i & (all.slots.size() - 1)];
-      if (index == 0) break;
-      const KnownStack& stack = all.known[index - 1];
-      if (stack.hash != hash || stack.count != count) continue;
-      const PythonFrame* at = all.frames.data() + stack.first;
-      if (std::equal(frames, frames + count, at, [](const PythonFrame& a, const PythonFrame& b) {
-            return a.code == b.code && a.offset == b.offset;
-          }))
-        return base | index;
-    }
-  }
-  if (all.known.size() >= kMaxStacks) return 0;
+  // Since the look another thread may have made it known, and the last session may have ended.
+  if (const uint64_t known = find_known(all, hash, frames, count)) return known;
+  if (python_stack_sessions == 0 || all.known.size() >= kMaxStacks) return 0;
   try {
     if (all.known.size() * 2 >= all.slots.size()) grow(all);
     const auto first = static_cast<uint32_t>(all.frames.size());
@@ -134,26 +160,21 @@ uint64_t capture_python_stack() noexcept {
   while (all.slots[i & (all.slots.size() - 1)] != 0) ++i;
   const auto index = static_cast<uint32_t>(all.known.size());
   all.slots[i & (all.slots.size() - 1)] = index;
-  return base | index;
+  return generation << 32 | index;
 }
 
 void resolve_python_stacks(Capture& capture) {
-  const StackLock lock;
-  const Stacks& all = stacks();
   std::unordered_map<uint64_t, uint64_t> texts;
   const auto text_index = [&](uint64_t id) {
     const auto [at, fresh] = texts.try_emplace(id, capture.strings.size());
     if (!fresh) return at->second;
     std::string text;
-    const uint64_t index = id & 0xFFFFFFFFu;
-    if (id >> 32 == generation && index != 0 && index <= all.known.size()) {
-      const KnownStack& stack = all.known[index - 1];
-      uint32_t i = 0;
-      while (i < stack.count && is_own_frame(all.frames[stack.first + i])) ++i;
-      for (; i < stack.count; ++i) {
-        if (!text.empty()) text += '\n';
-        text += frame_text(all.frames[stack.first + i]);
-      }
+    const std::vector<PythonFrame> frames = frames_of(id);
+    size_t i = 0;
+    while (i < frames.size() && is_own_frame(frames[i])) ++i;
+    for (; i < frames.size(); ++i) {
+      if (!text.empty()) text += '\n';
+      text += frame_text(frames[i]);
     }
     capture.strings.push_back(std::move(text));
     return at->second;
@@ -176,6 +197,7 @@ void resolve_python_stacks(Capture& capture) {
 void want_python_stacks() {
   const StackLock lock;
   store_relaxed(&python_stack_sessions, python_stack_sessions + 1);
+  store_relaxed(&torch_adapter::g_capture_stack, &capture_op_stack);
 }
 
 void release_python_stacks() {
@@ -185,6 +207,7 @@ void release_python_stacks() {
     if (python_stack_sessions == 0) return;
     store_relaxed(&python_stack_sessions, python_stack_sessions - 1);
     if (python_stack_sessions != 0) return;
+    store_relaxed(&torch_adapter::g_capture_stack, torch_adapter::CaptureStack{nullptr});
     Stacks& all = stacks();
     released.swap(all.frames);
     all = Stacks{};
@@ -195,6 +218,8 @@ void release_python_stacks() {
 }
 
 void forget_python_stacks_in_child() {
+  // Another thread of the parent may have held it.
+  new (&StackLock::mutex()) std::mutex;
   if (python_stack_sessions == 0) return;
   store_relaxed(&python_stack_sessions, 1u);
   release_python_stacks();

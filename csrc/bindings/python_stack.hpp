@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "bindings/python_frames.hpp"
 #include "fastprof/capture/capture.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -17,6 +18,11 @@ constexpr uint32_t kMaxPythonFrames = 128;
 // instructions; 0 when there is none, or too many different ones (2^20) are known. Its code objects
 // are kept alive until release_python_stacks. About 3 ns a frame and 20 ns. GIL held.
 uint64_t capture_python_stack() noexcept;
+
+// The same for frames that were walked: the id when the stack is known, else 0 (with or without the
+// GIL); and the id of a stack that is made known (GIL held).
+uint64_t find_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
+uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 
 // Turns the stack ids of a capture into indices of its strings: one text a stack, a line a frame,
 // "file(line): function". GIL held. Must be called before the stacks are released.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -68,12 +68,14 @@ def table_of(
     with_stack: bool = True,
     with_shapes: bool = True,
     with_flops: bool = True,
+    keeps_frame: Callable[[str], bool] = bool,
     metadata: Mapping[str, Any] | None = None,
 ) -> EventTable:
     """The table of a capture; its arrays keep the capture alive.
 
     with_stack: fill the stack column when the capture has Python stacks. with_shapes, with_flops:
-    the columns of ops' inputs and FLOPs, when the capture has inputs.
+    the columns of ops' inputs and FLOPs, when the capture has inputs. keeps_frame:
+    which of the stack entries "file(line): function" are kept; default: all.
     """
     columns: dict[str, Array] = dict(capture.columns())
     fields = capture.sites()
@@ -84,7 +86,7 @@ def table_of(
     if len(words):
         strings = capture.strings()
         decoder = _Payload(columns, sites, words, strings)
-        coded = decoder.coded(with_stack, with_shapes)
+        coded = decoder.coded(with_stack, with_shapes, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
         if counters is not None:
             coded["counters"] = counters
@@ -227,11 +229,16 @@ class _Payload:
         rows, parents = rows[inside], parents[inside]
         sequence[parents], forward[parents] = sequence[rows], forward[rows]
 
-    def coded(self, with_stack: bool, with_shapes: bool) -> dict[str, CodedColumn]:
+    def coded(
+        self, with_stack: bool, with_shapes: bool, keeps_frame: Callable[[str], bool]
+    ) -> dict[str, CodedColumn]:
         """Columns of objects: stack, input_shapes, kwinputs, concrete_inputs, where some range has them."""
         found: dict[str, CodedColumn] = {}
         if with_stack:
-            stack = self._texts(_PYTHON_STACK, lambda text: text.split("\n") if text else [])
+            stack = self._texts(
+                _PYTHON_STACK,
+                lambda text: [entry for entry in text.split("\n") if keeps_frame(entry)],
+            )
             if stack is not None:
                 found["stack"] = stack
         members = self._texts(_JSON, json.loads)

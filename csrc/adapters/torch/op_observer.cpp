@@ -10,6 +10,7 @@
 #include "adapters/torch/input_proof.hpp"
 #include "adapters/torch/memory_reporter.hpp"
 #include "adapters/torch/op_inputs.hpp"
+#include "adapters/torch/op_stack.hpp"
 #include "adapters/torch/overload_sites.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "adapters/torch/thread_ops.hpp"
@@ -176,18 +177,26 @@ FASTPROF_ALWAYS_INLINE OpContext* begin_op(State* s, uint32_t mask, ThreadOps* o
   return context;
 }
 
-// The same with the op's inputs as a block behind those of `op`.
-FASTPROF_NOINLINE OpContext* begin_op_with_inputs(State* s, uint32_t mask, ThreadOps* ops,
+// The same with the Python stack and the op's inputs as blocks behind those of `op`; each may be
+// null.
+FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, ThreadOps* ops,
                                                   const Site* site, const char* name, bool is_async,
-                                                  const OpWords& op, EncodeInputs encode,
-                                                  const void* rf) noexcept {
-  uint64_t words[sizeof op.words / sizeof op.words[0] + 1 + kMaxInputWords + 3];
+                                                  const OpWords& op, CaptureStack capture_stack,
+                                                  EncodeInputs encode, const void* rf) noexcept {
+  uint64_t words[sizeof op.words / sizeof op.words[0] + 3 + kMaxInputWords + 3];
   uint32_t count = op.count;
   for (uint32_t i = 1; i <= count; ++i) words[i] = op.words[i];
-  if (const uint32_t inputs = encode(rf, words + count + 2, kMaxInputWords)) {
+  if (const uint64_t stack = capture_stack != nullptr ? capture_stack() : 0) {
+    words[count + 1] = static_cast<uint64_t>(DetailType::python_stack) | uint64_t{1} << 16;
+    words[count + 2] = stack;
+    count += 2;
+  }
+  if (const uint32_t inputs =
+          encode == nullptr ? 0 : encode(rf, words + count + 2, kMaxInputWords)) {
     words[count + 1] = static_cast<uint64_t>(DetailType::shapes) | uint64_t{inputs} << 16;
     count += 1 + inputs;
   }
+  if (count == 0) return begin_op(s, mask, ops, site, name, is_async, words, 0);
   uint32_t padded = count;
   while (padded % 3 != 2) words[++padded] = 0;
   words[0] = padded;  // DetailHeader
@@ -228,9 +237,10 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
                               field<uint64_t>(rf, g_layout.handle));
   const auto is_async = field<uint8_t>(rf, g_layout.is_async) != 0;
   const EncodeInputs encode = load_relaxed(&g_encode_inputs);
-  if (encode != nullptr)
+  const CaptureStack capture_stack = load_relaxed(&g_capture_stack);
+  if (encode != nullptr || capture_stack != nullptr)
     return std::unique_ptr<ObserverContextView>(
-        begin_op_with_inputs(s, mask, ops, site, name, is_async, op, encode, rf));
+        begin_op_with_blocks(s, mask, ops, site, name, is_async, op, capture_stack, encode, rf));
   return std::unique_ptr<ObserverContextView>(
       begin_op(s, mask, ops, site, name, is_async, op.words, op.count));
 }

@@ -100,7 +100,6 @@ def make_options(
     wanted_counters = _counters(counters, experimental_config)
     missing = _missing(
         asked,
-        with_stack,
         with_modules,
         execution_trace_observer,
     )
@@ -179,14 +178,10 @@ def _device_name(device: Any) -> str:
 
 def _missing(
     asked: Iterable[ProfilerActivity],
-    stacks: bool,
     modules: bool,
     execution_trace_observer: Any,
 ) -> dict[str, str]:
     missing = {a.name: str(missing_reason(a)) for a in asked if missing_reason(a) is not None}
-    if stacks and "torch" in sys.modules:
-        # Of PyTorch's ops (profiler/torch_ops.py); ranges made with fastprof have them.
-        missing["with_stack"] = "torch ops are recorded without Python stacks: ranges have them"
     if modules:
         missing["with_modules"] = (
             "this build of fastprof does not trace Python calls: there is no module hierarchy"

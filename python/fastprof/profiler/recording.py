@@ -112,6 +112,7 @@ class Result:
         """The columns, the capture's own, without what began in a pause."""
         from fastprof.consolidate import table_of, without_pauses
         from fastprof.table import EventTable
+        from fastprof.views.names import keeps_stack_entry
 
         if self.capture is None:
             return EventTable({"start_ns": [], "end_ns": [], "site": []}, sites=())
@@ -120,6 +121,7 @@ class Result:
             with_stack=self.options.with_stack,
             with_shapes=self.options.record_shapes,
             with_flops=self.options.with_flops,
+            keeps_frame=keeps_stack_entry,
             metadata=self.metadata,
         )
         return without_pauses(table, self.pauses) if self.pauses else table

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python stacks of torch's ops, beside those that torch.profiler gives for the same work."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof.profiler import options as profile_options
+
+pytestmark = pytest.mark.integrations
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+
+VERSION = str(torch.__version__)
+if not VERSION.startswith("2.13."):
+    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
+
+CPU = [torch.profiler.ProfilerActivity.CPU]
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.setattr(profile_options, "_warned", set())
+
+
+def mlp() -> None:
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(5, 8)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def convolution() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2), torch.nn.Dropout()
+    )
+    model(torch.randn(1, 1, 8, 8)).sum().backward()
+
+
+class Cube(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return grads[0] * 3 * x**2
+
+
+def custom_function() -> None:
+    x = torch.ones(3, requires_grad=True)
+    Cube.apply(x).sum().backward()
+
+
+def ours(work: Callable[[], None]) -> Any:
+    with fastprof.profile(with_stack=True) as p:
+        work()
+    assert not p.missing
+    return p
+
+
+def theirs(work: Callable[[], None]) -> Any:
+    verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
+    with torch.profiler.profile(activities=CPU, with_stack=True, experimental_config=verbose) as p:
+        work()
+    return p
+
+
+def prefixes() -> list[str]:
+    from torch.profiler.python_tracer import _prefix_regex
+
+    return [*_prefix_regex()]
+
+
+def functions(stack: list[str], trimmed: list[str]) -> tuple[str, ...]:
+    """File and function of each Python frame.
+
+    Without lines: torch.profiler shows where a function begins, fastprof which line is run. Without
+    built-in functions, and without the call of a module, which torch.profiler shows as the module.
+    From the op out to the work that was profiled.
+    """
+    found = []
+    for entry in stack:
+        match = re.fullmatch(r"(.*)\((\d+)\): (.*)", entry)
+        if match is None:
+            assert entry.startswith(("<built-in", "nn.Module: ")), entry
+            continue
+        file, name = match[1], match[3]
+        if name in ("ours", "theirs"):
+            break
+        file = next((file[len(p) :] for p in trimmed if file.startswith(p)), file)
+        if name != "_wrapped_call_impl":
+            found.append(f"{file}: {name}")
+    return tuple(found)
+
+
+@pytest.mark.parametrize("work", [mlp, convolution, custom_function], ids=lambda f: f.__name__)
+def test_frames_are_torch_profilers(work: Callable[[], None]) -> None:
+    work()
+    trimmed = prefixes()
+
+    def facts(profile: Any) -> Counter[tuple[str, tuple[str, ...]]]:
+        return Counter(
+            (e.name, functions(e.stack or [], trimmed))
+            for e in profile.events()
+            if not getattr(e, "is_python_function", False) and not e.name.startswith("Profiler")
+        )
+
+    mine, other = facts(ours(work)), facts(theirs(work))
+    assert mine == other
+
+
+def test_lines_are_those_that_run() -> None:
+    def work() -> None:
+        a = torch.ones(2)
+        a.add(1)
+        a.mul(2)
+
+    lines = {
+        e.name: int(e.stack[0].split("(")[1].split(")")[0])
+        for e in ours(work).events()
+        if e.cpu_parent is None
+    }
+    first = work.__code__.co_firstlineno
+    assert lines == {"aten::ones": first + 1, "aten::add": first + 2, "aten::mul": first + 3}
+
+
+def test_a_backward_op_has_the_stack_of_its_forward_op() -> None:
+    x = torch.ones(3, requires_grad=True)
+
+    def forward() -> Any:
+        return x.exp()
+
+    def work() -> None:
+        y = forward().sum()
+        thread = threading.Thread(target=y.backward)
+        thread.start()
+        thread.join()
+
+    events = ours(work).events()
+    (backward,) = [e for e in events if e.name == "ExpBackward0"]
+    (exp,) = [e for e in events if e.name == "aten::exp"]
+    assert exp.stack[0].endswith("): forward")
+    assert backward.stack == exp.stack
+    (inside,) = backward.cpu_children
+    assert inside.name == "aten::mul" and inside.stack == exp.stack
+
+
+def test_grouped_by_stack_and_source_location() -> None:
+    x = torch.ones(3)
+
+    def here() -> None:
+        x.exp()
+
+    def there() -> None:
+        x.exp()
+        x.exp()
+
+    def work() -> None:
+        here()
+        here()
+        there()
+
+    p = ours(work)
+    groups = {
+        tuple(a.stack): a.count for a in p.key_averages(group_by_stack_n=1) if a.key == "aten::exp"
+    }
+    assert sorted(groups.values()) == [1, 1, 2]
+    assert all(len(stack) == 1 for stack in groups)
+    assert sum(a.count for a in p.key_averages() if a.key == "aten::exp") == 4
+    text = p.key_averages(group_by_stack_n=2).table(max_src_column_width=500)
+    assert "Source Location" in text
+    first = here.__code__.co_firstlineno
+    assert f"{__file__}({first + 1}): here" in text
+
+
+def test_collapsed_stacks(tmp_path: Path) -> None:
+    p = ours(mlp)
+    target = tmp_path / "stacks.txt"
+    p.export_stacks(str(target), "self_cpu_time_total")
+    lines = target.read_text().splitlines()
+    assert lines and all(re.fullmatch(r".+ \d+", line) for line in lines)
+    assert any("mlp" in line and "linear.py" in line for line in lines)
+
+
+def test_no_stacks_unless_asked_for() -> None:
+    with fastprof.profile() as p:
+        mlp()
+    assert not any(e.stack for e in p.events())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning")
+def test_threads_of_libtorch_have_no_python_stack() -> None:
+    @torch.jit.script  # type: ignore[untyped-decorator]
+    def two(x: torch.Tensor) -> torch.Tensor:
+        return torch.cosh(x)
+
+    @torch.jit.script  # type: ignore[untyped-decorator]
+    def one(x: torch.Tensor) -> torch.Tensor:
+        return torch.jit.wait(torch.jit.fork(two, x))
+
+    x = torch.ones(3)
+    one(x)
+    p = ours(lambda: one(x))
+    (forked,) = [e for e in p.events() if e.name == "aten::cosh"]
+    if forked.thread != p_thread(p):  # fork may run in line
+        assert not forked.stack
+
+
+def test_ops_that_hold_the_gil_and_ops_that_throw() -> None:
+    def work() -> None:
+        with torch.profiler.record_function("mine"):  # begun by a function that holds the GIL
+            pass
+        with pytest.raises(RuntimeError, match="size"):
+            torch.ones(2) + torch.ones(3)
+        torch.zeros(1)
+
+    events = {e.name: e for e in ours(work).events()}
+    first = work.__code__.co_firstlineno
+    assert any(f"({first + 1}): work" in entry for entry in events["mine"].stack)
+    assert events["aten::add"].stack[0].endswith(f"({first + 4}): work")
+    assert events["aten::zeros"].stack[0].endswith(f"({first + 5}): work")
+
+
+def test_code_is_let_go_after_the_profile() -> None:
+    space: dict[str, Any] = {"torch": torch}
+    exec("def made():\n    torch.ones(2)\n", space)
+    code = weakref.ref(space["made"].__code__)
+    p = fastprof.profile(with_stack=True)
+    p.start()
+    space["made"]()
+    del space["made"]
+    assert code() is not None  # the profile keeps it
+    p.stop()
+    assert code() is None
+    (ones,) = [e for e in p.events() if e.name == "aten::ones"]
+    assert ones.stack[0] == "<string>(2): made"
+
+
+def test_many_threads_and_sessions() -> None:
+    """Known and new stacks from threads without the GIL, while sessions come and go."""
+    done = threading.Event()
+    failed: list[BaseException] = []
+
+    def deep(depth: int) -> None:
+        if depth:
+            deep(depth - 1)
+        else:
+            torch.ones(1)
+
+    def run() -> None:
+        try:
+            step = 0
+            while not done.is_set():
+                deep(step % 40)
+                step += 1
+        except BaseException as failure:
+            failed.append(failure)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(40):
+            with fastprof.profile(with_stack=True) as p:
+                deep(3)
+            stacks = p.event_table.coded["stack"]
+            innermost = {stacks.values[code][0] for code in set(stacks.codes.tolist()) if code >= 0}
+            assert innermost and all("): deep" in entry for entry in innermost)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not failed
+
+
+def p_thread(profile: Any) -> int:
+    """The thread number of this thread in a profile's events."""
+    table = profile.event_table
+    native = threading.get_native_id()
+    (index,) = {
+        int(table.thread[row]) for row in range(len(table))
+        if table.tracks[int(table.column("track")[row])].tid == native
+    }  # fmt: skip
+    return index
+
+
+def test_a_stack_costs_no_memory_after_its_profile() -> None:
+    def resident_kilobytes() -> int:
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+    def profiles(count: int) -> None:
+        for _ in range(count):
+            with fastprof.profile(with_stack=True):
+                torch.ones(2).add(1)
+
+    profiles(100)
+    before = resident_kilobytes()
+    profiles(400)
+    assert resident_kilobytes() - before < 2048
