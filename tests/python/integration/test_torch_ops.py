@@ -446,8 +446,7 @@ def test_a_forked_child_observes_nothing_of_its_parents_profile() -> None:
         assert run(code) == "0 1 1\n"
 
 
-def test_what_ops_do_not_carry_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ops_carry_all_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_options, "_warned", set())
-    with pytest.warns(UserWarning, match="torch ops are recorded without Python stacks"):
-        p = fastprof.profile(with_stack=True)
-    assert set(p.missing) == {"with_stack"}
+    p = profiled(mlp, record_shapes=True, with_stack=True, with_flops=True, profile_memory=True)
+    assert p.missing == {}
