@@ -29,6 +29,10 @@ def test_start_and_stop() -> None:
     p.stop()
     p.stop()  # nothing more happens
     assert names(p) == ["x"]
+    # Scripts for torch.profiler reach the autograd profiler's methods this way.
+    assert [event.name for event in p.profiler.function_events] == ["x"]
+    assert p.profiler.self_cpu_time_total == p.self_cpu_time_total > 0
+    assert p.profiler.total_average().count == 1
 
 
 def test_not_reentrant() -> None:
