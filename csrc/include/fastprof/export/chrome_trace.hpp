@@ -20,6 +20,7 @@
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/export/chrome_args.hpp"
 #include "fastprof/export/decimal.hpp"
+#include "fastprof/export/forward_backward.hpp"
 #include "fastprof/export/trace_output.hpp"
 #include "fastprof/export/track_layout.hpp"
 
@@ -45,7 +46,8 @@ class ChromeTraceWriter {
         options_(options),
         out_(out),
         args_(capture, out, options.frame_name),
-        layout_(capture) {
+        layout_(capture),
+        links_(capture) {
     constexpr int64_t three_months_ns = 7889238 * int64_t{1000000000};
     base_ns_ = options.base_time_ns != ChromeTraceOptions::kAutomaticBase
                    ? options.base_time_ns
@@ -262,6 +264,7 @@ class ChromeTraceWriter {
         out_.advance(at);
         args_.write_row(row);
         out_.append("}");
+        if (FASTPROF_UNLIKELY(!links_.empty())) write_link(row);
         return;
       }
       case EventKind::mark: {
@@ -299,6 +302,14 @@ class ChromeTraceWriter {
     out_.advance(put(begin_event(row, site_texts_[site]), ",\"args\":{\"value\":"));
     args_.write_value(value);
     out_.append("}}");
+  }
+
+  // As Kineto writes them: at the begins of both ranges.
+  void write_link(size_t row) {
+    const ForwardBackwardLink link = links_.at(row);
+    if (link.id == 0) return;
+    char* at = begin_event(row, link.begins ? link_begin_text_ : link_end_text_);
+    out_.advance(put(put_decimal(put(at, ",\"id\":"), link.id), "}"));
   }
 
   void write_flow(size_t row, uint32_t site) {
@@ -349,6 +360,10 @@ class ChromeTraceWriter {
   ByteBuffer& out_;
   ChromeArgs args_;
   TrackLayout layout_;
+  ForwardBackwardLinks links_;
+  const ByteBlock link_begin_text_{",\n{\"ph\":\"s\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\""};
+  const ByteBlock link_end_text_{
+      ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\""};
   int64_t base_ns_ = 0;
   TimeText time_;
   bool first_event_ = true;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fastprof/export/byte_buffer.hpp"
+#include "fastprof/export/forward_backward.hpp"
 #include "fastprof/export/perfetto_args.hpp"
 #include "fastprof/export/perfetto_fields.hpp"
 #include "fastprof/export/protobuf.hpp"
@@ -33,7 +34,11 @@ struct PerfettoTraceOptions {
 class PerfettoTraceWriter {
  public:
   PerfettoTraceWriter(const Capture& capture, const PerfettoTraceOptions& options, ByteBuffer& out)
-      : capture_(capture), out_(out), args_(capture, options.frame_name), layout_(capture) {
+      : capture_(capture),
+        out_(out),
+        args_(capture, options.frame_name),
+        layout_(capture),
+        links_(capture) {
     // Different processes and sessions get different track ids, so that their files can be
     // concatenated.
     uuid_base_ = (static_cast<uint64_t>(capture.pid) << 40) ^
@@ -316,6 +321,7 @@ class PerfettoTraceWriter {
           event_.clear();
           event_.raw(site_fields_[site]);
           args_.write_row(row, event_);
+          add_link(row);
           write_long_event(start_ns);
         }
         open_.push_back({std::max(start_ns, capture_.end_ns[row]), static_cast<uint32_t>(row),
@@ -350,6 +356,16 @@ class PerfettoTraceWriter {
       case EventKind::segment:  // the recorder's own bookkeeping
         return;
     }
+  }
+
+  // An arrow between the slices of a forward op and its backward function, whose id no program
+  // uses.
+  void add_link(size_t row) {
+    using namespace perfetto;
+    const ForwardBackwardLink link = links_.at(row);
+    if (link.id == 0) return;
+    event_.fixed64(link.begins ? track_event::flow_ids : track_event::terminating_flow_ids,
+                   uuid_base_ + link.id);
   }
 
   void write_counter(size_t row, uint32_t site, int64_t start_ns) {
@@ -400,6 +416,7 @@ class PerfettoTraceWriter {
   ByteBuffer& out_;
   PerfettoArgs args_;
   TrackLayout layout_;
+  ForwardBackwardLinks links_;
   uint64_t uuid_base_ = 0;
   std::vector<std::string> site_fields_;
   std::vector<ByteBlock> site_events_;

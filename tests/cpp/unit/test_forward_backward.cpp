@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links from forward ops to backward functions, on captures made by hand.
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "capture_builder.hpp"
+#include "check.hpp"
+#include "fastprof/export/chrome_trace.hpp"
+#include "fastprof/export/forward_backward.hpp"
+
+using namespace fastprof;
+using fastprof_test::CaptureBuilder;
+
+namespace {
+
+std::vector<uint64_t> op(int64_t sequence_nr, uint64_t forward_thread = 0) {
+  const auto block = [](uint64_t count) {
+    return static_cast<uint64_t>(DetailType::op) | count << 16;
+  };
+  if (forward_thread == 0) return {2, block(1), static_cast<uint64_t>(sequence_nr)};
+  return {5, block(3), static_cast<uint64_t>(sequence_nr), forward_thread, 0, 0};
+}
+
+struct Program {
+  CaptureBuilder b;
+  uint32_t any = b.site("op", EventKind::range, "cpu_op");
+  uint32_t main = b.track(11, "main");
+  size_t add(int64_t start, int64_t end, int64_t sequence_nr, uint64_t forward_thread = 0) {
+    return b.row(any, start, end, op(sequence_nr, forward_thread), event_flag::detail);
+  }
+};
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST(the_last_forward_op_of_a_number_links) {
+  Program p;
+  const size_t matmul = p.add(10, 50, 7);
+  const size_t mm = p.add(20, 40, 7);
+  const size_t other = p.add(60, 70, 8);
+  const size_t backward = p.add(100, 120, 7, 1);
+  const ForwardBackwardLinks links(p.b.finish());
+  CHECK(!links.empty());
+  CHECK_EQ(links.at(matmul).id, 0u);
+  CHECK_EQ(links.at(other).id, 0u);
+  CHECK_EQ(links.at(mm).id, 1u);
+  CHECK(links.at(mm).begins);
+  CHECK_EQ(links.at(backward).id, 1u);
+  CHECK(!links.at(backward).begins);
+}
+
+TEST(a_node_links_once_and_only_to_what_came_before) {
+  Program p;
+  const size_t early = p.add(5, 8, 3, 1);
+  const size_t forward = p.add(10, 20, 3);
+  const size_t first = p.add(30, 40, 3, 1);
+  const size_t second = p.add(50, 60, 3, 1);
+  const ForwardBackwardLinks links(p.b.finish());
+  CHECK_EQ(links.at(early).id, 0u);
+  CHECK_EQ(links.at(forward).id, links.at(first).id);
+  CHECK_EQ(links.at(second).id, 0u);
+}
+
+TEST(threads_keep_their_numbers_apart) {
+  Program p;
+  const size_t here = p.add(10, 20, 3);
+  const size_t backward_of_other = p.add(100, 120, 3, 2);
+  p.b.track(12, "other");
+  const size_t there = p.add(11, 21, 3);
+  const size_t backward_of_main = p.add(90, 99, 3, 1);
+  const ForwardBackwardLinks links(p.b.finish());
+  CHECK_EQ(links.at(there).id, links.at(backward_of_other).id);
+  CHECK_EQ(links.at(here).id, links.at(backward_of_main).id);
+  CHECK(links.at(here).id != links.at(there).id);
+}
+
+TEST(no_backward_no_links) {
+  Program p;
+  p.add(10, 20, 3);
+  p.add(30, 40, -1, 1);  // AccumulateGrad: a forward thread, no number
+  p.b.row(p.any, 50, 60);
+  CHECK(ForwardBackwardLinks(p.b.finish()).empty());
+}
+
+TEST(arrows_in_the_chrome_trace) {
+  Program p;
+  p.add(10, 20, 3);
+  p.add(30, 40, 3, 1);
+  std::ostringstream out;
+  write_chrome_trace(p.b.finish(), out);
+  CHECK_EQ(count_of(out.str(), "\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\""), 2u);
+  CHECK_EQ(count_of(out.str(), "{\"ph\":\"s\",\"cat\":\"fwdbwd\""), 1u);
+  CHECK_EQ(count_of(out.str(), "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"fwdbwd\""), 1u);
+  CHECK_EQ(count_of(out.str(), ",\"id\":1}"), 2u);
+}

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrows from forward to backward in the traces of torch programs, beside those of torch's own trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+
+pytestmark = pytest.mark.integrations
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+
+VERSION = str(torch.__version__)
+if not VERSION.startswith("2.13."):
+    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
+
+from trace_readers import PerfettoProcessor, perfetto_distribution  # noqa: E402
+
+CPU = [torch.profiler.ProfilerActivity.CPU]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def mlp() -> None:
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(5, 8)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def convolution() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2), torch.nn.Dropout()
+    )
+    model(torch.randn(1, 1, 8, 8)).sum().backward()
+
+
+def recurrent() -> None:
+    torch.manual_seed(0)
+    y, _ = torch.nn.LSTM(4, 3)(torch.randn(5, 2, 4))
+    y.sum().backward()
+
+
+class Cube(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return grads[0] * 3 * x**2
+
+
+def double_backward() -> None:
+    x = torch.ones(3, requires_grad=True)
+    (g,) = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+    g.sum().backward()
+
+
+def twice_through_the_same_graph() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp().sum()
+    y.backward(retain_graph=True)
+    y.backward()
+
+
+def matrix_products() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    w = torch.ones(4, 3, 2, requires_grad=True)
+    torch.matmul(w, x).sum().backward()
+
+
+def inference() -> None:
+    with torch.no_grad():
+        torch.nn.Linear(3, 3)(torch.ones(2, 3))
+
+
+WORK: list[Callable[[], None]] = [
+    mlp, convolution, recurrent, double_backward, twice_through_the_same_graph, matrix_products,
+    inference,
+]  # fmt: skip
+
+
+def trace(profile: Any, path: Path) -> list[dict[str, Any]]:
+    profile.export_chrome_trace(str(path))
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt") as text:
+        events: list[dict[str, Any]] = json.load(text)["traceEvents"]
+    return events
+
+
+def links(events: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """(name of the forward op, name of the backward function) of each arrow."""
+    slices = {
+        (e["tid"], e["ts"], e["cat"]): e["name"]
+        for e in sorted(
+            (e for e in events if e["ph"] == "X" and e.get("cat") == "cpu_op"),
+            key=lambda e: -e["dur"],  # of those that begin together the innermost
+        )
+    }
+    arrows: dict[Any, dict[str, str]] = {}
+    for event in events:
+        if event.get("cat") != "fwdbwd":
+            continue
+        assert event["name"] == "fwdbwd"
+        assert (event.get("bp") == "e") is (event["ph"] == "f")
+        ends = arrows.setdefault(event["id"], {})
+        assert event["ph"] in ("s", "f") and event["ph"] not in ends
+        ends[event["ph"]] = slices[event["tid"], event["ts"], "cpu_op"]
+    return Counter((ends["s"], ends["f"]) for ends in arrows.values())
+
+
+@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
+def test_links_are_torchs(work: Callable[[], None], tmp_path: Path) -> None:
+    work()
+    with fastprof.profile() as mine:
+        work()
+    with torch.profiler.profile(activities=CPU) as other:
+        work()
+    found = links(trace(mine, tmp_path / "ours.json"))
+    assert found == links(trace(other, tmp_path / "theirs.json"))
+    assert bool(found) is (work is not inference)
+
+
+def test_a_backward_of_another_thread(tmp_path: Path) -> None:
+    x = torch.ones(3, requires_grad=True)
+    with fastprof.profile() as p:
+        y = x.exp().sum()
+        thread = threading.Thread(target=y.backward)
+        thread.start()
+        thread.join()
+    events = trace(p, tmp_path / "trace.json.gz")
+    assert links(events)[("aten::exp", "ExpBackward0")] == 1
+    ends = {e["ph"]: e["tid"] for e in events if e.get("cat") == "fwdbwd"}
+    assert ends["s"] != ends["f"]
+
+
+def test_arrows_of_the_program_stay_apart(tmp_path: Path) -> None:
+    with fastprof.profile() as p:
+        with fastprof.record_function("ours"):
+            fastprof.flow_begin(1, "mine")
+        mlp()
+        with fastprof.record_function("theirs"):
+            fastprof.flow_end(1, "mine")
+    events = trace(p, tmp_path / "trace.json")
+    mine = [e for e in events if e["ph"] in ("s", "f") and e.get("cat") != "fwdbwd"]
+    assert [e["ph"] for e in mine] == ["s", "f"]
+    assert {e["name"] for e in mine} == {"mine"}
+    assert links(events)
+
+
+def test_an_op_that_throws_makes_no_link(tmp_path: Path) -> None:
+    x = torch.ones(3, requires_grad=True)
+    with fastprof.profile() as p:
+        with pytest.raises(RuntimeError):
+            x + torch.ones(2)
+        x.exp().sum().backward()
+    found = links(trace(p, tmp_path / "trace.json"))
+    assert set(found) == {("aten::exp", "ExpBackward0"), ("aten::sum", "SumBackward0")}
+
+
+def test_both_formats_as_perfetto_reads_them(tmp_path: Path) -> None:
+    distribution = perfetto_distribution()
+    if distribution is None:
+        pytest.skip("Perfetto's trace processor is not installed, or node")
+    with fastprof.profile() as p:
+        mlp()
+    expected = links(trace(p, tmp_path / "trace.json"))
+    p.export_perfetto_trace(str(tmp_path / "trace.pftrace"))
+    query = (
+        "select a.name, b.name, count(*) from flow f join slice a on f.slice_out = a.id "
+        "join slice b on f.slice_in = b.id group by 1, 2"
+    )
+    for name in ("trace.json", "trace.pftrace"):
+        (rows,) = PerfettoProcessor(distribution)(tmp_path / name, query)
+        assert Counter({(a, b): count for a, b, count in rows}) == expected
