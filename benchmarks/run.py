@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build and run the benchmarks; print tables, write ``benchmarks/results/<name>.json``.
 
-``run.py [hot_path|pipeline ...] [--rounds N] [--no-save]``: everything when no name is given. Each figure is a ratio
+``run.py [hot_path|pipeline ...] [--rounds N] [--no-save]``: everything when no name is given (without the suites
+that need torch, when it is not installed). Each figure is a ratio
 within one run: absolute times depend on the machine and on who else uses it.
 """
 
@@ -13,6 +14,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,8 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "pipeline": pipeline,
     "python_ranges": lambda rounds: script("hot_path/python_ranges.py", "--rounds", str(rounds)),
     "import_time": lambda rounds: script("pipeline/import_time.py", "--rounds", str(rounds)),
+    "torch_ops": lambda rounds: script("hot_path/torch_ops.py", "--rounds", str(rounds)),
+    "torch_agreement": lambda rounds: script("hot_path/torch_agreement.py"),
     "analysis": lambda rounds: script("pipeline/analysis.py"),
 }
 
@@ -135,7 +139,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--no-save", action="store_true", help="leave benchmarks/results as it is")
     options = parser.parse_args()
-    for name in options.suites or SUITES:
+    everything = [name for name in SUITES if find_spec("torch") or not name.startswith("torch_")]
+    for name in options.suites or everything:
         machine = facts()
         rows = SUITES[name](options.rounds)
         if not options.no_save:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What observing PyTorch's ops costs: ns an op over the bare step, as ratios to an empty callback.
 
-    python benchmarks/hot_path/torch_ops.py [--rounds N]
+    python benchmarks/hot_path/torch_ops.py [--rounds N] [--json FILE]
 
 Modes are interleaved, a round of each after the other, so that what else the machine does meets all
 alike. Times are those of quiet rounds (the lowest decile of each mode), less that of the bare step.
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,37 +122,69 @@ def measure(
     return times
 
 
+OPTIONS: dict[str, dict[str, bool]] = {
+    "plain": {},
+    "record_shapes": {"record_shapes": True},
+    "profile_memory": {"profile_memory": True},
+    "with_stack": {"with_stack": True},
+    "everything": {
+        "record_shapes": True,
+        "profile_memory": True,
+        "with_stack": True,
+        "with_flops": True,
+    },
+}
+
+
+def modes_of(empty: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+    modes: dict[str, Callable[[], Any]] = {"bare": nullcontext, "empty callback": empty}
+    for name, options in OPTIONS.items():
+        modes[f"fastprof, {name}"] = partial(fastprof.profile, **options)
+        modes[f"torch.profiler, {name}"] = partial(
+            torch.profiler.profile, acc_events=True, **options
+        )
+    modes["bare again"] = nullcontext  # after all of them: nothing may be left behind
+    return modes
+
+
 def main() -> None:
     """Print one table a workload."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=101)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--json", type=Path, help="append each row to this file")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
-        modes: dict[str, Callable[[], Any]] = {
-            "bare": nullcontext,
-            "empty callback": empty_callback(folder),
-            "fastprof": fastprof.profile,
-            "torch.profiler": lambda: torch.profiler.profile(acc_events=True),
-            "bare again": nullcontext,
-        }
+        modes = modes_of(empty_callback(folder))
         for make in (add_step, mlp_step, transformer_step):
             step = make()
             step()
             ops = count_ops(step)
-            times = measure(step, modes, rounds)
-            quiet = {name: statistics.quantiles(own, n=10)[0] / ops for name, own in times.items()}
+            times = measure(step, modes, arguments.rounds)
+            quiet = {name: sorted(own)[len(own) // 10] / ops for name, own in times.items()}
             bare = quiet["bare"]
             floor = quiet["empty callback"] - bare
             print(f"{make.__name__}: {ops} ops, {bare:.0f} ns an op bare")
             for name in list(modes)[1:]:
                 over = quiet[name] - bare
+                package, _, options = name.partition(", ")
+                theirs = quiet.get(f"torch.profiler, {options}", bare) - bare
+                ratio = f"{over / theirs:5.2f}x torch.profiler" if package == "fastprof" else ""
                 print(
-                    f"  {name:16} {over:6.0f} ns an op  {over / floor:5.2f}x empty"
-                    f"  step slowed by {100 * over / bare:5.1f} %"
+                    f"  {name:30} {over:7.0f} ns an op  {over / floor:6.2f}x empty"
+                    f"  step slowed by {100 * over / bare:5.1f} %  {ratio}"
                 )
+                if arguments.json:
+                    row = {
+                        "suite": "torch_ops", "case": f"{make.__name__}, {name}", "ops": ops, "bare_ns": bare,
+                        "over_bare_ns": over, "to_empty_callback": over / floor, "slowed_by": over / bare,
+                    }  # fmt: skip
+                    if ratio:
+                        row["to_torch_profiler"] = over / theirs
+                    with arguments.json.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
             sys.stdout.flush()
 
 
