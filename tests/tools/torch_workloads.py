@@ -49,6 +49,9 @@ def training(model: nn.Module, x: torch.Tensor, optimizer: torch.optim.Optimizer
         optimizer.zero_grad()
         model(x).square().mean().backward()
         optimizer.step()
+        for state in optimizer.state.values():  # arguments of ops depend on the number of steps
+            if "step" in state:
+                state["step"].zero_()
 
     return step
 

@@ -47,6 +47,18 @@ def _one_value(column: Array) -> bool:
     return len(column) == 0 or column.strides == (0,) or bool((column == column[0]).all())
 
 
+# What an event of PyTorch's profiles has where nothing was recorded: scripts take its length.
+_EMPTY: dict[str, Callable[[], Any]] = {
+    "input_shapes": list,
+    "concrete_inputs": list,
+    "kwinputs": dict,
+    "stack": list,
+    "structured_input_shapes": list,
+    "structured_input_strides": list,
+    "input_dtypes": list,
+}
+
+
 class TableRows:
     """FunctionEvents over the rows of a tree; identical objects while somebody holds them.
 
@@ -138,9 +150,13 @@ class TableRows:
         return self.tree.table.column(column)[self.tree.table_row(index)].item()
 
     def coded(self, index: int, column: str) -> Any:
-        """A value of a coded column of the table, None when there is none."""
+        """A value of a coded column of the table; when there is none, PyTorch's empty one or None."""
         values = self.tree.table.coded.get(column)
-        return None if values is None else _fresh(values[self.tree.table_row(index)])
+        value = None if values is None else values[self.tree.table_row(index)]
+        if value is None:
+            empty = _EMPTY.get(column)
+            return None if empty is None else empty()
+        return _fresh(value)
 
     def time_range(self, index: int) -> Interval:
         table, row = self.tree.table, self.tree.table_row(index)

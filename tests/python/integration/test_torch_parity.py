@@ -18,9 +18,19 @@ if not str(torch.__version__).startswith("2.13."):
 import torch_parity as parity  # noqa: E402
 from torch_workloads import WORKLOADS, prepared  # noqa: E402
 
-# torch.profiler looks at these with profile_all_threads: else it sees neither threads that the program starts nor those
-# of parallel regions.
-THREADED = {"threaded_backward", "attention"}
+# torch.profiler looks at these with profile_all_threads: else it does not see threads that the program starts. It then
+# sees neither arguments nor memory.
+THREADED = {"threaded_backward"}
+
+# What is compared of arguments, and the events at which it differs: see docs/differences.md.
+INPUTS = (
+    "overload_name", "input_shapes", "structured_input_shapes", "structured_input_strides", "input_dtypes",
+    "concrete_inputs", "kwinputs",
+)  # fmt: skip
+LEFT_OUT = {"CheckpointFunction", "given"}
+
+# Ops whose FLOPs PyTorch counts.
+COUNTED = {"mm", "addmm", "bmm", "baddbmm", "mul", "add", "conv2d"}
 
 
 def settled(profiled: Callable[[], Any]) -> Any:
@@ -46,7 +56,13 @@ class Pair:
             )
 
         self.plain = profiles()
-        self.shaped = profiles(record_shapes=True)
+        self.shaped = profiles(record_shapes=True, with_flops=True)
+        # PyTorch's allocator knows the sizes of blocks that were allocated under a profile: this is one.
+        parity.theirs(step, profile_memory=True)
+        self.memory = (
+            settled(lambda: parity.ours(step, profile_memory=True, memory_attribution="interval")),
+            settled(lambda: parity.theirs(step, profile_memory=True)),
+        )
 
 
 @pytest.fixture(scope="module", params=list(WORKLOADS))
@@ -92,3 +108,44 @@ def test_sequence_numbers_and_forward_links(pair: Pair) -> None:
     (a, b) = (p.events() for p in pair.shaped)
     ours, theirs = parity.sequence(a), parity.sequence(b)
     assert Counter((e.name, *ours(e)) for e in a) == Counter((e.name, *theirs(e)) for e in b)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_inputs(pair: Pair, name: str) -> None:
+    if pair.all_threads:
+        pytest.skip("torch.profiler sees no arguments on all threads")
+    a, b = ([e for e in p.events() if e.name not in LEFT_OUT] for p in pair.shaped)
+    assert parity.difference(a, b, lambda event: getattr(event, name)) == []
+
+
+def test_flops(pair: Pair) -> None:
+    if pair.all_threads:
+        pytest.skip("torch.profiler sees no arguments on all threads")
+    a, b = (
+        [e for e in p.events() if e.name.removeprefix("aten::") in COUNTED] for p in pair.shaped
+    )
+    assert parity.difference(a, b, lambda event: event.flops or 0) == []
+    assert all(not e.flops for e in pair.shaped[1].events() if e not in b)
+
+
+@pytest.mark.parametrize("by", ["group_by_input_shape", "group_by_overload_name"])
+def test_counts_by_group(pair: Pair, by: str) -> None:
+    if pair.all_threads:
+        pytest.skip("torch.profiler sees no arguments on all threads")
+
+    def grouped(profile: Any) -> Counter[tuple[Any, ...]]:
+        rows = [row for row in profile.key_averages(**{by: True}) if row.key not in LEFT_OUT]
+        return Counter(
+            {(r.key, str(r.input_shapes or ""), r.overload_name or ""): r.count for r in rows}
+        )
+
+    a, b = pair.shaped
+    assert grouped(a) == grouped(b)
+
+
+@pytest.mark.parametrize("name", ["cpu_memory_usage", "self_cpu_memory_usage"])
+def test_memory_by_pytorchs_rule(pair: Pair, name: str) -> None:
+    if pair.all_threads:
+        pytest.skip("torch.profiler sees no memory on all threads")
+    a, b = (profile.events() for profile in pair.memory)
+    assert parity.difference(a, b, lambda event: getattr(event, name)) == []

@@ -399,7 +399,7 @@ def test_row_fields() -> None:
         "ProfilerStep*",
     )
     assert (step.id, step.thread, step.device_resource_id, step.finished) == (70, 5, 5, False)
-    assert (step.flops, step.fwd_thread, step.input_shapes) == (None, None, None)
+    assert (step.flops, step.fwd_thread, step.input_shapes) == (None, None, [])
     assert (step.scope, step.is_user_annotation) == (7, True)
     assert (mm.flops, mm.fwd_thread, mm.input_shapes) == (6.0, 3, [[2, 3]])
     assert (mm.scope, mm.activity_type, mm.device_type) == (0, "cpu_op", DeviceType.CPU)
