@@ -49,6 +49,9 @@ def tables(text: str) -> list[Counter[tuple[str, str]]]:
             # Further lines of a stack have nothing in the columns of numbers.
             if len(cells) < headers.index("# of Calls") or PYTHON_CALL.fullmatch(cells[0]):
                 continue
+            # There memory outside of ops belongs to these calls.
+            if cells[0] == "[memory]" and "Source Location" in starts:
+                continue
             calls = cells[headers.index("# of Calls")]
             shown_shapes = SHAPES and "Input Shapes" in starts
             shapes = headers.index("Input Shapes") if shown_shapes else None
