@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.torch_memory_*: torch's allocations, for fastprof.profiler.torch_memory.
+// _core.torch_memory_* and torch_travel_*: what lies in the debug info of libtorch's threads, for
+// fastprof.profiler.torch_memory and torch_threads.
 #include <string>
 
 #include "adapters/torch/memory_reporter.hpp"
+#include "adapters/torch/session_travel.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
 
@@ -42,7 +44,16 @@ void register_torch_memory(py::module_& module) {
              py::call_guard<py::gil_scoped_release>(),
              "Leave this thread's reports to another profiler; False when it had none of ours. "
              "They come back with the first op after that one has gone.");
-  module.def("torch_memory_after_fork_in_child", &torch_adapter::forget_reporters_in_child);
+  module.def("torch_memory_after_fork_in_child", [] {
+    torch_adapter::forget_reporters_in_child();
+    torch_adapter::forget_travels_in_child();
+  });
+  module.def(
+      "torch_travel_start", &torch_adapter::start_travel, py::call_guard<py::gil_scoped_release>(),
+      "Work that this thread gives to libtorch's threads from now on belongs to the "
+      "thread-local sessions that it belongs to now. Returns what torch_travel_stop() takes.");
+  module.def("torch_travel_stop", &torch_adapter::stop_travel, py::arg("travel"),
+             py::call_guard<py::gil_scoped_release>());
   module.def(
       "torch_memory_self_test", &torch_memory_self_test, py::arg("forged") = 0,
       "What the self-test of memory reports says; empty: they hold. `forged`: 1 another order "

@@ -46,6 +46,8 @@ __all__: list[str] = [
     "torch_self_test",
     "torch_start_observing",
     "torch_stop_observing",
+    "torch_travel_start",
+    "torch_travel_stop",
     "torch_trust_inputs",
     "torch_try_inputs",
     "version",
@@ -426,6 +428,13 @@ def torch_start_observing(inputs: bool = False) -> None:
 
 
 def torch_stop_observing(inputs: bool = False) -> None: ...
+def torch_travel_start() -> int:
+    """
+    Work that this thread gives to libtorch's threads from now on belongs to the thread-local sessions that it belongs to now. Returns what torch_travel_stop() takes.
+    """
+
+
+def torch_travel_stop(travel: typing.SupportsInt | typing.SupportsIndex) -> None: ...
 def torch_trust_inputs(version: str) -> None:
     """
     Inputs may be read by the version's layout from now on.

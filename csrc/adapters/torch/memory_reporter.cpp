@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "adapters/torch/debug_info_links.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/process/attach.hpp"
 #include "fastprof/recorder/memory.hpp"
@@ -17,9 +18,6 @@ namespace torch_adapter {
 uint32_t g_reporting = 0;
 
 namespace {
-
-// The kind of links that are no longer ours to keep: found by nobody.
-const char retired_kind = 0;
 
 // libtorch takes what lies in PROFILER_STATE for its own profiler's state, which has one virtual
 // function more and data behind. Asked whether a profiler runs, it must find room there, and zeros:
@@ -63,18 +61,6 @@ Reporting& reporting() noexcept {
   return all;
 }
 
-// Nobody finds the reporter by this link any more, on whatever thread.
-void retire(DebugInfoLink& link) noexcept {
-  __atomic_store_n(&link.kind, &retired_kind, __ATOMIC_RELAXED);
-}
-
-// Takes retired links off the top of the calling thread's chain.
-void drop_retired(const DebugInfoFunctions& f) {
-  for (std::shared_ptr<DebugInfoLink> top = f.current();
-       top != nullptr && kind_of(*top) == &retired_kind; top = f.current())
-    f.pop(&retired_kind);
-}
-
 bool holds_reporter(const Reporting& all, const DebugInfoLink& link) noexcept {
   return kind_of(link) == all.functions->profiler_state && link.info.get() == all.reporter.get();
 }
@@ -96,15 +82,8 @@ void push_reporter(Reporting& all) {
 
 // all.lock held.
 bool withdraw_from_chain(Reporting& all) {
-  bool withdrawn = false;
-  for (std::shared_ptr<DebugInfoLink> link = all.functions->current(); link != nullptr;
-       link = link->parent) {
-    if (!holds_reporter(all, *link)) continue;
-    retire(*link);
-    withdrawn = true;
-  }
-  drop_retired(*all.functions);
-  return withdrawn;
+  return retire_from_chain(*all.functions,
+                           [&](const DebugInfoLink& link) { return holds_reporter(all, link); });
 }
 
 }  // namespace

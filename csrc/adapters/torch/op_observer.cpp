@@ -13,6 +13,7 @@
 #include "adapters/torch/op_stack.hpp"
 #include "adapters/torch/overload_sites.hpp"
 #include "adapters/torch/self_test.hpp"
+#include "adapters/torch/session_travel.hpp"
 #include "adapters/torch/thread_ops.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/primitives/scope_site.hpp"
@@ -214,6 +215,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
     ops = make_thread_ops();
     if (ops == nullptr) return nullptr;
   }
+  if (FASTPROF_UNLIKELY((mask & (mask_bit::local | mask_bit::dynamic)) != 0)) take_up_sessions(ops);
   const char* name = g_name(&record_function);
   const auto scope = field<uint8_t>(rf, g_layout.scope);
   ThreadOps::Name& entry = ops->name_entry(name);

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "adapters/torch/record_function_layout.hpp"
+#include "fastprof/recorder/local_sessions.hpp"
 #include "fastprof/recorder/range.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -60,6 +61,10 @@ struct ThreadOps {
   // The last forward thread met: libtorch's id and ours.
   uint64_t forward_thread;
   uint64_t forward_track;
+  // The sessions that came with the work in progress (session_travel.hpp), 0 for none, and which of
+  // them the thread joined for it.
+  uint64_t travel;
+  SessionStay stay;
   Name names[1u << kNameBits];
   Text texts[1u << kTextBits];
 

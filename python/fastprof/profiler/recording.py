@@ -14,6 +14,8 @@ from fastprof.profiler.options import Options, tell_missing
 from fastprof.profiler.torch_ops import observe_torch_ops
 
 if TYPE_CHECKING:
+    from fastprof.profiler.torch_ops import Part
+    from fastprof.profiler.torch_threads import TorchThreads
     from fastprof.table import EventTable
     from fastprof.views import EventList
 
@@ -42,8 +44,14 @@ class Recording:
 
     def start(self) -> None:
         """Begin to record. errors.StateError when it runs."""
+        threads: TorchThreads | None = None
         if self._options.categories & _OP_CATEGORIES:
-            parts = []
+            parts: list[Part] = []
+            if not self._options.all_threads:
+                from fastprof.profiler.torch_threads import TorchThreads
+
+                threads = TorchThreads(self._torch_threads_missing)
+                parts.append(threads)
             if self._options.profile_memory:
                 from fastprof.profiler.torch_memory import TorchMemory
 
@@ -53,6 +61,8 @@ class Recording:
             )
         try:
             self._session.start()
+            if threads is not None:
+                threads.session_started()
         except BaseException:
             self._stop_torch_ops()
             raise
@@ -67,6 +77,9 @@ class Recording:
 
     def _torch_memory_missing(self, reason: str) -> None:
         tell_missing(self._options, "profile_memory", reason)
+
+    def _torch_threads_missing(self, reason: str) -> None:
+        tell_missing(self._options, "torch_threads", reason)
 
     @property
     def in_its_process(self) -> bool:

@@ -160,6 +160,8 @@ def after_fork_in_child() -> None:
         from fastprof.profiler import torch_memory
 
         torch_memory.after_fork_in_child()
+    elif "fastprof.profiler.torch_threads" in sys.modules:
+        _core.torch_memory_after_fork_in_child()
     _core.torch_after_fork_in_child()
     if shown:
         _show_profiler(sys.modules.get("torch"), False)

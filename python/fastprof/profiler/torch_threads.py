@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles of one thread follow the work that it gives to libtorch's threads, as torch.profiler's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+from fastprof import _core
+
+__all__ = ["TorchThreads"]
+
+
+class TorchThreads:
+    """From when torch is there and the session runs, until stop(). For profiles of one thread."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._torch = False
+        self._session_runs = False
+        self._travel = 0
+
+    def begin(self, torch: ModuleType) -> None:
+        """The ops of torch are observed from now on."""
+        self._torch = True
+        self._start()
+
+    def session_started(self) -> None:
+        """The session runs, on this thread."""
+        self._session_runs = True
+        self._start()
+
+    def _start(self) -> None:
+        if not (self._torch and self._session_runs) or self._travel:
+            return
+        reason = _core.torch_memory_prepare()
+        if reason:
+            self._tell(f"the profile does not follow work into libtorch's threads: {reason}")
+        else:
+            self._travel = _core.torch_travel_start()
+
+    def stop(self) -> None:
+        """Work that is given away from now on is none of the session's."""
+        self._torch = self._session_runs = False
+        travel, self._travel = self._travel, 0
+        if travel:
+            _core.torch_travel_stop(travel)

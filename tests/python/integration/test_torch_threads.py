@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles of one thread and the threads that libtorch works on, beside torch.profiler's."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fastprof
+
+pytestmark = pytest.mark.integrations
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+
+VERSION = str(torch.__version__)
+if not VERSION.startswith("2.13."):
+    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
+
+CPU = [torch.profiler.ProfilerActivity.CPU]
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+
+    @torch.jit.script  # type: ignore[untyped-decorator]
+    def task(x: torch.Tensor) -> torch.Tensor:
+        return torch.cosh(x) + torch.sinh(x)
+
+    @torch.jit.script  # type: ignore[untyped-decorator]
+    def forks(x: torch.Tensor) -> torch.Tensor:
+        a = torch.jit.fork(task, x)
+        b = torch.jit.fork(task, x * 2)
+        return torch.jit.wait(a) + torch.jit.wait(b)
+
+
+class Reenter(torch.autograd.Function):  # type: ignore[misc]
+    """Backward inside backward, deeper than the calling thread's stack is used for."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, depth: int) -> Any:
+        ctx.depth = depth
+        return x.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if ctx.depth:
+            with torch.enable_grad():
+                y = torch.ones(1, requires_grad=True)
+                Reenter.apply(y, ctx.depth - 1).sum().backward()
+        return grads[0], None
+
+
+def forking() -> None:
+    forks(torch.ones(1000))
+
+
+def deep_backward() -> None:
+    x = torch.ones(1, requires_grad=True)
+    Reenter.apply(x, 70).sum().backward()
+
+
+def with_other_threads() -> None:
+    thread = threading.Thread(target=lambda: forks(torch.ones(3)))
+    thread.start()
+    thread.join()
+    forking()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+    for work in (forking, deep_backward):
+        for _ in range(3):  # TorchScript compiles
+            work()
+
+
+def names(profile: Any) -> Counter[tuple[str, int]]:
+    return Counter((e.name, e.scope) for e in profile.events())
+
+
+def ours(work: Callable[[], None], **arguments: Any) -> Any:
+    with fastprof.profile(all_threads=False, **arguments) as p:
+        work()
+    assert not p.missing
+    return p
+
+
+def theirs(work: Callable[[], None]) -> Any:
+    with torch.profiler.profile(activities=CPU) as p:
+        work()
+    return p
+
+
+@pytest.mark.parametrize(
+    "work", [forking, deep_backward, with_other_threads], ids=lambda f: f.__name__
+)
+def test_one_threads_work_is_followed_as_by_torch_profiler(work: Callable[[], None]) -> None:
+    assert names(ours(work)) == names(theirs(work))
+
+
+def test_work_was_on_other_threads() -> None:
+    for work, marked in ((forking, "aten::cosh"), (deep_backward, "ReenterBackward")):
+        threads = {e.thread for e in ours(work).events()}
+        marks = {e.thread for e in ours(work).events() if e.name.endswith(marked)}
+        assert len(threads) > 1 and marks, work
+
+
+def test_a_thread_of_libtorch_is_left_again() -> None:
+    """The threads of the pool serve others after the profiled thread."""
+    forked = threading.Event()
+    p = fastprof.profile(all_threads=False)
+
+    def of_another() -> None:
+        for _ in range(20):
+            forks(torch.full((2,), 7.0))
+        forked.set()
+
+    p.start()
+    for _ in range(20):
+        forking()
+    thread = threading.Thread(target=of_another)
+    thread.start()
+    thread.join()
+    for _ in range(20):
+        forking()
+    p.stop()
+    assert forked.is_set()
+    assert sum(e.name == "aten::cosh" for e in p.events()) == 80
+    assert not any(e.name == "aten::full" for e in p.events())
+
+
+def test_memory_and_nested_profiles_follow_too() -> None:
+    outer = fastprof.profile(all_threads=False, profile_memory=True)
+    outer.start()
+    forking()
+    inner = ours(forking, profile_memory=True)
+    forking()
+    outer.stop()
+    for profile, runs in ((inner, 1), (outer, 3)):
+        cosh = [e for e in profile.events() if e.name == "aten::cosh"]
+        assert len(cosh) == 2 * runs
+        assert all(e.cpu_memory_usage == 4000 for e in cosh)
+    assert all(e.name != "aten::cosh" for e in ours(lambda: None).events())
+
+
+def test_nothing_is_left_in_the_threads_chain() -> None:
+    def resident_kilobytes() -> int:
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+    def profiles(count: int) -> None:
+        for _ in range(count):
+            with fastprof.profile(all_threads=False, profile_memory=True):
+                forking()
+
+    profiles(200)
+    gc.collect()
+    before = resident_kilobytes()
+    profiles(1000)
+    gc.collect()
+    assert resident_kilobytes() - before < 2048
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip
+
+
+def test_torch_imported_later_and_a_forked_child() -> None:
+    code = """
+        import fastprof
+        with fastprof.profile(all_threads=False) as p:
+            import os, torch
+            x = torch.ones(1, requires_grad=True)
+
+            class Deep(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x, depth):
+                    ctx.depth = depth
+                    return x.detach()
+                @staticmethod
+                def backward(ctx, g):
+                    if ctx.depth:
+                        with torch.enable_grad():
+                            y = torch.ones(1, requires_grad=True)
+                            Deep.apply(y, ctx.depth - 1).sum().backward()
+                    return g, None
+
+            child = os.fork()
+            if child == 0:
+                with fastprof.profile(all_threads=False) as q:
+                    torch.ones(3)
+                os._exit(0 if [e.name for e in q.events()].count("aten::ones") == 1 else 7)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            Deep.apply(x, 70).sum().backward()
+        print(status, sum(e.name == "DeepBackward" for e in p.events()), p.missing)
+    """
+    assert run(code) == "0 71 {}\n"
