@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastprof import errors
 from fastprof.importers.chrome_args import DEVICE_CATEGORIES, as_int, put_args, range_state
@@ -20,11 +21,15 @@ from fastprof.table import EventKind, EventTable
 
 __all__ = ["read_chrome_trace"]
 
+Array: TypeAlias = NDArray[Any]
+
 _LANE = re.compile(r"(?s)(.*): (?:async|overlapping) \d+")
 _MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
 _INT64, _FLOAT64 = 0, 2  # ArgType
 # Kineto's own marks beside the program's events.
 _PROFILER_PIDS = ("Spans", "Traces", "")
+# Microseconds that stay within 64 bits of ns, sums of two included.
+_LEAST, _MOST = -4e15, 4e15
 _BEGINS = {"B": "B", "b": "b", "S": "b"}
 _ENDS = {"E": "B", "e": "b", "F": "b"}
 
@@ -59,6 +64,9 @@ class _Reader:
         self.device_rows: list[tuple[int, int, int, int]] = []  # row, type, index, stream
         self.links: list[tuple[int, int, bool]] = []  # row, External id, launches
         self.flow_ids: dict[str, int] = {}
+        # Of complete events without args: site by (name, category), track by (pid, tid).
+        self.plain_sites: dict[tuple[str, str], int] = {}
+        self.plain_tracks: dict[tuple[int, int], int] = {}
 
     # ---- the file ------------------------------------------------------------------------------
 
@@ -100,12 +108,16 @@ class _Reader:
             stream.take("]")
             return
         while True:
-            event = stream.value()
-            try:
-                self._event(event)
-            except (errors.FormatError, OverflowError) as error:
-                raise stream.fail(f"event {self.index}, which ends here: {error}") from None
-            self.index += 1
+            batch = stream.events()
+            if batch:
+                self._batch(batch)
+            else:
+                event = stream.value()
+                try:
+                    self._event(event)
+                except (errors.FormatError, OverflowError) as error:
+                    raise stream.fail(f"event {self.index}, which ends here: {error}") from None
+                self.index += 1
             found = stream.peek()
             if found == ",":
                 stream.take(",")
@@ -120,6 +132,38 @@ class _Reader:
                 raise stream.fail(
                     f"expected ',' or ']' after event {self.index - 1}, found {found!r}"
                 )
+
+    def _batch(self, batch: list[Any]) -> None:
+        """Many events. Complete ones without args, usually most, are only collected here."""
+        sites, tracks = self.plain_sites, self.plain_tracks
+        plain: list[tuple[float, float, int, int]] = []
+        for position, event in enumerate(batch):
+            try:
+                if event["ph"] == "X" and not event["args"]:
+                    start, duration = event["ts"], event["dur"]
+                    if (
+                        type(start) is type(duration) is float
+                        and _LEAST < start < _MOST
+                        and 0 <= duration < _MOST
+                    ):
+                        site = sites[event["name"], event["cat"]]
+                        track = tracks[event["pid"], event["tid"]]
+                        plain.append((start, duration, site, track))
+                        continue
+            except (KeyError, TypeError):
+                pass
+            if plain:
+                self.rows.extend(*_plain_columns(plain))
+                plain.clear()
+            try:
+                self._event(event)
+            except (errors.FormatError, OverflowError) as error:
+                self.stream.back_to(position)
+                place = f"event {self.index + position}, which ends here"
+                raise self.stream.fail(f"{place}: {error}") from None
+        if plain:
+            self.rows.extend(*_plain_columns(plain))
+        self.index += len(batch)
 
     # ---- one event -----------------------------------------------------------------------------
 
@@ -215,6 +259,10 @@ class _Reader:
         site = self._site(event, kind, scope)
         row = self.rows.add(kind, start, end, site, self._track(event), flags)
         if not args:
+            if type(event.get("name")) is type(category) is str:
+                self.plain_sites[event["name"], category] = site
+            if type(event.get("pid")) is type(event.get("tid")) is int:
+                self.plain_tracks[event["pid"], event["tid"]] = self.rows.track[row]
             return
         put_args(self.rows, row, args)
         external = as_int(args.get("External id"))
@@ -354,6 +402,19 @@ class _Reader:
                 {"start_ns": table.start_ns + base, "end_ns": table.end_ns + base}
             )
         return link_kernels(table, self.device_rows, self.links)
+
+
+def _plain_columns(plain: list[tuple[float, float, int, int]]) -> tuple[Array, ...]:
+    """Columns of complete events without args: start and end in ns as _time_ns gives them."""
+    start_us, duration_us, site, track = (np.array(column) for column in zip(*plain, strict=True))
+
+    def ns(us: Array) -> Array:
+        whole = np.trunc(us)
+        rest: Array = np.rint((us - whole) * 1000).astype(np.int64)
+        return whole.astype(np.int64) * 1000 + rest
+
+    start_ns = ns(start_us)
+    return start_ns, start_ns + ns(duration_us), site, track
 
 
 def _id_number(value: Any) -> int:

@@ -29,11 +29,15 @@ class JsonStream:
         self._source = source
         self._max = max_value_chars
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("strict").decode
-        self._scan = json.JSONDecoder().raw_decode
+        decoder = json.JSONDecoder()
+        self._scan = decoder.raw_decode
+        self._decode_json = decoder.decode
         self._text = ""
         self._at = 0
         self._passed_bytes = 0  # of the text before self._text
         self._ended = False
+        self._batches = True
+        self._batch_at = 0
 
     @property
     def offset(self) -> int:
@@ -110,6 +114,38 @@ class JsonStream:
                     raise self.fail(problem)
                 continue
             wanted = min(wanted * 2, 1 << 26)
+
+    def events(self) -> list[Any]:
+        """Many values of an array at once: those from the cursor to the last "ph" in sight.
+
+        The cursor must be where a value begins; it then stands on the comma behind the last one.
+        An empty list says that it takes value() to go on. Text that is whole values between
+        brackets can be read in one way only, so where it is cut need only be guessed.
+        """
+        if not self._batches or not self.peek():
+            return []
+        if len(self._text) - self._at < _PIECE_BYTES // 2:
+            self._more()
+        text, at = self._text, self._at
+        end = text.rfind("{", at, max(text.rfind('"ph"', at), at))
+        end = text.rfind(",", at, max(end, at))
+        if end < 0:
+            return []
+        try:
+            found: list[Any] = self._decode_json(f"[{text[at:end]}]")
+        except (ValueError, RecursionError):
+            self._batches = False  # value() says what is wrong and where
+            return []
+        self._batch_at, self._at = at, end
+        return found
+
+    def back_to(self, index: int) -> None:
+        """Put the cursor behind that value of the last events()."""
+        self._at = self._batch_at
+        for _ in range(index):
+            self.value()
+            self.take(",")
+        self.value()
 
     def at_end(self) -> bool:
         """True when only space is left."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from fastprof.importers.protobuf import (
     signed,
     text,
     top_level_messages,
+    varint,
     whole,
 )
 from fastprof.importers.source import Source
@@ -34,6 +35,8 @@ _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4  # TrackEvent.Type
 _REALTIME, _FIRST_OF_SEQUENCE = 1, 64
 _INT64, _FLOAT64 = 0, 2  # ArgType
 _MAX_DEPTH = 16
+_TIMESTAMP_TAG = b"\x40"  # field 8, a varint
+_MOST_KNOWN = 1 << 14
 _INSTANT_KINDS = {"[memory]": EventKind.MEMORY, "[OutOfMemory]": EventKind.OUT_OF_MEMORY}
 
 
@@ -63,6 +66,16 @@ class _Sequence:
     locations: dict[int, tuple[str, str, int]] = field(default_factory=dict)
 
 
+class _Plain(NamedTuple):
+    """An event that says no more than this."""
+
+    kind: int
+    uuid: int
+    row_kind: int = 0
+    site: int = 0
+    track: int = 0
+
+
 def read_perfetto_trace(source: Source) -> EventTable:
     """The rows of a trace that write_perfetto_trace wrote; exact ns, arguments as in Chrome traces.
 
@@ -89,8 +102,43 @@ class _Reader:
         self.track_of: dict[int, int] = {}
         self.facts: dict[str, int] = {}
         self.skipped = 0
+        # Packets of begins without arguments and of ends, by all their bytes but the timestamp at
+        # the front: most packets of a trace. Emptied when what they refer to changes.
+        self.known: dict[bytes, tuple[_Sequence, int, _Plain]] = {}
 
     def packet(self, data: bytes) -> None:
+        if data[:1] != _TIMESTAMP_TAG:
+            self._parse(data)
+            return
+        timestamp, at = varint(data, 1, len(data))
+        rest = data[at:]
+        known = self.known.get(rest)
+        if known is None:
+            new = self._parse(data)
+            if new is not None and len(rest) <= 64 and len(self.known) < _MOST_KNOWN:
+                entry = dict(fields(rest))
+                if 8 in entry or whole(entry.get(13, 0)) & 1:
+                    return  # another timestamp, or a sequence that begins anew each time
+                sequence = self.sequences[whole(entry.get(10, 0))]
+                clock = whole(entry.get(58, 0)) or sequence.clock
+                self.known[rest] = (sequence, clock, new)
+            return
+        sequence, clock, plain = known
+        time_ns = self._time_ns(sequence, clock, timestamp)
+        if plain.kind == _END:
+            self._end(plain.uuid, time_ns)
+            return
+        row = self.rows.add(plain.row_kind, time_ns, time_ns, plain.site, plain.track, 0)
+        self.open.setdefault(plain.uuid, []).append(row)
+
+    def _time_ns(self, sequence: _Sequence, clock: int, timestamp: int) -> int:
+        if clock < _FIRST_OF_SEQUENCE:
+            return signed(timestamp)
+        sequence.now += timestamp
+        return sequence.now + sequence.offset_ns
+
+    def _parse(self, data: bytes) -> _Plain | None:
+        """Read a packet; what it says when it is a plain event."""
         event: bytes | None = None
         timestamp: int | None = None
         clock = sequence_id = flags = 0
@@ -111,20 +159,17 @@ class _Reader:
         sequence = self.sequences.get(sequence_id)
         if sequence is None or flags & 1:  # SEQ_INCREMENTAL_STATE_CLEARED
             sequence = self.sequences[sequence_id] = _Sequence()
+        if rest or flags & 1:
+            self.known.clear()
         for number, content in rest:
             self._state(sequence, number, content)
         if event is None:
             self.skipped += not rest
-            return
+            return None
         if timestamp is None:
             raise errors.FormatError("an event without a timestamp")
-        clock = clock or sequence.clock
-        if clock >= _FIRST_OF_SEQUENCE:
-            sequence.now += timestamp
-            time_ns = sequence.now + sequence.offset_ns
-        else:
-            time_ns = signed(timestamp)
-        self._event(sequence, event, time_ns)
+        time_ns = self._time_ns(sequence, clock or sequence.clock, timestamp)
+        return self._event(sequence, event, time_ns)
 
     # ---- state ---------------------------------------------------------------------------------
 
@@ -213,7 +258,7 @@ class _Reader:
 
     # ---- events --------------------------------------------------------------------------------
 
-    def _event(self, sequence: _Sequence, data: bytes, time_ns: int) -> None:
+    def _event(self, sequence: _Sequence, data: bytes, time_ns: int) -> _Plain | None:
         kind = iid = location = 0
         uuid = sequence.track_uuid
         name: str | None = None
@@ -246,7 +291,7 @@ class _Reader:
                 flows.append((int(kind_of), whole(value)))
         if kind == _END:
             self._end(uuid, time_ns)
-            return
+            return _Plain(_END, uuid)
         if name is None:
             name = sequence.names.get(iid)
             if name is None and kind != _COUNTER:
@@ -254,7 +299,7 @@ class _Reader:
         args = dict(self._annotation(sequence, entry, 0) for entry in annotations)
         if name == "fastprof session":
             self.facts = {key: value for key, value in args.items() if type(value) is int}
-            return
+            return None
         spliced = args.pop("metadata", None)
         if isinstance(spliced, dict):
             args.update(spliced)
@@ -271,6 +316,8 @@ class _Reader:
             site = self._site(name or "", category, row_kind, source)
             row = self.rows.add(row_kind, time_ns, time_ns, site, row_track, flags & ~FINISHED)
             self.open.setdefault(uuid, []).append(row)
+            if not args:
+                return _Plain(_BEGIN, uuid, row_kind, site, row_track)
             if not flags & FINISHED:  # a viewer is given an end, but there was none
                 self.unfinished.add(row)
             put_args(self.rows, row, args)
@@ -278,6 +325,7 @@ class _Reader:
             self._instant(name or "", category, source, row_track, time_ns, args, flows)
         else:
             self.skipped += 1
+        return None
 
     def _site(
         self, name: str, category: str, kind: int, source: tuple[str, str, int], **more: Any

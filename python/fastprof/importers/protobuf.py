@@ -13,7 +13,7 @@ from typing import Any
 from fastprof import errors
 from fastprof.importers.source import Source
 
-__all__ = ["fields", "real", "signed", "text", "top_level_messages"]
+__all__ = ["fields", "real", "signed", "text", "top_level_messages", "varint"]
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _PIECE_BYTES = 1 << 20
@@ -22,7 +22,7 @@ _FIXED64 = struct.Struct("<Q")
 _FIXED32 = struct.Struct("<I")
 
 
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """(value, position behind it); FormatError when it is cut short or longer than 64 bits."""
     value = shift = 0
     while at < end:
@@ -45,17 +45,17 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
         if tag < 0x80:
             at += 1
         else:
-            tag, at = _varint(data, at, end)
+            tag, at = varint(data, at, end)
         wire = tag & 7
         if wire == VARINT:
             if at < end and data[at] < 0x80:
                 yield tag >> 3, data[at]
                 at += 1
             else:
-                value, at = _varint(data, at, end)
+                value, at = varint(data, at, end)
                 yield tag >> 3, value
         elif wire == LENGTH:
-            size, at = _varint(data, at, end)
+            size, at = varint(data, at, end)
             if size > end - at:
                 raise errors.FormatError(f"field {tag >> 3} of {size} bytes is cut short")
             yield tag >> 3, data[at : at + size]
@@ -118,8 +118,8 @@ def top_level_messages(
                 return
         offset = passed + at
         try:
-            tag, after = _varint(data, at, len(data))
-            size, after = _varint(data, after, len(data)) if tag == expected else (0, after)
+            tag, after = varint(data, at, len(data))
+            size, after = varint(data, after, len(data)) if tag == expected else (0, after)
         except errors.FormatError as error:
             raise errors.FormatError(f"{source.path}: offset {offset}: {error}") from None
         if tag != expected:

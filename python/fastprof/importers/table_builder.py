@@ -105,6 +105,17 @@ class TableBuilder:
         self.payload.append(payload)
         return len(self.start) - 1
 
+    def extend(self, start_ns: Any, end_ns: Any, site: Any, track: Any) -> None:
+        """Add finished ranges without payload, arrays of one length; times fit into 64 bits."""
+        size = len(start_ns)
+        self.start.frombytes(start_ns.astype(np.int64).tobytes())
+        self.end.frombytes(end_ns.astype(np.int64).tobytes())
+        self.site.frombytes(site.astype(np.uint32).tobytes())
+        self.track.frombytes(track.astype(np.uint32).tobytes())
+        self.kind.frombytes(bytes(size))
+        self.flags.frombytes(bytes([FINISHED]) * size)
+        self.payload.frombytes(np.full(size, NO_PAYLOAD, np.uint32).tobytes())
+
     def add_words(self, *words: int) -> int:
         """Append payload words (negative ones as two's complement); index of the first."""
         first = len(self.words)
