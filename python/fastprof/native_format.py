@@ -67,7 +67,8 @@ def encode_value(value: Any, depth: int = 0) -> Any:
 
     None, bool, int, finite float, str and list stand for themselves, a dict with text keys too.
     Other values are objects with one member: {"$tuple": [...]}, {"$float": "nan"},
-    {"$bytes": base64}, {"$dict": [[key, value], ...]}, {"$metadata": fields of EventMetadata}.
+    {"$complex": [real, imaginary]}, {"$bytes": base64}, {"$dict": [[key, value], ...]},
+    {"$metadata": fields of EventMetadata}.
     Anything else raises errors.ValueError.
     """
     if depth > _MAX_DEPTH:
@@ -85,6 +86,8 @@ def encode_value(value: Any, depth: int = 0) -> Any:
         return {"$metadata": encode_value(fields, depth + 1)}
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
+    if isinstance(value, complex):
+        return {"$complex": [encode_value(value.real), encode_value(value.imag)]}
     if isinstance(value, dict):
         if all(type(key) is str for key in value) and not any(k.startswith("$") for k in value):
             return {key: encode_value(item, depth + 1) for key, item in value.items()}
@@ -125,6 +128,9 @@ def _tagged(tag: str, content: Any) -> Any:
             return tuple(decode_value(item) for item in content)
         if tag == "$float" and content in ("nan", "inf", "-inf"):
             return float(content)
+        if tag == "$complex":
+            real, imaginary = (decode_value(part) for part in content)
+            return complex(float(real), float(imaginary))
         if tag == "$bytes":
             return base64.b64decode(content, validate=True)
         if tag == "$metadata":

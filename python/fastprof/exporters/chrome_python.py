@@ -111,7 +111,14 @@ def chrome_events(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
 def _arguments(event: Any) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     if event.input_shapes:
-        arguments["Input Dims"] = _plain(event.input_shapes)
+        structured = event.structured_input_shapes
+        arguments["Input Dims"] = _plain(structured or event.input_shapes)
+    if event.input_dtypes:
+        arguments["Input Strides"] = _plain(event.structured_input_strides)
+        arguments["Input type"] = _plain(event.input_dtypes)
+        arguments["Concrete Inputs"] = [
+            "" if value is None else str(value) for value in event.concrete_inputs or ()
+        ]
     if event.stack:
         arguments["Call stack"] = _safe_text(";\n".join(map(str, event.stack)))
     if event.sequence_nr is not None and event.sequence_nr >= 0:

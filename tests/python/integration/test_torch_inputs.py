@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -191,6 +192,57 @@ def test_inputs_as_torch_profiler_has_them(work: Callable[[], None]) -> None:
     other = facts(theirs(work).events())
     assert mine - other == Counter()
     assert other - mine == Counter()
+
+
+MEMBERS = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
+
+
+def trace_members(p: Any, folder: Any) -> Counter[str]:
+    """What the Chrome trace of a profile says of inputs; lists that torch leaves out for their
+    length (over 30 tensors) are left out."""
+    path = folder / "trace.json"
+    p.export_chrome_trace(str(path))
+    events = json.loads(path.read_text())["traceEvents"]
+    return Counter(
+        repr([event["args"].get(name) for name in MEMBERS])
+        for event in events
+        if event.get("cat") == "cpu_op" and not long_list(event["args"])
+    )
+
+
+def long_list(members: Any) -> bool:
+    dims = dict(zip(members.get("Input type", ()), members.get("Input Dims", ()), strict=True))
+    return "TensorList" in dims and (not dims["TensorList"] or len(dims["TensorList"]) > 30)
+
+
+@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
+def test_traces_say_what_kinetos_say(work: Callable[[], None], tmp_path: Any) -> None:
+    work()
+    mine = trace_members(ours(work, record_shapes=True), tmp_path)
+    other = trace_members(theirs(work), tmp_path)
+    assert mine - other == Counter()
+    assert other - mine == Counter()
+
+
+def test_a_long_list_in_a_trace_shows_30_and_the_last(tmp_path: Any) -> None:
+    p = ours(lambda: torch.cat([torch.ones(i) for i in range(40)]), record_shapes=True)
+    path = tmp_path / "trace.json"
+    p.export_chrome_trace(str(path))
+    (dims,) = [
+        e["args"]["Input Dims"][0]
+        for e in json.loads(path.read_text())["traceEvents"]
+        if e.get("name") == "aten::cat"
+    ]
+    assert dims == [*([i] for i in range(30)), "...", [39]]
+
+
+def test_saved_and_loaded_inputs_are_the_same(tmp_path: Any) -> None:
+    for work in WORK:
+        p = ours(work, record_shapes=True, with_flops=True)
+        path = tmp_path / "profile.fastprof"
+        fastprof.save(p.event_table, path)
+        again = fastprof.EventList.from_table(fastprof.load(path))
+        assert facts(again) == facts(p.events())
 
 
 def test_without_record_shapes_there_are_none() -> None:

@@ -17,6 +17,7 @@
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/export/decimal.hpp"
 #include "fastprof/export/details.hpp"
+#include "fastprof/export/op_inputs_text.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -143,6 +144,10 @@ class ChromeArgs {
                                              "Call stack",
                                              "counted_fraction",
                                              "counters",
+                                             "Input Dims",
+                                             "Input Strides",
+                                             "Input type",
+                                             "Concrete Inputs",
                                              "metadata_json"};
     for (const std::string_view name : reserved)
       if (key == name) return true;
@@ -211,10 +216,25 @@ class ChromeArgs {
       case DetailType::python_stack:
         if (count > 0) write_python_stack(words[0]);
         return;
+      case DetailType::shapes:
+        write_inputs(inputs_.of(words, count));
+        return;
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see write_counters
-      case DetailType::shapes:
         return;
+    }
+  }
+
+  void write_inputs(const OpInputTexts& texts) {
+    for (const auto& [name, text] : texts.inputs) {
+      member(",\"");
+      out_.append(name);
+      out_.append("\":");
+      out_.append(text);
+    }
+    for (const auto& [name, text] : texts.keywords) {
+      member(member_keys({name})[0]);
+      out_.append(text);
     }
   }
 
@@ -245,6 +265,7 @@ class ChromeArgs {
   FrameNames frames_;
   std::vector<std::vector<std::string>> keys_;  // by site: `,"name":` of each argument
   std::vector<std::string> counter_keys_;
+  OpInputTextCache inputs_;
   std::unordered_map<uint64_t, std::optional<std::string_view>> json_members_;
   std::string scratch_;
   bool first_ = true;

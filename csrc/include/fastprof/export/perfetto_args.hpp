@@ -13,6 +13,7 @@
 
 #include "fastprof/base/json_check.hpp"
 #include "fastprof/export/details.hpp"
+#include "fastprof/export/op_inputs_text.hpp"
 #include "fastprof/export/perfetto_fields.hpp"
 #include "fastprof/export/protobuf.hpp"
 
@@ -27,12 +28,32 @@ class PerfettoArgs {
       for (const std::string& name : site.arg_names) site_iids_.back().push_back(intern(name));
     }
     for (const std::string& name : capture.counter_names) intern(name);
-    for (const char* name :
-         {"finished",  "is_async",        "End thread",      "clock_discontinuity", "clamped",
-          "enclosing", "Sequence number", "Fwd thread id",   "Record function id",  "Node id",
-          "C++ stack", "Call stack",      "metadata",        "counted_fraction",    "counters",
-          "Addr",      "Bytes",           "Total Allocated", "Total Reserved",      "Device Type",
-          "Device Id"}) {
+    for (const char* name : {"finished",
+                             "is_async",
+                             "End thread",
+                             "clock_discontinuity",
+                             "clamped",
+                             "enclosing",
+                             "Sequence number",
+                             "Fwd thread id",
+                             "Record function id",
+                             "Node id",
+                             "C++ stack",
+                             "Call stack",
+                             "metadata",
+                             "counted_fraction",
+                             "counters",
+                             "Addr",
+                             "Bytes",
+                             "Total Allocated",
+                             "Total Reserved",
+                             "Device Type",
+                             "Device Id",
+                             "Input Dims",
+                             "Input Strides",
+                             "Input type",
+                             "Concrete Inputs",
+                             "Keyword Inputs"}) {
       intern(name);
     }
   }
@@ -210,15 +231,33 @@ class PerfettoArgs {
         finish(event);
         return;
       }
+      case DetailType::shapes: {
+        const OpInputTexts& texts = inputs_.of(words, count);
+        for (const auto& [name, text] : texts.inputs) add_json(event, name, text);
+        if (texts.keywords.empty()) return;
+        std::string members = "{";
+        for (const auto& [name, text] : texts.keywords) {
+          if (members.size() > 1) members += ", ";
+          append_json_string(members, name);
+          members += ": " + text;
+        }
+        add_json(event, "Keyword Inputs", members + "}");
+        return;
+      }
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see add_counters
-      case DetailType::shapes:
         return;
     }
   }
 
+  void add_json(ProtoMessage& event, std::string_view name, std::string_view text) {
+    named(name).text(perfetto::debug_annotation::legacy_json_value, text);
+    finish(event);
+  }
+
   const Capture& capture_;
   FrameNames frames_;
+  OpInputTextCache inputs_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, size_t> iids_;
   std::vector<std::vector<size_t>> site_iids_;  // by site, of each argument
