@@ -28,6 +28,7 @@ namespace {
 
 // Set once by prepare(), before any callback exists.
 const char* (*g_name)(const RecordFunctionView*) = nullptr;
+uint64_t (*g_current_thread_id)() = nullptr;
 const char* (*g_overload_name)(const RecordFunctionView*) = nullptr;
 Layout g_layout{};
 
@@ -45,13 +46,14 @@ Threads& threads() noexcept {
   return all;
 }
 
-FASTPROF_COLD void note_thread(ThreadOps* ops, uint64_t thread_id) noexcept {
+// Asks libtorch: a RecordFunction may begin on another thread than made it, whose id it carries.
+FASTPROF_COLD void note_thread(ThreadOps* ops) noexcept {
   const Track* track = current_track();
   if (track == nullptr) return;
   ops->track_known = true;
   Threads& all = threads();
   const std::lock_guard<std::mutex> hold(all.lock);
-  all.track_of[thread_id] = track->id;
+  all.track_of[g_current_thread_id()] = track->id;
 }
 
 // 0 for a thread that has run no op in a profile.
@@ -226,8 +228,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   if ((mask & (site->mask | mask_bit::special)) == 0) return nullptr;
 
   uint64_t forward_thread = field<uint64_t>(rf, g_layout.forward_thread_id);
-  if (FASTPROF_UNLIKELY(!ops->track_known))
-    note_thread(ops, field<uint64_t>(rf, g_layout.thread_id));
+  if (FASTPROF_UNLIKELY(!ops->track_known)) note_thread(ops);
   if (forward_thread != 0) {
     if (FASTPROF_UNLIKELY(ops->forward_thread != forward_thread || ops->forward_track == 0)) {
       ops->forward_track = track_of(forward_thread);
@@ -306,6 +307,7 @@ std::string prepare(std::string_view version, bool cxx11_abi, const Layout* give
            "): install an official build of it";
   g_layout = *layout;
   g_name = functions->name;
+  g_current_thread_id = functions->current_thread_id;
   g_overload_name = functions->overload_name;
   all.functions = functions;
   return {};

@@ -16,6 +16,7 @@ from fastprof.device_type import as_device_type
 from fastprof.table import CodedColumn, EventFlag
 from fastprof.tree import EventTree
 from fastprof.views.backward_stacks import forward_stacks
+from fastprof.views.forward_backward import FORWARD_BACKWARD_FLOW, Flows, forward_backward_flows
 from fastprof.views.frame import EventFrame, display_codes
 from fastprof.views.function_event import FunctionEvent
 from fastprof.views.function_event_avg import FunctionEventAvg, _Later
@@ -101,6 +102,29 @@ class TableRows:
     def pin(self, event: FunctionEvent) -> None:
         """Keep an event that was assigned to."""
         self.pinned[event.__dict__["_index"]] = event
+
+    @cached_property
+    def _flows(self) -> Flows | None:
+        table = self.tree.table
+        return None if table.has("flow_id") else forward_backward_flows(table)
+
+    def flow_id(self, index: int) -> int:
+        """Of the arrow between a forward op and its backward function, 0 for none."""
+        if self._flows is None:
+            return int(self.value(index, "flow_id"))
+        return int(self._flows.id[self.tree.table_row(index)])
+
+    def flow_type(self, index: int) -> int:
+        """1 with such an arrow, else 0."""
+        if self._flows is None:
+            return int(self.value(index, "flow_type"))
+        return FORWARD_BACKWARD_FLOW if self.flow_id(index) else 0
+
+    def flow_start(self, index: int) -> bool:
+        """True for its forward op."""
+        if self._flows is None:
+            return bool(self.value(index, "flow_start"))
+        return bool(self._flows.start[self.tree.table_row(index)])
 
     @cached_property
     def frame(self) -> EventFrame:
@@ -240,9 +264,6 @@ _READERS: dict[str, _Reader] = {
             "is_legacy",
             "is_user_annotation",
             "is_python_function",
-            "flow_id",
-            "flow_type",
-            "flow_start",
             "external_id",
             "linked_correlation_id",
             "python_id",
@@ -264,6 +285,9 @@ _READERS: dict[str, _Reader] = {
             "metadata_json",
         )
     },
+    "flow_id": TableRows.flow_id,
+    "flow_type": TableRows.flow_type,
+    "flow_start": TableRows.flow_start,
     "name": TableRows.shown_name,
     "trace_name": TableRows.trace_name,
     "time_range": TableRows.time_range,

@@ -141,6 +141,20 @@ def test_links_are_torchs(work: Callable[[], None], tmp_path: Path) -> None:
     assert bool(found) is (work is not inference)
 
 
+@pytest.mark.parametrize("work", WORK, ids=lambda f: f.__name__)
+def test_flows_of_events_are_torchs(work: Callable[[], None]) -> None:
+    work()
+    with fastprof.profile() as mine:
+        work()
+    with torch.profiler.profile(activities=CPU) as other:
+        work()
+
+    def facts(profile: Any) -> Counter[tuple[Any, ...]]:
+        return Counter((e.name, e.flow_id, e.flow_type, e.flow_start) for e in profile.events())
+
+    assert facts(mine) == facts(other)
+
+
 def test_a_backward_of_another_thread(tmp_path: Path) -> None:
     x = torch.ones(3, requires_grad=True)
     with fastprof.profile() as p:

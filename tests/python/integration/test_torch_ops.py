@@ -279,14 +279,28 @@ def test_collectives_are_async(tmp_path: Any) -> None:
         )
     except RuntimeError as failure:
         pytest.skip(f"gloo cannot be used here: {failure}")
+    x = torch.ones(3, requires_grad=True)
+
+    def work() -> None:
+        dist.all_reduce(torch.ones(4), async_op=True).wait()
+        y = x.exp().sum()
+        thread = threading.Thread(target=y.backward)
+        thread.start()
+        thread.join()
+
     try:
-        p = profiled(lambda: dist.all_reduce(torch.ones(4), async_op=True).wait())
+        p = profiled(work)
     finally:
         dist.destroy_process_group()
     (collective,) = [e for e in p.events() if e.name == "gloo:all_reduce"]
     assert collective.is_async
     assert p.event_table.unfinished == 0
     assert sum(e.is_async for e in p.events()) == 1
+    # Its range is begun by a thread of gloo, and made by this one: that must not confuse the two.
+    table = p.event_table
+    names = names_of(table)
+    forward, backward = names.index("aten::exp"), names.index("ExpBackward0")
+    assert table.column("fwd_thread")[backward] == table.thread[forward]
 
 
 def test_names_made_anew_each_time_keep_apart() -> None:
