@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from fastprof import _core, errors
 from fastprof.columns import NO_PAYLOAD
 from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.exporters.progress import terminal_progress
 from fastprof.table import EventFlag, EventKind, EventTable
 from fastprof.tree import EventTree
 
@@ -62,15 +62,26 @@ def write_perfetto_capture(capture: _core.Capture, path: str | os.PathLike[str])
 
 
 def _write(target: str, write: Callable[[str], object]) -> None:
-    """Let `write` write the file, or a temporary one that is packed into it."""
+    """Let `write` write the file, or a temporary one that is packed into it.
+
+    Packing takes ten times as long as writing, so it shows how far it is.
+    """
     if not target.endswith(".gz"):
         write(target)
         return
     with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
         plain = os.path.join(folder, "trace")
         write(plain)
-        with atomic_binary(target) as out, open(plain, "rb") as data:
-            shutil.copyfileobj(data, out, 1 << 20)
+        total = os.path.getsize(plain)
+        with (
+            atomic_binary(target) as out,
+            open(plain, "rb") as data,
+            terminal_progress(f"packing {target}") as progress,
+        ):
+            while piece := data.read(1 << 20):
+                out.write(piece)
+                if progress is not None:
+                    progress(data.tell(), total)
 
 
 # Members of the top level that the writer makes itself, or that load() added.

@@ -143,8 +143,17 @@ def _uniform(columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def export_csv(events: Any, path: str | os.PathLike[str]) -> None:
-    """Write list_columns as CSV with a header line; gzip when the path ends in .gz."""
-    columns = _uniform(list_columns(events))
+    """Write list_columns as CSV with a header line; gzip when the path ends in .gz.
+
+    NUL in a text is written as its symbol: readers of CSV stop at it, and so does Python's writer
+    before 3.11.
+    """
+    columns = {
+        name: [v.replace("\0", "\u2400") if v else v for v in values]
+        if isinstance(values, list)
+        else values
+        for name, values in _uniform(list_columns(events)).items()
+    }
     with atomic_text(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)

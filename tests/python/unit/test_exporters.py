@@ -177,6 +177,16 @@ def test_every_json_parses_strictly(
     strict(json.dumps(speedscope_profile(table), allow_nan=False).encode().decode())
 
 
+def test_csv_of_any_name(tmp_path: Path) -> None:
+    names = ["a\0b", 'quote " and , comma', "two\nlines", "lone \ud800", ""]
+    path = tmp_path / "t.csv"
+    EventList([event(name, 1, 2, id=i) for i, name in enumerate(names)]).export_csv(path)
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    written = [name.replace("\0", "\u2400").replace("\ud800", "\\ud800") for name in names]
+    assert [row["name"] for row in rows] == written
+
+
 # ---- speedscope --------------------------------------------------------------------------------
 
 
