@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-__all__ = ["Subparsers", "add_table_options", "command_parser", "print_table"]
+__all__ = ["SORT_BY", "Subparsers", "add_table_options", "command_parser", "print_table"]
 
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
@@ -25,13 +25,17 @@ def command_parser(
     return parser
 
 
+# Sort key of a table unless another is asked for.
+SORT_BY = "self_cpu_time_total"
+
+
 def add_table_options(parser: argparse.ArgumentParser) -> None:
     """How the table of averages looks."""
     group = parser.add_argument_group("table")
     group.add_argument(
         "--sort-by",
         metavar="KEY",
-        default="self_cpu_time_total",
+        default=SORT_BY,
         help="column to sort by, descending (default: %(default)s; a wrong one lists all)",
     )
     group.add_argument(

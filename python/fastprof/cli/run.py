@@ -10,7 +10,13 @@ from typing import Any
 
 from fastprof import errors
 from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
-from fastprof.cli.options import Subparsers, add_table_options, command_parser, print_table
+from fastprof.cli.options import (
+    SORT_BY,
+    Subparsers,
+    add_table_options,
+    command_parser,
+    print_table,
+)
 from fastprof.cli.script import Program, leave_as, wait_for_threads
 
 __all__ = ["add_parser"]
@@ -55,6 +61,14 @@ def add_parser(commands: Subparsers) -> None:
     recording.add_argument("--with-stack", action="store_true", help="Python stack of each range")
     recording.add_argument("--with-flops", action="store_true", help="FLOPs, where known")
     recording.add_argument(
+        "--counter",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a perf counter around each range, such as instructions or page-faults, in the trace;"
+        " may be given 4 times",
+    )
+    recording.add_argument(
         "--max-mb", type=int, default=0, metavar="MB", help="memory for records (0: automatic)"
     )
     recording.add_argument(
@@ -85,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
         with_flops=options.with_flops,
         max_bytes=options.max_mb << 20,
         overflow=options.overflow,
+        counters=options.counter,
     )
     pid = os.getpid()
     raised: BaseException | None = None
@@ -137,8 +152,9 @@ def _tell(profiler: Any, options: argparse.Namespace, path: str | None, kind: st
     if not options.no_table:
         try:
             text = print_table(profiler.events(), options)
-        except errors.Error as error:
-            text = f"fastprof: error: {error}"
+        except errors.Error as error:  # a wrong key: not a reason to lose the table of a long run
+            options.sort_by = SORT_BY
+            text = f"fastprof: error: {error}\n{print_table(profiler.events(), options)}"
             failed = 1
         print(text, file=sys.stderr)
     if path is not None and not failed:

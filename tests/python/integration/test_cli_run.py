@@ -185,6 +185,23 @@ def test_a_trace_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert result.stdout == ""  # the script was not started
 
 
+def test_a_wrong_sort_key_or_counter(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("print('ran')")
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "fastprof", "run", "--no-trace", *options, "s.py"]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+
+    result = run("--sort-by", "beauty")  # known after the run only, whose table must not be lost
+    assert (result.returncode, result.stdout) == (1, "ran\n")
+    assert "cannot sort by 'beauty'" in result.stderr and "Self CPU time total" in result.stderr
+    result = run("--counter", "beauty")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "no counter named 'beauty'" in result.stderr and "Traceback" not in result.stderr
+
+
 def test_on_a_terminal(tmp_path: Path) -> None:
     """The script has the terminal; Ctrl-C typed there ends it."""
     (tmp_path / "s.py").write_text(
