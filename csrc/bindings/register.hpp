@@ -9,6 +9,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
+void register_blocks(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_propagate(pybind11::module_& module);
 void register_ranges(pybind11::module_& module);

@@ -7,6 +7,7 @@ The native part of fastprof. Private: use the names that `fastprof` exports.
 from __future__ import annotations
 import collections.abc
 import numpy
+import numpy.typing
 import typing
 
 __all__: list[str] = [
@@ -135,6 +136,15 @@ class Capture:
     def columns(self) -> dict[str, numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
         """
         The columns by name: read-only arrays over the capture, no copy.
+        """
+
+    def distinct_blocks(
+        self, type: typing.SupportsInt | typing.SupportsIndex
+    ) -> tuple[
+        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], list[list[int]]
+    ]:
+        """
+        (rows, codes, blocks): the rows with a detail block of this type, the first of each, and the words of the distinct blocks by code.
         """
 
     def dropped(self) -> dict[str, int]:

@@ -85,7 +85,8 @@ def table_of(
     coded: dict[str, CodedColumn] = {}
     if len(words):
         strings = capture.strings()
-        decoder = _Payload(columns, sites, words, strings)
+        distinct_blocks = getattr(capture, "distinct_blocks", None)
+        decoder = _Payload(columns, sites, words, strings, distinct_blocks)
         coded = decoder.coded(with_stack, with_shapes, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
         if counters is not None:
@@ -136,7 +137,12 @@ class _Payload:
     """The payload words of a capture's ranges, decoded column by column."""
 
     def __init__(
-        self, columns: Mapping[str, Array], sites: SiteTable, words: Array, strings: Sequence[str]
+        self,
+        columns: Mapping[str, Array],
+        sites: SiteTable,
+        words: Array,
+        strings: Sequence[str],
+        distinct_blocks: Callable[[int], tuple[Array, Array, list[list[int]]]] | None,
     ) -> None:
         self.site = columns["site"]
         self.payload = columns["payload"]
@@ -149,7 +155,11 @@ class _Payload:
         self.size = len(self.site)
         self.arg_counts = np.array([len(names) for names in sites.field("arg_names")], np.int64)
         self._blocks = list(self._find_blocks())
-        self._inputs = OpInputColumns(self._blocks_of(_SHAPES), words, self.size)
+        self._inputs = (
+            OpInputColumns(*distinct_blocks(_SHAPES), self.size)
+            if distinct_blocks is not None
+            else OpInputColumns.find(self._blocks_of(_SHAPES), words, self.size)
+        )
 
     def _find_blocks(self) -> Iterator[tuple[int, Array, Array]]:
         """(type, rows, index of the first content word) of all detail blocks, a layer at a time."""

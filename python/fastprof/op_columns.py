@@ -21,21 +21,27 @@ Array: TypeAlias = NDArray[Any]
 class OpInputColumns:
     """The inputs of a capture's rows. Falsy when no row has any.
 
-    blocks: rows and, for each, the index in `words` of its block's first word. size: of all rows.
+    rows, codes: the rows that have inputs, and which of `blocks`, the distinct contents of their
+    DetailType::shapes blocks, each has. size: of all rows.
     """
 
-    def __init__(self, blocks: Iterable[tuple[Array, Array]], words: Array, size: int) -> None:
-        self._size = size
+    def __init__(
+        self, rows: Array, codes: Array, blocks: Sequence[Sequence[int]], size: int
+    ) -> None:
+        self._size, self._rows, self._codes = size, rows, codes
+        self._inputs = [decode_op_inputs(block) for block in blocks]
+
+    @classmethod
+    def find(cls, blocks: Iterable[tuple[Array, Array]], words: Array, size: int) -> OpInputColumns:
+        """From rows and, for each, the index in `words` of its block's first word."""
         found = [(rows, at) for rows, at in blocks if len(rows)]
-        rows = [rows for rows, _ in found]
-        self._rows = np.concatenate(rows) if rows else np.empty(0, np.int64)
         if not found:
-            self._codes, self._inputs = np.empty(0, np.int32), list[OpInputs]()
-            return
+            return cls(np.empty(0, np.int64), np.empty(0, np.int32), [], size)
         at = np.concatenate([at for _, at in found])
         count = ((words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int64)
-        self._codes, blocks_by_code = code_blocks(words, at, count)
-        self._inputs = [decode_op_inputs(block) for block in blocks_by_code]
+        return cls(
+            np.concatenate([rows for rows, _ in found]), *code_blocks(words, at, count), size
+        )
 
     def __bool__(self) -> bool:
         return bool(self._inputs)

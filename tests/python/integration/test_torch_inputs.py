@@ -13,6 +13,8 @@ import pytest
 
 import fastprof
 from fastprof import _core
+from fastprof.consolidate import table_of
+from fastprof.op_inputs import OpInputs
 from fastprof.profiler import torch_inputs
 
 pytestmark = pytest.mark.integrations
@@ -243,6 +245,29 @@ def test_saved_and_loaded_inputs_are_the_same(tmp_path: Any) -> None:
         fastprof.save(p.event_table, path)
         again = fastprof.EventList.from_table(fastprof.load(path))
         assert facts(again) == facts(p.events())
+
+
+class WithoutKernels:
+    """A capture whose distinct blocks are left to NumPy to find."""
+
+    def __init__(self, capture: Any) -> None:
+        self._capture = capture
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "distinct_blocks":
+            raise AttributeError(name)
+        return getattr(self._capture, name)
+
+
+def test_numpy_finds_the_inputs_that_the_kernel_finds() -> None:
+    p = ours(lambda: [work() for work in WORK * 2], record_shapes=True)
+    capture = p._results[-1].capture
+    quick, plain = table_of(capture), table_of(WithoutKernels(capture))
+    assert len(capture.distinct_blocks(6)[2]) < len(capture.distinct_blocks(6)[0])
+    assert quick.column("flops").tolist() == plain.column("flops").tolist()
+    for name in OpInputs._fields:
+        ours_, theirs_ = quick.coded[name], plain.coded[name]
+        assert all(repr(ours_[row]) == repr(theirs_[row]) for row in range(len(quick)))
 
 
 def test_without_record_shapes_there_are_none() -> None:
