@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "adapters/torch/thread_ops.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
 #include "bindings/range_payload.hpp"
@@ -22,7 +23,7 @@ struct FastObject {
   PyObject_HEAD PyObject* name;
   PyObject* input_values;
   PyObject* keyword_values;
-  void* guard;  // the RecordFunction that torch made, while its profiler is on
+  void* guard;  // the RecordFunction that torch made, if any
 };
 
 struct Open {
@@ -87,7 +88,7 @@ void begin_fast_range(PyObject* object) {
   State* s = state();
   const uint32_t mask = load_relaxed(&s->mask);
   if ((mask & (category::op | category::user | mask_bit::special)) == 0) return;
-  if (fast->guard != nullptr || fast->name == nullptr || !PyUnicode_Check(fast->name)) return;
+  if (fast->name == nullptr || !PyUnicode_Check(fast->name)) return;
   RangePayload payload;
   Open open{object, site_of(fast, &payload), {}};
   if (open.site == nullptr) throw py::error_already_set();
@@ -99,10 +100,15 @@ void begin_fast_range(PyObject* object) {
   fast_ranges().open.push_back(open);
 }
 
-// torch's own method first: whether it made a RecordFunction decides whether a range is ours.
+// torch's own method first. It makes a RecordFunction while torch's profiler or a reporter of
+// memory is on; the op observer leaves that out, for it has less than the object tells.
 PyObject* fast_enter(PyObject* object, PyObject*) {
   PyObject* arguments[] = {object};
+  torch_adapter::ThreadOps* ops = torch_adapter::t_ops;
+  if (FASTPROF_UNLIKELY(ops == nullptr)) ops = torch_adapter::make_thread_ops();
+  if (FASTPROF_LIKELY(ops != nullptr)) ops->paused = true;
   PyObject* result = PyObject_Vectorcall(fast_ranges().enter, arguments, 1, nullptr);
+  if (FASTPROF_LIKELY(ops != nullptr)) ops->paused = false;
   if (result == nullptr) return nullptr;
   try {
     begin_fast_range(object);

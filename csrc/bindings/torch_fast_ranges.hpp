@@ -13,7 +13,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
 // From now on __enter__ and __exit__ of `type` (torch._C._profiler._RecordFunctionFast) record a
-// range as well, unless torch's own profiler made one, which the op observer sees. Every object of
+// range as well. Every object of
 // the type is served, whenever it was made and by whatever name the type was imported, because the
 // two entries of the type's own dictionary are exchanged. Counted: as many release_fast_ranges put
 // the former entries back. Empty, or the reason why this type is not as expected, in which case

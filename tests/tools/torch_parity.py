@@ -7,8 +7,10 @@ that a fact has to stand at the right event; `place` is name, scope, parent and 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +18,7 @@ from torch._C._profiler import _ExperimentalConfig
 
 import fastprof
 
-__all__ = ["counts", "difference", "ours", "place", "sequence", "theirs", "trees"]
+__all__ = ["arrows", "counts", "difference", "ours", "place", "sequence", "theirs", "trees"]
 
 
 def theirs(step: Callable[[], None], *, all_threads: bool = False, **options: Any) -> Any:
@@ -73,6 +75,24 @@ def trees(events: Iterable[Any]) -> Counter[tuple[Any, ...]]:
 def counts(profile: Any) -> dict[str, int]:
     """Number of events of each key."""
     return {row.key: row.count for row in profile.key_averages()}
+
+
+def arrows(profile: Any, path: Path) -> Counter[tuple[str, str]]:
+    """(name of the forward op, name of the backward function) of each arrow in the trace that a profile writes."""
+    profile.export_chrome_trace(str(path))
+    events = json.loads(path.read_text(), parse_float=str)["traceEvents"]
+    slices = {}
+    for event in events:  # the last of those that begin together is the innermost
+        if event["ph"] == "X" and event.get("cat") == "cpu_op":
+            name = event["name"]  # PyTorch's traces have the overload in it
+            base = name.split(".")[0] if name.startswith("aten::") else name
+            slices[event["tid"], str(event["ts"])] = base
+    ends: dict[Any, dict[str, str]] = {}
+    for event in events:
+        if event.get("cat") == "fwdbwd":
+            name = slices.get((event["tid"], str(event["ts"])), "no slice begins there")
+            ends.setdefault(event["id"], {})[event["ph"]] = name
+    return Counter((pair["s"], pair["f"]) for pair in ends.values())
 
 
 def sequence(events: Iterable[Any]) -> Callable[[Any], tuple[int, bool]]:

@@ -217,6 +217,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
     ops = make_thread_ops();
     if (ops == nullptr) return nullptr;
   }
+  if (FASTPROF_UNLIKELY(ops->paused)) return nullptr;
   if (FASTPROF_UNLIKELY((mask & (mask_bit::local | mask_bit::dynamic)) != 0)) take_up_sessions(ops);
   const char* name = g_name(&record_function);
   const auto scope = field<uint8_t>(rf, g_layout.scope);

@@ -58,6 +58,7 @@ struct ThreadOps {
   Free* free;  // contexts, at most kMaxFree
   uint32_t free_count;
   bool track_known;  // libtorch's id of this thread is in the table of threads
+  bool paused;       // what begins is recorded by somebody else: see torch_fast_ranges.cpp
   // The last forward thread met: libtorch's id and ours.
   uint64_t forward_thread;
   uint64_t forward_track;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,13 +63,14 @@ class Pair:
 
         self.plain = profiles()
         self.shaped = profiles(record_shapes=True, with_flops=True)
+        everything = {"record_shapes": True, "profile_memory": True, "with_stack": True}
+        self.everything = settled(name, lambda: parity.ours(step, **everything))
         # PyTorch's allocator knows the sizes of blocks that were allocated under a profile: this is one.
-        parity.theirs(step, profile_memory=True)
+        memory = {"record_shapes": True, "profile_memory": True}
+        parity.theirs(step, **memory)
         self.memory = (
-            settled(
-                name, lambda: parity.ours(step, profile_memory=True, memory_attribution="interval")
-            ),
-            settled(name, lambda: parity.theirs(step, profile_memory=True)),
+            settled(name, lambda: parity.ours(step, **memory, memory_attribution="interval")),
+            settled(name, lambda: parity.theirs(step, **memory)),
         )
 
 
@@ -94,6 +96,12 @@ def test_shapes_change_nothing_else(pair: Pair) -> None:
     assert named(a) == named(b)
 
 
+def test_places_with_everything_on(pair: Pair) -> None:
+    full = [event for event in pair.everything.events() if event.name != "[memory]"]
+    assert parity.difference(full, pair.shaped[1].events()) == []
+    assert any(event.stack for event in full if event.name.startswith("aten::"))
+
+
 def test_every_event_before_repeated_ones_are_merged(pair: Pair) -> None:
     a, b = pair.plain
     table = a.event_table
@@ -115,6 +123,12 @@ def test_sequence_numbers_and_forward_links(pair: Pair) -> None:
     (a, b) = (p.events() for p in pair.shaped)
     ours, theirs = parity.sequence(a), parity.sequence(b)
     assert Counter((e.name, *ours(e)) for e in a) == Counter((e.name, *theirs(e)) for e in b)
+
+
+def test_arrows_from_forward_to_backward(pair: Pair, tmp_path: Path) -> None:
+    a, b = (parity.arrows(p, tmp_path / f"{i}.json") for i, p in enumerate(pair.shaped))
+    assert a == b
+    assert not any("no slice" in name for arrow in a for name in arrow)
 
 
 @pytest.mark.parametrize("name", INPUTS)
