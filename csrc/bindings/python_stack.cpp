@@ -53,12 +53,18 @@ struct StackLock {
   std::lock_guard<std::mutex> hold{mutex()};
 };
 
+// A sum of what each frame gives by itself, so that the frames are mixed side by side.
 uint64_t hash_frames(const PythonFrame* frames, uint32_t count) noexcept {
-  uint64_t h = 0x9E3779B97F4A7C15u ^ count;
+  uint64_t sum = count;
+  uint64_t place = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    h = (h ^ reinterpret_cast<uintptr_t>(frames[i].code)) * 0xD6E8FEB86659FD93u;
-    h = (h ^ h >> 32 ^ static_cast<uint64_t>(frames[i].offset)) * 0xA0761D6478BD642Fu;
+    place += 0x9E3779B97F4A7C15u;
+    const uint64_t offset = static_cast<uint64_t>(frames[i].offset) * 0xA0761D6478BD642Fu;
+    const uint64_t mixed =
+        ((reinterpret_cast<uintptr_t>(frames[i].code) ^ offset) + place) * 0xD6E8FEB86659FD93u;
+    sum += mixed ^ mixed >> 32;
   }
+  const uint64_t h = (sum ^ sum >> 32) * 0xE7037ED1A0B428DBu;
   return h ^ h >> 29;
 }
 
