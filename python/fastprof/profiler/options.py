@@ -103,9 +103,9 @@ def make_options(
         with_modules,
         execution_trace_observer,
     )
-    events = tuple(getattr(experimental_config, "performance_events", None) or ())
+    events = _performance_events(experimental_config)
     if events and not wanted_counters:
-        missing["performance_events"] = _core.counters_missing(list(events))
+        missing["performance_events"] = _core.counters_missing(events)
     kept = frozenset(a for a in asked if missing_reason(a) is None)
     if not kept:
         raise errors.UnavailableError(
@@ -162,8 +162,17 @@ def _counters(given: Iterable[str], experimental_config: Any) -> tuple[str, ...]
         if reason:
             raise errors.UnavailableError(f"perf counters are not available: {reason}")
         return names
-    events = list(getattr(experimental_config, "performance_events", None) or ())
+    events = _performance_events(experimental_config)
     return () if not events or _core.counters_missing(events) else tuple(events)
+
+
+def _performance_events(experimental_config: Any) -> list[str]:
+    """The member of a configuration. PyTorch's can be read by the state it is pickled by only."""
+    events = getattr(experimental_config, "performance_events", None)
+    if events is None and type(experimental_config).__name__ == "_ExperimentalConfig":
+        state = experimental_config.__getstate__()
+        events = state[3] if len(state) > 3 and isinstance(state[3], list) else None
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in events or ()]
 
 
 def _names(activities: Iterable[ProfilerActivity]) -> str:

@@ -156,3 +156,15 @@ def test_unknown_perf_counters_are_refused_or_told() -> None:
     with pytest.warns(UserWarning, match="no counter named 'bogus'"):
         p = fastprof.profile(experimental_config=Config())
     assert "bogus" in p.missing["performance_events"]
+
+
+def test_pytorchs_configuration_asks_for_counters() -> None:
+    profiler = pytest.importorskip("torch._C._profiler")
+    from fastprof.profiler import options
+
+    options._warned.discard("performance_events")
+    with pytest.warns(UserWarning, match="no counter named 'bogus'"):
+        config = profiler._ExperimentalConfig(performance_events=["page-faults", "bogus"])
+        p = fastprof.profile(experimental_config=config)
+    assert "bogus" in p.missing["performance_events"]
+    assert fastprof.profile(experimental_config=profiler._ExperimentalConfig()).missing == {}
