@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastprof import errors
+from fastprof.same_enum import SameEnum
 
 __all__ = [
     "ProfilerActivity",
@@ -20,14 +21,14 @@ __all__ = [
 ]
 
 
-class ProfilerActivity(enum.Enum):
-    """Kinds of activities. Same names as PyTorch's, whose own values are accepted everywhere too."""
+class ProfilerActivity(SameEnum, enum.Enum):
+    """Kinds of activities. PyTorch's names and numbers; its own values are accepted everywhere too."""
 
     CPU = 0
     XPU = 1
-    MTIA = 2
-    CUDA = 3
-    HPU = 4
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
     PrivateUse1 = 5
 
 

@@ -7,11 +7,12 @@ import enum
 from typing import Any
 
 from fastprof import errors
+from fastprof.same_enum import SameEnum
 
 __all__ = ["DEVICE_TIME_TYPES", "DeviceType", "as_device_type"]
 
 
-class DeviceType(enum.IntEnum):
+class DeviceType(SameEnum, enum.IntEnum):
     """Kinds of device. The numbers are those of c10::DeviceType and are stored in traces."""
 
     CPU = 0

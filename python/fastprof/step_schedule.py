@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from fastprof import errors
+from fastprof.same_enum import SameEnum
 
 __all__ = ["ProfilerAction", "Schedule", "as_action", "schedule", "transition"]
 
 
-class ProfilerAction(enum.Enum):
+class ProfilerAction(SameEnum, enum.Enum):
     """What a profiler does during a step. Same numbers as PyTorch's."""
 
     NONE = 0

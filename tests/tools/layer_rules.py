@@ -72,6 +72,7 @@ FOUNDATION = {
     "errors",
     "native_format",
     "nesting",
+    "same_enum",
     "sites",
     "units",
 }

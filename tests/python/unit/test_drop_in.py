@@ -39,6 +39,30 @@ def test_no_name_of_torch_is_missing() -> None:
         assert fastprof.RecordScope[name].value == int(value)
 
 
+def test_enums_equal_torchs() -> None:
+    torch_profiler = pytest.importorskip("torch.profiler")
+    for name in ("DeviceType", "ProfilerActivity", "ProfilerAction"):
+        ours, theirs = getattr(fastprof, name), getattr(torch_profiler, name)
+        common = ours.__members__.keys() & theirs.__members__.keys()
+        assert len(common) >= 4
+        for member in common:
+            values = theirs.__members__.items()
+            assert {other for other, value in values if ours[member] == value} == {member}
+            assert {other for other, value in values if ours[member] != value} == (
+                theirs.__members__.keys() - {member}
+            )
+    assert torch_profiler.ProfilerActivity.CPU in fastprof.supported_activities()
+    assert torch_profiler.ProfilerActivity.CUDA not in fastprof.supported_activities()
+
+
+def test_enums_keep_their_own_ways() -> None:
+    assert fastprof.DeviceType.CUDA == 1 and fastprof.DeviceType.CUDA != 2
+    assert {1: "x"}[fastprof.DeviceType.CUDA] == "x"
+    assert fastprof.ProfilerActivity.CPU != 0 and fastprof.ProfilerActivity.CPU != "CPU"
+    assert fastprof.ProfilerAction.RECORD != fastprof.ProfilerActivity.CUDA
+    assert len(set(fastprof.ProfilerAction)) == 5
+
+
 def test_experimental_config_has_torchs_fields() -> None:
     torch = pytest.importorskip("torch")
     theirs: Any = torch._C._profiler._ExperimentalConfig(verbose=True, profile_all_threads=True)
