@@ -58,6 +58,10 @@ class TorchMemory:
         if not mine:
             self._tell(_TAKEN)
 
+    def refused(self) -> None:
+        """The ops of this torch cannot be observed."""
+        self._tell("torch's allocations are not recorded, because its ops cannot be")
+
     def stop(self) -> None:
         """No more is recorded on its behalf."""
         with _lock:

@@ -42,6 +42,7 @@ class Part(Protocol):
     """What is observed of torch beside its ops."""
 
     def begin(self, torch: ModuleType) -> None: ...
+    def refused(self) -> None: ...
     def stop(self) -> None: ...
 
 
@@ -62,6 +63,8 @@ class _Observation:
         reason = _unusable_reason(torch)
         if reason:
             self._tell("torch_ops", reason)
+            for part in self._parts:
+                part.refused()
         elif not self._observing:
             if self._inputs:
                 self._try_inputs(torch)

@@ -25,6 +25,9 @@ class TorchThreads:
         self._torch = True
         self._start()
 
+    def refused(self) -> None:
+        """Its ops cannot be observed: there is nothing to follow."""
+
     def session_started(self) -> None:
         """The session runs, on this thread."""
         self._session_runs = True

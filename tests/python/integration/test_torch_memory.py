@@ -471,6 +471,22 @@ def test_without_libtorch_nothing_is_looked_at() -> None:
     ]
 
 
+def test_a_torch_of_unknown_version_is_told_of() -> None:
+    code = """
+        import sys, types, warnings
+        torch = types.ModuleType("torch")
+        torch.__version__ = "99.1.0"
+        sys.modules["torch"] = torch
+        import fastprof
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            with fastprof.profile(profile_memory=True) as p:
+                pass
+        print(sorted(p.missing))
+    """
+    assert run(code) == "['profile_memory', 'torch_ops']\n"
+
+
 def test_torch_imported_after_the_profile_started() -> None:
     code = """
         import fastprof
