@@ -163,8 +163,8 @@ def test_pytorchs_configuration_asks_for_counters() -> None:
     from fastprof.profiler import options
 
     options._warned.discard("performance_events")
+    config = profiler._ExperimentalConfig(performance_events=["page-faults", "bogus"])
     with pytest.warns(UserWarning, match="no counter named 'bogus'"):
-        config = profiler._ExperimentalConfig(performance_events=["page-faults", "bogus"])
         p = fastprof.profile(experimental_config=config)
     assert "bogus" in p.missing["performance_events"]
     assert fastprof.profile(experimental_config=profiler._ExperimentalConfig()).missing == {}
