@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "adapters/torch/collective_metadata.hpp"
 #include "adapters/torch/input_proof.hpp"
 #include "adapters/torch/memory_reporter.hpp"
 #include "adapters/torch/op_inputs.hpp"
@@ -194,8 +195,12 @@ FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, Threa
     words[count + 2] = stack;
     count += 2;
   }
-  if (const uint32_t inputs =
-          encode == nullptr ? 0 : encode(rf, words + count + 2, kMaxInputWords)) {
+  uint64_t* const block = words + count + 2;
+  uint32_t inputs = encode == nullptr ? 0 : encode(rf, block, kMaxInputWords);
+  if (is_collective(name))
+    inputs = append_collective_metadata(*static_cast<const RecordFunctionView*>(rf), block, inputs,
+                                        kMaxInputWords);
+  if (inputs != 0) {
     words[count + 1] = static_cast<uint64_t>(DetailType::shapes) | uint64_t{inputs} << 16;
     count += 1 + inputs;
   }
@@ -242,7 +247,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   const auto is_async = field<uint8_t>(rf, g_layout.is_async) != 0;
   const EncodeInputs encode = load_relaxed(&g_encode_inputs);
   const CaptureStack capture_stack = load_relaxed(&g_capture_stack);
-  if (encode != nullptr || capture_stack != nullptr)
+  if (encode != nullptr || capture_stack != nullptr || is_collective(name))
     return std::unique_ptr<ObserverContextView>(
         begin_op_with_blocks(s, mask, ops, site, name, is_async, op, capture_stack, encode, rf));
   return std::unique_ptr<ObserverContextView>(
@@ -310,6 +315,7 @@ std::string prepare(std::string_view version, bool cxx11_abi, const Layout* give
   g_name = functions->name;
   g_current_thread_id = functions->current_thread_id;
   g_overload_name = functions->overload_name;
+  prepare_collective_metadata();
   all.functions = functions;
   return {};
 }

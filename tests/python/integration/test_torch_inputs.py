@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import shutil
+import subprocess
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -348,6 +353,48 @@ def test_attention_is_counted_once(batch: tuple[int, ...]) -> None:
     )
     flops = sum(e.flops for e in p.events() if e.name != "aten::mul")
     assert flops == 2 * (2 * 2 * 3 * 3 * 8)
+
+
+COLLECTIVE = r"""
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
+// What torch's process groups for devices do around each collective.
+extern "C" void collective() {
+  RECORD_PARAM_COMMS(static_cast<int64_t>(7), std::make_tuple(std::string("0"), std::string("all")),
+                     1, "allreduce", 16, 32, at::kFloat, std::vector<int64_t>(),
+                     std::vector<int64_t>({1, 2}), 0, 1, 40);
+}
+"""
+
+
+@pytest.mark.parametrize("record_shapes", [True, False])
+def test_collectives_say_what_kinetos_say(record_shapes: bool, tmp_path: Any) -> None:
+    library, home = tmp_path / "collective.so", Path(torch.__file__).parent
+    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+    if compiler is None or not (home / "include" / "torch").is_dir():
+        pytest.skip("needs a compiler and torch's headers, to make a collective without a device")
+    (tmp_path / "collective.cpp").write_text(COLLECTIVE)
+    subprocess.run(
+        [compiler, "-std=c++20", "-O0", "-w", "-DNDEBUG", "-DUSE_DISTRIBUTED", "-DUSE_C10D", "-shared", "-fPIC",
+         f"-I{home}/include", f"-I{home}/include/torch/csrc/api/include", tmp_path / "collective.cpp",
+         "-o", library, f"-L{home}/lib", "-ltorch_cpu", "-lc10"],
+        check=True,
+    )  # fmt: skip
+    work = ctypes.CDLL(str(library)).collective
+    with torch.profiler.profile(record_shapes=record_shapes) as other:
+        work()
+    members = []
+    for p in (ours(work, record_shapes=record_shapes), other):
+        path = tmp_path / "trace.json"
+        p.export_chrome_trace(str(path))
+        (event,) = [
+            event
+            for event in json.loads(path.read_text())["traceEvents"]
+            if event.get("name") == "record_param_comms"
+        ]
+        own = ("External id", "Record function id", "Ev Idx")
+        members.append({name: v for name, v in event["args"].items() if name not in own})
+    assert members[0] == members[1]
+    assert members[0]["Collective name"] == "allreduce" and members[0]["Group size"] == 40
 
 
 OFFSETS = (
