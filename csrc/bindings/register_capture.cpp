@@ -4,6 +4,8 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <exception>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "bindings/capture_object.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/register.hpp"
+#include "fastprof/base/error.hpp"
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
 
@@ -129,6 +132,46 @@ ChromeTraceOptions chrome_options(const std::vector<std::pair<py::str, std::stri
   return options;
 }
 
+using ProgressCall = py::typing::Callable<py::object(py::int_)>;
+
+// A Python function as a TraceProgress. What it raises ends the writing and is raised from run().
+class PythonProgress {
+ public:
+  PythonProgress(const std::optional<ProgressCall>& call, TraceProgress& progress) : call_(call) {
+    if (call_) progress = {&PythonProgress::tell, this};
+  }
+  PythonProgress(const PythonProgress&) = delete;
+  PythonProgress& operator=(const PythonProgress&) = delete;
+
+  // Calls `write` without the GIL.
+  template <class Write>
+  uint64_t run(const Write& write) {
+    try {
+      const py::gil_scoped_release release;
+      return write();
+    } catch (const IoError&) {
+      if (raised_) std::rethrow_exception(raised_);
+      throw;
+    }
+  }
+
+ private:
+  static bool tell(void* self, uint64_t bytes) {
+    auto* told = static_cast<PythonProgress*>(self);
+    const py::gil_scoped_acquire acquire;
+    try {
+      (*told->call_)(bytes);
+      return true;
+    } catch (...) {
+      told->raised_ = std::current_exception();
+      return false;
+    }
+  }
+
+  const std::optional<ProgressCall>& call_;
+  std::exception_ptr raised_;
+};
+
 }  // namespace
 
 void register_capture(py::module_& module) {
@@ -166,22 +209,27 @@ void register_capture(py::module_& module) {
           "write_chrome_trace",
           [](const CaptureObject& self, const py::bytes& path,
              const std::vector<std::pair<py::str, std::string>>& metadata,
-             const py::str& trace_name) {
+             const py::str& trace_name, const std::optional<ProgressCall>& progress) {
             const std::string file = path;
-            const ChromeTraceOptions options = chrome_options(metadata, trace_name);
-            const py::gil_scoped_release release;
-            return write_chrome_trace(*self.capture, file, options);
+            ChromeTraceOptions options = chrome_options(metadata, trace_name);
+            PythonProgress told(progress, options.progress);
+            return told.run([&] { return write_chrome_trace(*self.capture, file, options); });
           },
           py::arg("path"), py::arg("metadata"), py::arg("trace_name"),
-          "Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it.")
+          py::arg("progress") = py::none(),
+          "Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it. progress: "
+          "called with the bytes written so far; what it raises ends the writing.")
       .def(
           "write_perfetto_trace",
-          [](const CaptureObject& self, const py::bytes& path) {
+          [](const CaptureObject& self, const py::bytes& path,
+             const std::optional<ProgressCall>& progress) {
             const std::string file = path;
-            const py::gil_scoped_release release;
-            return write_perfetto_trace(*self.capture, file);
+            PerfettoTraceOptions options;
+            PythonProgress told(progress, options.progress);
+            return told.run([&] { return write_perfetto_trace(*self.capture, file, options); });
           },
-          py::arg("path"), "Write Perfetto's protobuf format; returns the bytes written.");
+          py::arg("path"), py::arg("progress") = py::none(),
+          "Write Perfetto's protobuf format; returns the bytes written.");
 }
 
 }  // namespace bindings

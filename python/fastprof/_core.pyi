@@ -171,13 +171,19 @@ class Capture:
         """
 
     def write_chrome_trace(
-        self, path: bytes, metadata: collections.abc.Sequence[tuple[str, str]], trace_name: str
+        self,
+        path: bytes,
+        metadata: collections.abc.Sequence[tuple[str, str]],
+        trace_name: str,
+        progress: collections.abc.Callable[[int], typing.Any] | None = None,
     ) -> int:
         """
-        Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it.
+        Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it. progress: called with the bytes written so far; what it raises ends the writing.
         """
 
-    def write_perfetto_trace(self, path: bytes) -> int:
+    def write_perfetto_trace(
+        self, path: bytes, progress: collections.abc.Callable[[int], typing.Any] | None = None
+    ) -> int:
         """
         Write Perfetto's protobuf format; returns the bytes written.
         """

@@ -53,25 +53,29 @@ def write_chrome_capture(
     `members`: JSON texts by name, for the top level. Raises errors.IoError.
     """
     target, pairs = os.fspath(path), list(members.items())
-    _write(target, lambda file: capture.write_chrome_trace(os.fsencode(file), pairs, target))
+    _write(
+        target,
+        lambda file, told: capture.write_chrome_trace(os.fsencode(file), pairs, target, told),
+    )
 
 
 def write_perfetto_capture(capture: _core.Capture, path: str | os.PathLike[str]) -> None:
     """Write a capture in Perfetto's format; gzip when the path ends in .gz. Raises errors.IoError."""
-    _write(os.fspath(path), lambda file: capture.write_perfetto_trace(os.fsencode(file)))
+    _write(
+        os.fspath(path), lambda file, told: capture.write_perfetto_trace(os.fsencode(file), told)
+    )
 
 
-def _write(target: str, write: Callable[[str], object]) -> None:
-    """Let `write` write the file, or a temporary one that is packed into it.
-
-    Packing takes ten times as long as writing, so it shows how far it is.
-    """
+def _write(target: str, write: Callable[[str, Callable[[int], object] | None], object]) -> None:
+    """Let `write` write the file, or a temporary one that is packed into it; both show how far they are."""
     if not target.endswith(".gz"):
-        write(target)
+        with terminal_progress(f"writing {target}") as progress:
+            write(target, _without_total(progress))
         return
     with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
         plain = os.path.join(folder, "trace")
-        write(plain)
+        with terminal_progress(f"writing {target}") as progress:
+            write(plain, _without_total(progress))
         total = os.path.getsize(plain)
         with (
             atomic_binary(target) as out,
@@ -82,6 +86,13 @@ def _write(target: str, write: Callable[[str], object]) -> None:
                 out.write(piece)
                 if progress is not None:
                     progress(data.tell(), total)
+
+
+def _without_total(
+    progress: Callable[[int, int | None], None] | None,
+) -> Callable[[int], object] | None:
+    """For a writer that does not know how many bytes it will be."""
+    return None if progress is None else lambda done: progress(done, None)
 
 
 # Members of the top level that the writer makes itself, or that load() added.

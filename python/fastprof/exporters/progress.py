@@ -15,8 +15,10 @@ __all__ = ["terminal_progress"]
 @contextmanager
 def terminal_progress(
     what: str, stream: TextIO | None = None
-) -> Iterator[Callable[[int, int], None] | None]:
+) -> Iterator[Callable[[int, int | None], None] | None]:
     """A function(done, total) that draws a bar, or None when there is nobody to see one.
+
+    Bytes. A total of None is not known: then what is done and its rate are shown.
 
     None when `stream` (default: stderr) is no terminal or tqdm is not installed. The bar goes away
     when the block ends; what takes less than half a second shows none.
@@ -32,7 +34,7 @@ def terminal_progress(
         return
     bar = tqdm(desc=what, total=1, file=out, leave=False, unit="B", unit_scale=True, delay=0.5)
 
-    def show(done: int, total: int) -> None:
+    def show(done: int, total: int | None) -> None:
         bar.total = total
         bar.update(done - bar.n)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fastprof
-from fastprof import errors, record_function
+from fastprof import errors, record_function, trace_writers
 
 
 def names(profile: fastprof.profile) -> list[str]:
@@ -168,3 +170,41 @@ def test_pytorchs_configuration_asks_for_counters() -> None:
         p = fastprof.profile(experimental_config=config)
     assert "bogus" in p.missing["performance_events"]
     assert fastprof.profile(experimental_config=profiler._ExperimentalConfig()).missing == {}
+
+
+@pytest.mark.parametrize("format_name", ["chrome", "perfetto"])
+def test_long_writes_tell_how_far_they_are(
+    format_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int | None]] = []
+    stop = False
+
+    @contextmanager
+    def progress(what: str) -> Iterator[Any]:
+        def show(done: int, total: int | None) -> None:
+            told.append((done, total))
+            if stop:
+                raise KeyboardInterrupt
+
+        yield show
+
+    monkeypatch.setattr(trace_writers, "terminal_progress", progress)
+    with fastprof.profile() as p:
+        for _ in range(200_000):
+            with record_function("a range with a name of some length, to make the file long"):
+                pass
+    path = tmp_path / "trace"
+    write = p.export_chrome_trace if format_name == "chrome" else p.export_perfetto_trace
+    write(str(path))
+    size_bytes = path.stat().st_size
+    steps = [done for done, _ in told]
+    assert steps == sorted(set(steps)) and steps[-1] <= size_bytes
+    assert len(steps) >= size_bytes // (5 << 20) > 0
+    before = path.read_bytes()
+    stop = True
+    with pytest.raises(KeyboardInterrupt):  # Ctrl-C while it is written: the file is what it was
+        write(str(path))
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+    stop = False
+    assert len(p.events()) == 200_000
+    write(str(path))

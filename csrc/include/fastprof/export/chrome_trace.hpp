@@ -37,6 +37,7 @@ struct ChromeTraceOptions {
   std::vector<std::pair<std::string, std::string>> metadata;
   std::string trace_name;  // "traceName"; the path when empty
   FrameName frame_name;    // for native stacks; see capture_frame_name
+  TraceProgress progress;  // of a file
 };
 
 class ChromeTraceWriter {

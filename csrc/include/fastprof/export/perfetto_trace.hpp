@@ -28,7 +28,8 @@
 FASTPROF_NAMESPACE_BEGIN
 
 struct PerfettoTraceOptions {
-  FrameName frame_name;  // for native stacks; see capture_frame_name
+  FrameName frame_name;    // for native stacks; see capture_frame_name
+  TraceProgress progress;  // of a file
 };
 
 class PerfettoTraceWriter {

@@ -71,8 +71,10 @@ class TraceFile {
     }
     return error_ == 0;
   }
-  static bool write_function(void* self, const char* data, size_t size) {
-    return static_cast<TraceFile*>(self)->write(data, size);
+
+  // The caller wants no more: commit() raises.
+  void cancel() noexcept {
+    if (error_ == 0) error_ = ECANCELED;
   }
 
   // Gives the file its name. Raises IoError when any write failed or this does; the temporary file

@@ -10,11 +10,41 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/validate.hpp"
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/export/trace_file.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
+
+// Told how many bytes are in the file, now and then while it is written, by the thread that writes.
+// False: stop; the file is then not made. Null: nobody wants to know.
+struct TraceProgress {
+  bool (*call)(void* state, uint64_t bytes) = nullptr;
+  void* state = nullptr;
+};
+
 namespace trace_output {
+
+// A file that tells how far it is.
+struct ToldFile {
+  static constexpr uint64_t kStepBytes = 4 << 20;
+
+  TraceFile file;
+  TraceProgress progress;
+  uint64_t bytes = 0;
+  uint64_t told_bytes = 0;
+
+  static bool write(void* self, const char* data, size_t size) {
+    auto* to = static_cast<ToldFile*>(self);
+    if (!to->file.write(data, size)) return false;
+    to->bytes += size;
+    if (to->progress.call == nullptr || to->bytes - to->told_bytes < kStepBytes) return true;
+    to->told_bytes = to->bytes;
+    if (to->progress.call(to->progress.state, to->bytes)) return true;
+    to->file.cancel();
+    return false;
+  }
+};
 
 // Returns the bytes written. Raises ValueError for a capture whose columns disagree and IoError
 // when the stream reports a failure.
@@ -38,11 +68,11 @@ uint64_t to_stream(const Capture& capture, Stream& stream, const Options& option
 template <class Writer, class Options>
 uint64_t to_file(const Capture& capture, const std::string& path, const Options& options) {
   validate_capture(capture);
-  TraceFile file(path);
-  ByteBuffer out(&TraceFile::write_function, &file);
+  ToldFile told{TraceFile(path), options.progress};
+  ByteBuffer out(&ToldFile::write, &told);
   Writer(capture, options, out).write();
   out.flush();
-  file.commit();
+  told.file.commit();
   return out.bytes();
 }
 
