@@ -90,6 +90,12 @@ inline void* prefault_main(void* argument) noexcept {
   }
 }
 
+inline bool blocks_nothing(const sigset_t& mask) noexcept {
+  for (int signal = 1; signal < NSIG; ++signal)
+    if (sigismember(&mask, signal) == 1) return false;
+  return true;
+}
+
 // Wakes the prefault thread, starting it first if need be. No lock held; all its signals are
 // blocked. Never at import or load: an idle fastprof has no thread of its own.
 inline void prefault_ahead(State* s) noexcept {
@@ -105,6 +111,14 @@ inline void prefault_ahead(State* s) noexcept {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  // A blocked signal may mean that this is its handler, where no thread may be made: another refill
+  // makes it, and until then the growing threads fault their own memory in.
+  if (!blocks_nothing(before)) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ScopedLock hold(s->lock);
+    s->prefault_running = 0;
+    return;
+  }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
