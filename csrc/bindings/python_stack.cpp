@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -170,18 +171,22 @@ uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept {
 }
 
 void resolve_python_stacks(Capture& capture) {
-  std::unordered_map<uint64_t, uint64_t> texts;
+  std::unordered_map<uint64_t, std::optional<uint64_t>> texts;
   const auto text_index = [&](uint64_t id) {
-    const auto [at, fresh] = texts.try_emplace(id, capture.strings.size());
+    const auto [at, fresh] = texts.try_emplace(id);
     if (!fresh) return at->second;
-    std::string text;
     const std::vector<PythonFrame> frames = frames_of(id);
+    // Walked for an earlier session, on a thread that came to stand between its walk and its record
+    // until this one had begun. That code is let go: the range has no stack.
+    if (frames.empty()) return at->second;
+    std::string text;
     size_t i = 0;
     while (i < frames.size() && is_own_frame(frames[i])) ++i;
     for (; i < frames.size(); ++i) {
       if (!text.empty()) text += '\n';
       text += frame_text(frames[i]);
     }
+    at->second = capture.strings.size();
     capture.strings.push_back(std::move(text));
     return at->second;
   };
@@ -193,8 +198,13 @@ void resolve_python_stacks(Capture& capture) {
       const uint64_t block = capture.payload_words[at++];
       const size_t size = block >> 16 & 0xFFFF;
       if ((block & 0xFFFF) == 0) break;
-      if (static_cast<DetailType>(block & 0xFFFF) == DetailType::python_stack && size != 0)
-        capture.payload_words[at] = text_index(capture.payload_words[at]);
+      if (static_cast<DetailType>(block & 0xFFFF) == DetailType::python_stack && size != 0) {
+        const std::optional<uint64_t> index = text_index(capture.payload_words[at]);
+        capture.payload_words[at] = index.value_or(0);
+        if (!index)
+          capture.payload_words[at - 1] =
+              (block & ~uint64_t{0xFFFF}) | static_cast<uint64_t>(DetailType::nothing);
+      }
       at += size;
     }
   }

@@ -47,13 +47,19 @@ class SessionObject {
   SessionObject& operator=(const SessionObject&) = delete;
 
   void start() {
-    {
-      const py::gil_scoped_release release;
-      session_->start();
-    }
-    if (python_stacks_) {
+    // Before the first range: threads without the GIL record from the session's start on, while
+    // this one may have to wait for it. A session that runs already holds its own.
+    const bool holds = python_stacks_ && !holds_stacks_;
+    if (holds) {
       want_python_stacks();
       holds_stacks_ = true;
+    }
+    try {
+      const py::gil_scoped_release release;
+      session_->start();
+    } catch (...) {
+      if (holds) release_stacks();
+      throw;
     }
   }
 

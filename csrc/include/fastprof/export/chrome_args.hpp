@@ -221,6 +221,7 @@ class ChromeArgs {
         return;
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see write_counters
+      case DetailType::nothing:
         return;
     }
   }

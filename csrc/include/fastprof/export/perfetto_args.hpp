@@ -246,6 +246,7 @@ class PerfettoArgs {
       }
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see add_counters
+      case DetailType::nothing:
         return;
     }
   }

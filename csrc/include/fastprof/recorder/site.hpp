@@ -88,8 +88,9 @@ enum class DetailType : uint16_t {
                      // innermost first)
   op = 5,            // sequence number, forward thread id, record function id, node id
   shapes = 6,        // encoded inputs
-  json = 7,  // pointer to an interned JSON object text with extra arguments; in a Capture, index
-             // into `strings`
+  json = 7,     // pointer to an interned JSON object text with extra arguments; in a Capture, index
+                // into `strings`
+  nothing = 8,  // what was recorded here turned out to mean nothing: passed over
 };
 
 struct DetailBlock {
