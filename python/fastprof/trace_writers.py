@@ -17,6 +17,7 @@ from fastprof.columns import NO_PAYLOAD
 from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.exporters.progress import terminal_progress
 from fastprof.table import EventFlag, EventKind, EventTable
+from fastprof.trace_members import WRITER_MEMBERS
 from fastprof.tree import EventTree
 
 __all__ = [
@@ -96,18 +97,7 @@ def _without_total(
 
 
 # Members of the top level that the writer makes itself, or that load() added.
-_OWN_MEMBERS = {
-    "schemaVersion",
-    "deviceProperties",
-    "displayTimeUnit",
-    "baseTimeNanoseconds",
-    "traceEvents",
-    "traceName",
-    "fastprof",
-    "format",
-    "skipped_events",
-    "skipped_packets",
-}
+_OWN_MEMBERS = WRITER_MEMBERS | {"format", "skipped_events", "skipped_packets"}
 
 
 def _json(value: Any) -> str:

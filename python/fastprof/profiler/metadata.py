@@ -10,24 +10,14 @@ from typing import Any
 
 from fastprof import errors
 from fastprof.profiler.options import Options
+from fastprof.trace_members import WRITER_MEMBERS
 
 __all__ = ["check_json", "check_name", "json_text", "trace_members"]
-
-# What the writer itself puts at the top level (csrc/include/fastprof/export/chrome_trace.hpp).
-_RESERVED = (
-    "schemaVersion",
-    "deviceProperties",
-    "displayTimeUnit",
-    "baseTimeNanoseconds",
-    "traceEvents",
-    "traceName",
-    "fastprof",
-)
 
 
 def check_name(name: Any) -> str:
     """The name of a member as text; errors.ValueError when the format has a member of that name."""
-    if name in _RESERVED:
+    if name in WRITER_MEMBERS:
         raise errors.ValueError(
             f"{name!r} is a member of the trace format itself: choose another name for metadata"
         )

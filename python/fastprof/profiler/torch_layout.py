@@ -23,9 +23,7 @@ from typing import Any
 
 __all__ = ["FIELDS", "LayoutError", "layout_from_headers"]
 
-# As the members of torch_adapter::Layout, in its order.
-FIELDS = ("size", "thread_id", "scope", "sequence_nr", "forward_thread_id", "handle", "is_async")
-
+# The members of torch_adapter::Layout, in its order.
 _EXPRESSIONS = {
     "size": "sizeof(at::RecordFunction)",
     "thread_id": "offsetof(at::RecordFunction, step_callbacks_) + offsetof(at::StepCallbacks, thread_id_)",
@@ -35,6 +33,8 @@ _EXPRESSIONS = {
     "handle": "offsetof(at::RecordFunction, handle_)",
     "is_async": "offsetof(at::RecordFunction, is_async_)",
 }
+
+FIELDS = tuple(_EXPRESSIONS)
 
 # What the adapter takes for granted in any version (CallbackView and ObserverContextView).
 _CHECKS = """\
@@ -119,7 +119,7 @@ def _cxx11_abi(torch: Any) -> bool:
 
 
 def _source() -> str:
-    numbers = ",\n".join(f"    {_EXPRESSIONS[field]}" for field in FIELDS)
+    numbers = ",\n".join(f"    {expression}" for expression in _EXPRESSIONS.values())
     return f"""\
 #include <ATen/record_function.h>
 #include <cstddef>

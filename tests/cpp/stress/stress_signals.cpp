@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "interrupts.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
@@ -38,33 +39,6 @@ void handler(int) {
   errno = saved;
 }
 
-// A timer that interrupts the calling thread while in scope.
-class Interrupts {
- public:
-  explicit Interrupts(long period_ns) {
-    struct sigaction action {};
-    action.sa_handler = &handler;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGRTMIN, &action, nullptr);
-    sigevent event{};
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = SIGRTMIN;
-    event._sigev_un._tid = static_cast<int>(::syscall(SYS_gettid));
-    made_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
-    const itimerspec period{{0, period_ns}, {0, period_ns}};
-    if (made_) ::timer_settime(timer_, 0, &period, nullptr);
-  }
-  ~Interrupts() {
-    if (made_) ::timer_delete(timer_);
-  }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-
- private:
-  timer_t timer_{};
-  bool made_ = false;
-};
-
 struct Load {
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
@@ -73,7 +47,8 @@ struct Load {
   explicit Load(int count) {
     for (int t = 0; t < count; ++t)
       threads.emplace_back([this, t] {
-        const Interrupts interrupts(fillers.load() == 0 ? 40'000 + 7'000 * t : kFillingPeriodNs);
+        const Interrupts interrupts(&handler,
+                                    fillers.load() == 0 ? 40'000 + 7'000 * t : kFillingPeriodNs);
         uint64_t own = 0;
         while (!stop.load(std::memory_order_relaxed)) {
           for (int i = 0; i < 500; ++i) {
@@ -146,7 +121,8 @@ TEST(handlers_that_change_the_chunk_under_a_reservation) {
 
 TEST(handlers_while_sessions_start_and_stop) {
   const long rounds = scaled(150);
-  const Interrupts interrupts(50'000);  // this thread too, in the middle of the control plane
+  const Interrupts interrupts(&handler,
+                              50'000);  // this thread too, in the middle of the control plane
   Load load(1);
   for (long round = 0; round < rounds; ++round) {
     fp::Session session;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spilling to a file under load, and handlers that record inside a signal_scope: every event is
 // accounted for.
-#include <signal.h>
-#include <sys/syscall.h>
-#include <time.h>
-
 #include <atomic>
 #include <thread>
 
+#include "interrupts.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
@@ -105,27 +102,17 @@ TEST(a_thread_local_session_spills_its_own_thread) {
 
 // Recorded + dropped = produced, by the interrupted code and by the handlers.
 TEST(handlers_in_a_signal_scope_lose_nothing) {
-  struct sigaction action {};
-  action.sa_handler = &scoped_handler;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGRTMIN, &action, nullptr);
-  sigevent event{};
-  event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_signo = SIGRTMIN;
-  event._sigev_un._tid = static_cast<int>(::syscall(SYS_gettid));
-  timer_t timer{};
-  CHECK(::timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
-
   fastprof::Session session;
   session.start();
   in_handler = 0;
-  const itimerspec period{{0, 500'000}, {0, 500'000}};
-  ::timer_settime(timer, 0, &period, nullptr);
   constexpr uint64_t kMain = 400000;
-  for (uint64_t i = 0; i < kMain; ++i) {
-    FASTPROF_RANGE("main");
+  {
+    const Interrupts interrupts(&scoped_handler, 500'000);
+    CHECK(interrupts.made());
+    for (uint64_t i = 0; i < kMain; ++i) {
+      FASTPROF_RANGE("main");
+    }
   }
-  ::timer_delete(timer);
   session.stop();
   const fastprof::Capture& capture = session.capture();
   fastprof::validate_capture(capture);

@@ -49,7 +49,6 @@ inline void fork_parent() noexcept {
 // Empties the session slots for the child. What follows the fork starts anew at this instant, under
 // the same id; the rest is gone. Returns the bits of what follows.
 inline uint64_t follow_sessions(State* s) noexcept {
-  uint64_t followed = 0;
   const uint64_t running = s->session_bits;
   s->session_bits = s->keep_bits = s->local_bits = 0;
   s->max_chunks = 0;
@@ -65,14 +64,9 @@ inline uint64_t follow_sessions(State* s) noexcept {
     slot.pid = static_cast<uint32_t>(s->pid);
     slot.pinned_chunks = 0;
     slot.t0 = ordered_ticks(s);
-    s->session_bits |= bit;
-    if (slot.policy != OverflowPolicy::overwrite_oldest) s->keep_bits |= bit;
-    if (slot.local != 0) s->local_bits |= bit;
-    if (slot.wants_detail != 0) ++s->detail_users;
-    s->max_chunks += slot.max_chunks;
-    followed |= bit;
+    enlist_session(s, i);
   }
-  return followed;
+  return s->session_bits;
 }
 
 // Everything about other threads and about the parent's memory is dropped; the slabs stay mapped

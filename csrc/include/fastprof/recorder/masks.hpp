@@ -23,6 +23,27 @@ inline uint32_t wanted_mask(const State* s) noexcept {
   return mask;
 }
 
+// The session in slot `index` is among those that records are kept for, or no longer. Its slot is
+// filled. publish_mask follows. State::lock held.
+inline void enlist_session(State* s, unsigned index) noexcept {
+  const SessionSlot& slot = s->sessions[index];
+  const uint64_t bit = uint64_t{1} << index;
+  s->session_bits |= bit;
+  if (slot.policy != OverflowPolicy::overwrite_oldest) s->keep_bits |= bit;
+  if (slot.local != 0) s->local_bits |= bit;
+  s->max_chunks += slot.max_chunks;
+  if (slot.wants_detail != 0) ++s->detail_users;
+}
+inline void delist_session(State* s, unsigned index) noexcept {
+  const SessionSlot& slot = s->sessions[index];
+  const uint64_t bit = uint64_t{1} << index;
+  s->session_bits &= ~bit;
+  s->keep_bits &= ~bit;
+  s->local_bits &= ~bit;
+  s->max_chunks -= slot.max_chunks;
+  if (slot.wants_detail != 0) --s->detail_users;
+}
+
 // Publishes the mask. Threads see it late or early by their own ordering; start and stop add a
 // membarrier. Without a static thread block or a trustworthy tick counter no category is shown,
 // only `dynamic`, and the cold path looks at real_mask; `callbacks` is shown in any case, since the

@@ -72,7 +72,7 @@ class Drain {
       rows_.table.forget_addresses();
       unload_epoch_ = s->unload_epoch;
     }
-    aim(snapshot);
+    aim(snapshot, finished_only ? UINT64_MAX : snapshot.t1);
     std::vector<Chunk*> consumed;
     for (const TrackSnapshot& track : snapshot.tracks) {
       TrackRows& rows = rows_of(track.info);
@@ -81,14 +81,14 @@ class Drain {
       for (const PinnedRun& run : track.runs) most += run.refused ? 0 : units_of(run);
       reserve_rows(rows, rows.size() + most);
       for (const PinnedRun& run : track.runs) {
-        // What has to wait does not hold up what comes after it (a range around the whole program
-        // would hold up everything): assemble sorts by begin.
         if (run.refused) {
-          count_run(run, snapshot.t1);
+          count_run(run);
           continue;
         }
+        // What has to wait does not hold up what comes after it (a range around the whole program
+        // would hold up everything): assemble sorts by begin.
         if (finished_only && (!run.closed || has_open_slots(run.chunk))) continue;
-        read_run(rows, run, finished_only ? UINT64_MAX : snapshot.t1);
+        read_run(rows, run);
         if (finished_only) consumed.push_back(run.chunk);
       }
     }
@@ -105,19 +105,16 @@ class Drain {
   // Reads one run that a spill file hands back, by the rules of `snapshot`. No lock needed: its
   // sites are copies.
   void read_spilled(const Snapshot& snapshot, const TrackInfo& track, const PinnedRun& run) {
-    aim(snapshot);
+    aim(snapshot, snapshot.t1);
     TrackRows& rows = rows_of(track);
     track_id_ = track.id;
-    read_run(rows, run, snapshot.t1);
+    read_run(rows, run);
   }
 
  private:
   // What decides whether a record is the session's: the same for memory and for a spill file.
-  void aim(const Snapshot& snapshot) noexcept {
-    session_id_ = snapshot.session_id;
-    t0_ = snapshot.t0;
-    mask_ = snapshot.mask;
-    local_ = snapshot.local;
+  void aim(const Snapshot& snapshot, uint64_t t1) noexcept {
+    filter_ = {snapshot.session_id, snapshot.t0, t1, snapshot.mask, snapshot.local};
   }
 
   TrackRows& rows_of(const TrackInfo& info) {
@@ -139,10 +136,10 @@ class Drain {
     return false;
   }
 
-  void read_run(TrackRows& rows, const PinnedRun& run, uint64_t t1) {
+  void read_run(TrackRows& rows, const PinnedRun& run) {
     Chunk* chunk = run.chunk;
     const uint64_t open_ticks = chunk->open_ticks;
-    segments_ = SegmentWalk(session_id_, local_);
+    segments_ = SegmentWalk(filter_.session_id, filter_.local);
     reserve_rows(rows, rows.size() + units_of(run));
     size_t open = 0;
     for (const Slot* slot = chunk_slots(chunk); slot < run.end;) {
@@ -155,9 +152,9 @@ class Drain {
       const RecordTag tag = tag_of(word);
       const uint32_t units = record_units(slot);
       if (FASTPROF_LIKELY(tag == RecordTag::slot && site->kind == SiteKind::range && units == 1)) {
-        open += add_range(rows, slot, site, t1);
+        open += add_range(rows, slot, site);
       } else {
-        add_other(rows, slot, site, tag, t1);
+        add_other(rows, slot, site, tag);
         open += 1;  // not looked at: another kind may hold its chunk
       }
       slot += units;
@@ -166,10 +163,9 @@ class Drain {
     if (run.closed && open == 0) store_relaxed(&chunk->quiet_gen, chunk->gen);
   }
 
-  void count_run(const PinnedRun& run, uint64_t t1) {
-    const RecordFilter filter{session_id_, t0_, t1, mask_, local_};
+  void count_run(const PinnedRun& run) {
     for (;;) {
-      const RecordCount count = count_records(run.chunk, run.end, filter);
+      const RecordCount count = count_records(run.chunk, run.end, filter_);
       const bool whole = count.stopped_at == run.end;
       if (!whole && wait_valid(count.stopped_at, run.chunk->open_ticks)) continue;
       rows_.refused += count.events;
@@ -200,24 +196,23 @@ class Drain {
 
   // Whether a record of this begin and these categories is the session's; flags gets `enclosing`
   // where it applies.
-  bool in_session(uint64_t begin, uint64_t end, const Site* site, uint64_t t1,
-                  uint8_t& flags) const noexcept {
-    if ((site->mask & mask_) == 0 || begin >= t1) return false;
-    if (FASTPROF_LIKELY(begin >= t0_)) return segments_.inside;
-    if (!include_open_ || (end != 0 && end >= begin && end <= t0_)) return false;
-    if (local_ && track_id_ != own_track_) return false;
+  bool in_session(uint64_t begin, uint64_t end, const Site* site, uint8_t& flags) const noexcept {
+    if ((site->mask & filter_.mask) == 0 || begin >= filter_.t1) return false;
+    if (FASTPROF_LIKELY(begin >= filter_.t0)) return segments_.inside;
+    if (!include_open_ || (end != 0 && end >= begin && end <= filter_.t0)) return false;
+    if (filter_.local && track_id_ != own_track_) return false;
     flags |= event_flag::enclosing;
     return true;
   }
 
   // Returns 1 when the range is open, else 0.
-  size_t add_range(TrackRows& rows, const Slot* slot, const Site* site, uint64_t t1) {
+  size_t add_range(TrackRows& rows, const Slot* slot, const Site* site) {
     const uint64_t begin = load_relaxed(&slot->begin);
     uint64_t end = load_acquire(&slot->end);
     uint8_t flags = 0;
     if (end < begin) end = 0;
     const size_t open = end == 0 ? 1 : 0;
-    if (in_session(begin, end, site, t1, flags))
+    if (in_session(begin, end, site, flags))
       add_row(rows, begin, end, rows_.table.index_of(site), EventKind::range, kNoPayload, flags);
     return open;
   }
@@ -228,13 +223,13 @@ class Drain {
     return at;
   }
 
-  void add_other(TrackRows& rows, const Slot* slot, const Site* site, RecordTag tag, uint64_t t1) {
+  void add_other(TrackRows& rows, const Slot* slot, const Site* site, RecordTag tag) {
     const uint64_t begin = load_relaxed(&slot->begin);
     const uint64_t second = load_acquire(&slot->end);
     const auto* words = reinterpret_cast<const uint64_t*>(slot + 1);
     if (tag == RecordTag::late || tag == RecordTag::foreign_end || tag == RecordTag::async_end) {
       // `second` is the begin of what ends here.
-      if ((site->mask & mask_) == 0 || (second < t0_ && !include_open_)) return;
+      if ((site->mask & filter_.mask) == 0 || (second < filter_.t0 && !include_open_)) return;
       rows_.ends.push_back(EndRecord{
           tag, rows_.table.index_of(site), static_cast<uint32_t>(load_relaxed(&words[0])),
           static_cast<uint32_t>(load_relaxed(&words[1])), second, load_relaxed(&words[2])});
@@ -246,7 +241,7 @@ class Drain {
     }
     uint8_t flags = 0;
     const bool has_end = site->kind == SiteKind::range;
-    if (!in_session(begin, has_end ? second : begin, site, t1, flags)) return;
+    if (!in_session(begin, has_end ? second : begin, site, flags)) return;
     if (!has_end && site->kind != SiteKind::async_range && (flags & event_flag::enclosing) != 0)
       return;
     uint32_t payload = kNoPayload;
@@ -323,10 +318,7 @@ class Drain {
   DrainedRows rows_;
   std::unordered_map<uint32_t, size_t> track_index_;
   uint64_t unload_epoch_ = 0;
-  uint64_t session_id_ = 0;
-  uint64_t t0_ = 0;
-  uint32_t mask_ = 0;
-  bool local_ = false;
+  RecordFilter filter_{};
   SegmentWalk segments_{0, false};
   uint32_t track_id_ = 0;  // being read
   bool include_open_;

@@ -126,7 +126,6 @@ inline int start_session(State* s, const SessionRequest& request) {
         index = -2;
       else
         store_detail_options(s, *request.detail);
-      if (index >= 0) ++s->detail_users;
     }
     if (index >= 0) {
       s->usable_cpus = cpus;
@@ -161,10 +160,7 @@ inline int start_session(State* s, const SessionRequest& request) {
       }
       store_relaxed(&slot.t0, ordered_ticks(s));
       store_release(&slot.live, uint8_t{1});  // partner: acquire in count_dropped
-      s->session_bits |= bit;
-      if (keeps) s->keep_bits |= bit;
-      if (request.local) s->local_bits |= bit;
-      s->max_chunks += slot.max_chunks;
+      enlist_session(s, static_cast<unsigned>(index));
       ++s->session_epoch;
       process_barrier(s);
       publish_mask(s);
@@ -191,11 +187,7 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
   snapshot.t1 = ordered_ticks(s);
   if (ended) {
     store_relaxed(&slot.t1, snapshot.t1);
-    s->session_bits &= ~bit;
-    s->keep_bits &= ~bit;
-    s->local_bits &= ~bit;
-    s->max_chunks -= slot.max_chunks;
-    if (slot.wants_detail != 0) --s->detail_users;
+    delist_session(s, static_cast<unsigned>(index));
     ++s->session_epoch;
     publish_mask(s);
   }
