@@ -4,7 +4,8 @@
     python benchmarks/hot_path/torch_ops.py [--rounds N] [--json FILE]
 
 Modes are interleaved, a round of each after the other, so that what else the machine does meets all
-alike. Times are those of quiet rounds (the lowest decile of each mode), less that of the bare step.
+alike, in an order that is drawn anew each round: what a mode leaves in caches and in the allocator meets
+the next one. Times are those of quiet rounds (the lowest decile of each mode), less that of the bare step.
 Needs torch and a C++ compiler (for the empty callback).
 """
 
@@ -14,6 +15,7 @@ import argparse
 import ctypes
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -112,9 +114,11 @@ def measure(
     step: Callable[[], Any], modes: dict[str, Callable[[], Any]], rounds: int
 ) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in modes}
+    order, drawn = list(modes), random.Random(0)
     for _ in range(rounds):
-        for name, mode in modes.items():
-            with mode():
+        drawn.shuffle(order)
+        for name in order:
+            with modes[name]():
                 step()  # threads, names and caches of this mode
                 begin = time.perf_counter_ns()
                 step()
@@ -143,7 +147,7 @@ def modes_of(empty: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
         modes[f"torch.profiler, {name}"] = partial(
             torch.profiler.profile, acc_events=True, **options
         )
-    modes["bare again"] = nullcontext  # after all of them: nothing may be left behind
+    modes["bare again"] = nullcontext  # nothing may be left behind: as fast as "bare"
     return modes
 
 

@@ -19,24 +19,34 @@ bool is_finalizing() noexcept {
 
 }  // namespace
 
-uint64_t capture_op_stack() noexcept {
+uint64_t capture_op_stack(torch_adapter::EnclosingStack& enclosing) noexcept {
   PyThreadState* thread = PyGILState_GetThisThreadState();
   // While Python ends, a thread that asks for the GIL does not come back.
   if (thread == nullptr || is_finalizing()) return 0;
-  if (PyGILState_Check() != 0) return capture_python_stack();
 #if FASTPROF_FRAMES_NEED_GIL
+  (void)enclosing;
   const PyGILState_STATE gil = PyGILState_Ensure();
   const uint64_t id = capture_python_stack();
+  PyGILState_Release(gil);
+  return id;
 #else
+  const FramePosition top = innermost_python_frame(thread);
+  if (enclosing.op != nullptr && enclosing.frame == top.frame &&
+      enclosing.instruction == top.instruction && enclosing.thread == thread &&
+      is_known_python_stack(enclosing.id))
+    return enclosing.id;
   PythonFrame frames[kMaxPythonFrames];
   const uint32_t count = walk_python_frames(thread, frames, kMaxPythonFrames);
   if (count == 0) return 0;
-  if (const uint64_t known = find_python_stack(frames, count)) return known;
-  const PyGILState_STATE gil = PyGILState_Ensure();
-  const uint64_t id = add_python_stack(frames, count);
-#endif
-  PyGILState_Release(gil);
+  uint64_t id = find_python_stack(frames, count);
+  if (id == 0) {
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    id = add_python_stack(frames, count);
+    PyGILState_Release(gil);
+  }
+  if (enclosing.op == nullptr) enclosing = {nullptr, id, thread, top.frame, top.instruction};
   return id;
+#endif
 }
 
 }  // namespace bindings

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "adapters/torch/op_stack.hpp"
 #include "fastprof/base/config.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -12,7 +13,8 @@ namespace bindings {
 // As capture_python_stack, with or without the GIL; 0 on a thread that runs no Python. A thread
 // that has let the GIL go stands still as Python sees it, so that its frames can be walked without;
 // for a stack that was not met before the GIL is taken, to keep its code alive.
-uint64_t capture_op_stack() noexcept;
+// `enclosing`: see adapters/torch/op_stack.hpp.
+uint64_t capture_op_stack(torch_adapter::EnclosingStack& enclosing) noexcept;
 
 }  // namespace bindings
 FASTPROF_NAMESPACE_END

@@ -37,6 +37,26 @@ struct PythonFrame {
 #define FASTPROF_FRAMES_NEED_GIL 1
 #endif
 
+#if !FASTPROF_FRAMES_NEED_GIL
+// Where the calling thread's innermost frame stands; to compare only.
+struct FramePosition {
+  const void* frame;
+  intptr_t instruction;
+};
+inline FramePosition innermost_python_frame(PyThreadState* thread) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  const _PyInterpreterFrame* frame = thread->current_frame;
+  return {frame, frame != nullptr ? reinterpret_cast<intptr_t>(frame->instr_ptr) : 0};
+#elif FASTPROF_INTERNAL_FRAMES
+  const _PyInterpreterFrame* frame = thread->cframe->current_frame;
+  return {frame, frame != nullptr ? reinterpret_cast<intptr_t>(frame->prev_instr) : 0};
+#else
+  const PyFrameObject* frame = thread->frame;
+  return {frame, frame != nullptr ? intptr_t{frame->f_lasti} : 0};
+#endif
+}
+#endif
+
 // Fills `frames` with those of the calling thread, innermost first, and returns how many. The GIL
 // is held, or FASTPROF_FRAMES_NEED_GIL is 0 and the thread has let it go: its frames stay as they
 // are until it takes the GIL again.

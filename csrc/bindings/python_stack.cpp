@@ -37,7 +37,7 @@ struct Stacks {
 };
 
 constexpr size_t kMaxStacks = size_t{1} << 20;
-uint64_t generation = 0;
+uint64_t generation = 0;  // written under StackLock; relaxed: what is_known_python_stack looks at
 
 Stacks& stacks() {
   static Stacks& all = *new Stacks;
@@ -170,6 +170,10 @@ uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept {
   return generation << 32 | index;
 }
 
+bool is_known_python_stack(uint64_t id) noexcept {
+  return id != 0 && id >> 32 == load_relaxed(&generation);
+}
+
 void resolve_python_stacks(Capture& capture) {
   std::unordered_map<uint64_t, std::optional<uint64_t>> texts;
   const auto text_index = [&](uint64_t id) {
@@ -227,7 +231,7 @@ void release_python_stacks() {
     Stacks& all = stacks();
     released.swap(all.frames);
     all = Stacks{};
-    ++generation;
+    store_relaxed(&generation, generation + 1);
   }
   // Last: releasing code may run other code.
   for (const PythonFrame& frame : released) Py_DECREF(frame.code);

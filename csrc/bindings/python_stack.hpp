@@ -24,6 +24,10 @@ uint64_t capture_python_stack() noexcept;
 uint64_t find_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 
+// Whether an id is of a stack that is still kept: ids of sessions that are over are not. Any
+// thread.
+bool is_known_python_stack(uint64_t id) noexcept;
+
 // Turns the stack ids of a capture into indices of its strings: one text a stack, a line a frame,
 // "file(line): function". GIL held. Must be called before the stacks are released.
 void resolve_python_stacks(Capture& capture);

@@ -3,6 +3,7 @@
 #include "adapters/torch/op_observer.hpp"
 
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -181,6 +182,17 @@ FASTPROF_ALWAYS_INLINE OpContext* begin_op(State* s, uint32_t mask, ThreadOps* o
   return context;
 }
 
+// The op that encloses others must be one of libtorch's own, which lives on the C stack: a user's
+// range is begun by one Python call and ended by another, and what called it may be gone meanwhile.
+// Stacks grow downwards, so that what began before lies above.
+FASTPROF_ALWAYS_INLINE uint64_t op_stack(ThreadOps* ops, CaptureStack capture,
+                                         const void* rf) noexcept {
+  EnclosingStack& enclosing = ops->enclosing;
+  if (enclosing.op != nullptr && std::less<const void*>()(enclosing.op, rf))
+    enclosing.op = nullptr;  // its end came to another thread
+  return capture(enclosing);
+}
+
 // The same with the Python stack and the op's inputs as blocks behind those of `op`; each may be
 // null.
 FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, ThreadOps* ops,
@@ -190,7 +202,8 @@ FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, Threa
   uint64_t words[sizeof op.words / sizeof op.words[0] + 3 + kMaxInputWords + 3];
   uint32_t count = op.count;
   for (uint32_t i = 1; i <= count; ++i) words[i] = op.words[i];
-  if (const uint64_t stack = capture_stack != nullptr ? capture_stack() : 0) {
+  const uint64_t stack = capture_stack != nullptr ? op_stack(ops, capture_stack, rf) : 0;
+  if (stack != 0) {
     words[count + 1] = static_cast<uint64_t>(DetailType::python_stack) | uint64_t{1} << 16;
     words[count + 2] = stack;
     count += 2;
@@ -208,7 +221,13 @@ FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, Threa
   uint32_t padded = count;
   while (padded % 3 != 2) words[++padded] = 0;
   words[0] = padded;  // DetailHeader
-  return begin_op(s, mask, ops, site, name, is_async, words, count);
+  OpContext* context = begin_op(s, mask, ops, site, name, is_async, words, count);
+  if (stack != 0 && context != nullptr && ops->enclosing.op == nullptr && !is_async &&
+      site->scope != RecordScope::USER_SCOPE) {
+    ops->enclosing.op = rf;
+    context->encloses = true;
+  }
+  return context;
 }
 
 std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_function) noexcept {
@@ -254,9 +273,14 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
       begin_op(s, mask, ops, site, name, is_async, op.words, op.count));
 }
 
-void end_op(const RecordFunctionView&, ObserverContextView* observer_context) noexcept {
+void end_op(const RecordFunctionView& record_function,
+            ObserverContextView* observer_context) noexcept {
   if (observer_context == nullptr) return;
   const auto* context = static_cast<const OpContext*>(observer_context);
+  if (context->encloses) {
+    ThreadOps* ops = t_ops;
+    if (ops != nullptr && ops->enclosing.op == &record_function) ops->enclosing.op = nullptr;
+  }
   if (FASTPROF_UNLIKELY(context->is_async)) {
     const uint64_t begin = (context->begin >> 63) != 0 ? ~context->begin : context->begin;
     end_async(AsyncHandle{begin, context->site, context->track});

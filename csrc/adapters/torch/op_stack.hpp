@@ -9,8 +9,21 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// The id of the calling thread's Python stack, 0 for none. Called with or without the GIL.
-using CaptureStack = uint64_t (*)() noexcept;
+// The Python stack at the begin of an op that is still in progress on this thread: what it was
+// called from stands still meanwhile, so that an op inside it at the same Python frame has the same
+// stack. Owning thread.
+struct EnclosingStack {
+  const void* op = nullptr;  // its RecordFunction, on the C stack; null: there is none
+  uint64_t id = 0;
+  // Where the innermost Python frame stood; for who captures.
+  const void* thread = nullptr;
+  const void* frame = nullptr;
+  intptr_t instruction = 0;
+};
+
+// The id of the calling thread's Python stack, 0 for none; that of `enclosing` where it is the
+// same. Fills `enclosing`, all but `op`, when it has no op. Called with or without the GIL.
+using CaptureStack = uint64_t (*)(EnclosingStack& enclosing) noexcept;
 
 // Relaxed: what captures stacks while a session wants them, else null. Written by the bindings.
 inline CaptureStack g_capture_stack = nullptr;

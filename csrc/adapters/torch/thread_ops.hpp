@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "adapters/torch/op_stack.hpp"
 #include "adapters/torch/record_function_layout.hpp"
 #include "fastprof/recorder/local_sessions.hpp"
 #include "fastprof/recorder/range.hpp"
@@ -35,6 +36,7 @@ struct OpContext final : ObserverContextView {
   const Site* site = nullptr;
   uint32_t track = 0;
   bool is_async = false;
+  bool encloses = false;  // it is the op of its thread's EnclosingStack
 };
 
 struct ThreadOps {
@@ -66,6 +68,7 @@ struct ThreadOps {
   // them the thread joined for it.
   uint64_t travel;
   SessionStay stay;
+  EnclosingStack enclosing;
   Name names[1u << kNameBits];
   Text texts[1u << kTextBits];
 

@@ -241,6 +241,76 @@ def test_ops_that_hold_the_gil_and_ops_that_throw() -> None:
     assert events["aten::zeros"].stack[0].endswith(f"({first + 5}): work")
 
 
+def test_ops_inside_ops_have_the_stack_where_they_run() -> None:
+    """An op takes its stack over from the op around it, but not across Python that runs in between."""
+    library = torch.library.Library("fastprof_stacks", "DEF")
+    library.define("outer(Tensor x) -> Tensor")
+
+    def outer(x: Any) -> Any:
+        doubled = x + x
+        return helped(doubled)
+
+    def helped(x: Any) -> Any:
+        return torch.ones_like(x)
+
+    library.impl("outer", outer, "CPU")
+
+    def hook(grad: Any) -> Any:
+        return grad.neg()
+
+    def work() -> None:
+        with torch.profiler.record_function("range"):
+            torch.ops.fastprof_stacks.outer(torch.ones(2))
+            x = torch.ones(2, requires_grad=True)
+            x.register_hook(hook)
+            (x.exp() + x).sum().backward()
+
+    work()
+    first = work.__code__.co_firstlineno
+
+    def at(function: Any, line: int) -> str:
+        return f"({function.__code__.co_firstlineno + line}): {function.__name__}"
+
+    stacks: dict[str, list[list[str]]] = {}
+    for event in ours(work).events():
+        stacks.setdefault(event.name, []).append(event.stack)
+    ((op, *around),) = stacks["fastprof_stacks::outer"]
+    assert any(entry.endswith(f"({first + 2}): work") for entry in (op, *around))
+    inside = next(stack for stack in stacks["aten::add"] if stack[0].endswith(at(outer, 1)))
+    assert inside[-len(around) - 1 :] == [op, *around]
+    like, *_ = stacks["aten::ones_like"]
+    assert like[0].endswith(at(helped, 1)) and like[1].endswith(at(outer, 2))
+    assert like[2:] == inside[1:]
+    assert like in stacks["aten::empty_like"]  # no Python between
+    (neg,) = stacks["aten::neg"]
+    assert neg[0].endswith(at(hook, 1))
+    # After the hook, in the engine again: as before it.
+    accumulated = [s for name, all_of in stacks.items() if "AccumulateGrad" in name for s in all_of]
+    assert accumulated and not any("): hook" in entry for s in accumulated for entry in s)
+
+
+def test_a_users_range_gives_no_stack_to_what_it_holds() -> None:
+    """What is called twice at the same place on the stack, from two places, inside one range."""
+
+    def run() -> None:
+        torch.ones(1)
+
+    def here() -> None:
+        run()
+
+    def there() -> None:
+        run()
+
+    def work() -> None:
+        with torch.profiler.record_function("range"):
+            here()
+            there()
+
+    one, other = (event.stack for event in ours(work).events() if event.name == "aten::ones")
+    assert one[0] == other[0]
+    assert one[1].endswith("): here") and other[1].endswith("): there")
+
+
 def test_code_is_let_go_after_the_profile() -> None:
     space: dict[str, Any] = {"torch": torch}
     exec("def made():\n    torch.ones(2)\n", space)
