@@ -8,6 +8,7 @@
 #include <string>
 
 #include "adapters/torch/input_proof.hpp"
+#include "adapters/torch/module_hierarchy.hpp"
 #include "adapters/torch/op_observer.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "bindings/register.hpp"
@@ -125,8 +126,15 @@ void register_torch(py::module_& module) {
              py::call_guard<py::gil_scoped_release>());
   module.def("torch_after_fork_in_child", [] {
     torch_adapter::forget_observers_in_child();
+    torch_adapter::forget_module_hierarchy_in_child();
     forget_fast_ranges_in_child();
   });
+  module.def("torch_modules_start", &torch_adapter::start_module_hierarchy,
+             py::call_guard<py::gil_scoped_release>(),
+             "Ops have the TorchScript modules that they run in from now on, until as many "
+             "torch_modules_stop(). Empty, or the reason why not, when nothing is to be stopped.");
+  module.def("torch_modules_stop", &torch_adapter::stop_module_hierarchy,
+             py::call_guard<py::gil_scoped_release>());
   module.def(
       "torch_observe_fast_ranges",
       [](const py::object& type) { return observe_fast_ranges(type.ptr()); }, py::arg("type"),

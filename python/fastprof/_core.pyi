@@ -40,6 +40,8 @@ __all__: list[str] = [
     "torch_memory_start",
     "torch_memory_stop",
     "torch_memory_withdraw",
+    "torch_modules_start",
+    "torch_modules_stop",
     "torch_observe",
     "torch_observe_fast_ranges",
     "torch_prepare",
@@ -396,6 +398,13 @@ def torch_memory_withdraw() -> bool:
     """
 
 
+def torch_modules_start() -> str:
+    """
+    Ops have the TorchScript modules that they run in from now on, until as many torch_modules_stop(). Empty, or the reason why not, when nothing is to be stopped.
+    """
+
+
+def torch_modules_stop() -> None: ...
 def torch_observe(
     work: collections.abc.Callable[[], typing.Any],
 ) -> tuple[int, list[tuple[str, int, int, int, int]]]:

@@ -119,6 +119,7 @@ CODED_COLUMNS = (
     "event_metadata",
     "metadata_json",
     "counters",
+    "module_hierarchy",
 )
 
 

@@ -26,7 +26,7 @@ __all__ = ["CaptureLike", "table_of", "without_pauses"]
 Array: TypeAlias = NDArray[Any]
 
 # DetailType in csrc/include/fastprof/recorder/site.hpp.
-_COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _SHAPES, _JSON = 1, 2, 4, 5, 6, 7
+_COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _SHAPES, _JSON, _MODULES = 1, 2, 4, 5, 6, 7, 9
 # detail_flag in csrc/include/fastprof/range_detail/detail_block.hpp, shifted as in the block's word.
 _WRITTEN, _UNAVAILABLE = 1 << 32, 2 << 32
 # ArgType there.
@@ -66,6 +66,7 @@ def table_of(
     capture: CaptureLike,
     *,
     with_stack: bool = True,
+    with_modules: bool = True,
     with_shapes: bool = True,
     with_flops: bool = True,
     keeps_frame: Callable[[str], bool] = bool,
@@ -73,9 +74,10 @@ def table_of(
 ) -> EventTable:
     """The table of a capture; its arrays keep the capture alive.
 
-    with_stack: fill the stack column when the capture has Python stacks. with_shapes, with_flops:
-    the columns of ops' inputs and FLOPs, when the capture has inputs. keeps_frame:
-    which of the stack entries "file(line): function" are kept; default: all.
+    with_stack: fill the stack column when the capture has Python stacks; with_modules: the modules
+    that ops run in, when it has them; with_shapes, with_flops: the columns of ops' inputs and FLOPs,
+    when it has inputs. keeps_frame: which of the stack entries "file(line): function" are kept;
+    default: all.
     """
     columns: dict[str, Array] = dict(capture.columns())
     fields = capture.sites()
@@ -87,7 +89,7 @@ def table_of(
         strings = capture.strings()
         distinct_blocks = getattr(capture, "distinct_blocks", None)
         decoder = _Payload(columns, sites, words, strings, distinct_blocks)
-        coded = decoder.coded(with_stack, with_shapes, keeps_frame)
+        coded = decoder.coded(with_stack, with_modules, with_shapes, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
         if counters is not None:
             coded["counters"] = counters
@@ -240,9 +242,13 @@ class _Payload:
         sequence[parents], forward[parents] = sequence[rows], forward[rows]
 
     def coded(
-        self, with_stack: bool, with_shapes: bool, keeps_frame: Callable[[str], bool]
+        self,
+        with_stack: bool,
+        with_modules: bool,
+        with_shapes: bool,
+        keeps_frame: Callable[[str], bool],
     ) -> dict[str, CodedColumn]:
-        """Columns of objects: stack, input_shapes, kwinputs, concrete_inputs, where some range has them."""
+        """Columns of objects, where some range has them."""
         found: dict[str, CodedColumn] = {}
         if with_stack:
             stack = self._texts(
@@ -251,6 +257,9 @@ class _Payload:
             )
             if stack is not None:
                 found["stack"] = stack
+        modules = self._texts(_MODULES, str) if with_modules else None
+        if modules is not None:
+            found["module_hierarchy"] = modules
         members = self._texts(_JSON, json.loads)
         if members is not None:
             shapes = [value.get(_SHAPES_MEMBER) for value in members.values]

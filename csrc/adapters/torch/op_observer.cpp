@@ -11,6 +11,7 @@
 #include "adapters/torch/collective_metadata.hpp"
 #include "adapters/torch/input_proof.hpp"
 #include "adapters/torch/memory_reporter.hpp"
+#include "adapters/torch/module_hierarchy.hpp"
 #include "adapters/torch/op_inputs.hpp"
 #include "adapters/torch/op_stack.hpp"
 #include "adapters/torch/overload_sites.hpp"
@@ -193,19 +194,29 @@ FASTPROF_ALWAYS_INLINE uint64_t op_stack(ThreadOps* ops, CaptureStack capture,
   return capture(enclosing);
 }
 
-// The same with the Python stack and the op's inputs as blocks behind those of `op`; each may be
-// null.
+// The same with the Python stack, the modules and the op's inputs as blocks behind those of `op`;
+// what is asked for each may be null.
 FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, ThreadOps* ops,
                                                   const Site* site, const char* name, bool is_async,
                                                   const OpWords& op, CaptureStack capture_stack,
+                                                  ModuleHierarchy module_hierarchy,
                                                   EncodeInputs encode, const void* rf) noexcept {
-  uint64_t words[sizeof op.words / sizeof op.words[0] + 3 + kMaxInputWords + 3];
+  uint64_t words[sizeof op.words / sizeof op.words[0] + 5 + kMaxInputWords + 3];
   uint32_t count = op.count;
   for (uint32_t i = 1; i <= count; ++i) words[i] = op.words[i];
   const uint64_t stack = capture_stack != nullptr ? op_stack(ops, capture_stack, rf) : 0;
   if (stack != 0) {
     words[count + 1] = static_cast<uint64_t>(DetailType::python_stack) | uint64_t{1} << 16;
     words[count + 2] = stack;
+    count += 2;
+  }
+  // Not of backward functions, as in PyTorch: they run outside of the interpreter.
+  const char* modules = module_hierarchy != nullptr && site->scope != RecordScope::BACKWARD_FUNCTION
+                            ? module_hierarchy()
+                            : nullptr;
+  if (modules != nullptr) {
+    words[count + 1] = static_cast<uint64_t>(DetailType::modules) | uint64_t{1} << 16;
+    words[count + 2] = reinterpret_cast<uintptr_t>(modules);
     count += 2;
   }
   uint64_t* const block = words + count + 2;
@@ -266,9 +277,11 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   const auto is_async = field<uint8_t>(rf, g_layout.is_async) != 0;
   const EncodeInputs encode = load_relaxed(&g_encode_inputs);
   const CaptureStack capture_stack = load_relaxed(&g_capture_stack);
-  if (encode != nullptr || capture_stack != nullptr || is_collective(name))
-    return std::unique_ptr<ObserverContextView>(
-        begin_op_with_blocks(s, mask, ops, site, name, is_async, op, capture_stack, encode, rf));
+  const ModuleHierarchy module_hierarchy = load_relaxed(&g_module_hierarchy);
+  if (encode != nullptr || capture_stack != nullptr || module_hierarchy != nullptr ||
+      is_collective(name))
+    return std::unique_ptr<ObserverContextView>(begin_op_with_blocks(
+        s, mask, ops, site, name, is_async, op, capture_stack, module_hierarchy, encode, rf));
   return std::unique_ptr<ObserverContextView>(
       begin_op(s, mask, ops, site, name, is_async, op.words, op.count));
 }

@@ -95,6 +95,9 @@ def put_args(builder: TableBuilder, row: int, args: dict[str, Any]) -> None:
     stack = args.get("Call stack")
     if isinstance(stack, str):
         builder.code("stack", row, stack, _FRAMES.split(stack))
+    modules = args.get("Module Hierarchy")
+    if isinstance(modules, str):
+        builder.code("module_hierarchy", row, modules, modules)
     if not _STATE.isdisjoint(args):
         args = {key: value for key, value in args.items() if key not in _STATE}
     if args:

@@ -100,7 +100,6 @@ def make_options(
     wanted_counters = _counters(counters, experimental_config)
     missing = _missing(
         asked,
-        with_modules,
         execution_trace_observer,
     )
     events = _performance_events(experimental_config)
@@ -187,14 +186,9 @@ def _device_name(device: Any) -> str:
 
 def _missing(
     asked: Iterable[ProfilerActivity],
-    modules: bool,
     execution_trace_observer: Any,
 ) -> dict[str, str]:
     missing = {a.name: str(missing_reason(a)) for a in asked if missing_reason(a) is not None}
-    if modules:
-        missing["with_modules"] = (
-            "this build of fastprof does not trace Python calls: there is no module hierarchy"
-        )
     if execution_trace_observer is not None and not hasattr(execution_trace_observer, "start"):
         missing["execution_trace_observer"] = "it has no start() and stop() to call"
     return missing

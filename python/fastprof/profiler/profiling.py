@@ -39,7 +39,8 @@ class profile:  # noqa: N801 - the field's name
     record_shapes, with_flops: shapes and FLOPs (with_flops turns record_shapes on).
     profile_memory: allocations; memory_attribution: to the innermost open range of the thread
     ("innermost"), or to every range at that time on any thread ("interval", PyTorch's rule).
-    with_stack: the Python stack at the begin of each range made from Python.
+    with_stack: the Python stack at the begin of each range made from Python, and of torch's ops.
+    with_modules: the TorchScript modules that ops run in (eager modules are not told, as in PyTorch).
     enabled: False for a no-op whose accessors answer with nothing. use_cpu, use_cuda, use_device,
     use_kineto: the older spellings. execution_trace_observer: its start() and stop() are called.
     post_processing_timeout_s is not needed and ignored.

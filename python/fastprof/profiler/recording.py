@@ -56,6 +56,10 @@ class Recording:
                 from fastprof.profiler.torch_memory import TorchMemory
 
                 parts.append(TorchMemory(self._torch_memory_missing))
+            if self._options.with_modules:
+                from fastprof.profiler.torch_modules import TorchModules
+
+                parts.append(TorchModules(self._torch_modules_missing))
             self._torch_ops = observe_torch_ops(
                 self._torch_ops_missing, parts, inputs=self._options.record_shapes
             )
@@ -77,6 +81,9 @@ class Recording:
 
     def _torch_memory_missing(self, reason: str) -> None:
         tell_missing(self._options, "profile_memory", reason)
+
+    def _torch_modules_missing(self, reason: str) -> None:
+        tell_missing(self._options, "with_modules", reason)
 
     def _torch_threads_missing(self, reason: str) -> None:
         tell_missing(self._options, "torch_threads", reason)
@@ -132,6 +139,7 @@ class Result:
         table = table_of(
             self.capture,
             with_stack=self.options.with_stack,
+            with_modules=self.options.with_modules,
             with_shapes=self.options.record_shapes,
             with_flops=self.options.with_flops,
             keeps_frame=keeps_stack_entry,

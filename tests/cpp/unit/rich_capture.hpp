@@ -52,6 +52,7 @@ inline fastprof::Capture rich_capture() {
   const uint64_t text = b.string("a\"b\\\x01\xED\xA0\x80\xC3\xA9");
   const uint64_t json =
       b.string("{\"Input Dims\": [[2, 3], []], \"Concrete Inputs\": [\"\", \"1\"]}");
+  const uint64_t modules = b.string("TOP(M)::forward.a(\"A\")::forward.");
   b.capture.counter_names = {"cycles", "instructions"};
 
   b.track(4242, "main");
@@ -78,10 +79,10 @@ inline fastprof::Capture rich_capture() {
          0x1000,
          block_word(DetailType::json, 1),
          json,
-         0,
-         0,
-         0,
-         0},
+         block_word(DetailType::nothing, 1),
+         0x77,
+         block_word(DetailType::modules, 1),
+         modules},
         event_flag::detail);
   b.instant(out, 2500, {uint64_t{1} << 60});
   b.row(args, 3000, 30000,
@@ -165,7 +166,7 @@ inline fastprof::Capture random_capture(uint64_t seed, size_t rows_per_track = 6
         const uint64_t count = below(12);
         words.push_back(count);
         for (uint64_t w = 0; w < count; ++w)
-          words.push_back(below(2)   ? block_word(static_cast<DetailType>(below(9)), below(5))
+          words.push_back(below(2)   ? block_word(static_cast<DetailType>(below(10)), below(5))
                           : below(3) ? below(6)
                                      : random());
       }

@@ -81,7 +81,8 @@ TEST(lines) {
             "\"dur\":38.000,\"args\":{\"Sequence number\":77,\"Record function "
             "id\":5,\"C++ stack\":[\"0xdeadbeef\",\"0x1000\"],\"Input Dims\": [[2, "
             "3], []], "
-            "\"Concrete Inputs\": [\"\", \"1\"],\"cycles\":500,\"instructions\":400,"
+            "\"Concrete Inputs\": [\"\", \"1\"],\"Module Hierarchy\":\"TOP(M)::forward.a(\\\"A\\\")"
+            "::forward.\",\"cycles\":500,\"instructions\":400,"
             "\"counted_fraction\":0.5}}"));
   CHECK(has(text,
             "\"args\":{\"i\":-5,\"u\":18446744073709551615,\"f\":0.25,\"nan\":\"NaN\",\"inf\":\"-"

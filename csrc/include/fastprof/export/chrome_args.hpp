@@ -142,6 +142,7 @@ class ChromeArgs {
                                              "Node id",
                                              "C++ stack",
                                              "Call stack",
+                                             "Module Hierarchy",
                                              "counted_fraction",
                                              "counters",
                                              "Input Dims",
@@ -215,6 +216,11 @@ class ChromeArgs {
         return;
       case DetailType::python_stack:
         if (count > 0) write_python_stack(words[0]);
+        return;
+      case DetailType::modules:
+        if (count == 0) return;
+        member(",\"Module Hierarchy\":");
+        write_string(capture_string(capture_, words[0]));
         return;
       case DetailType::shapes:
         write_inputs(inputs_.of(words, count));

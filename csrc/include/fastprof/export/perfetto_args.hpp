@@ -40,6 +40,7 @@ class PerfettoArgs {
                              "Node id",
                              "C++ stack",
                              "Call stack",
+                             "Module Hierarchy",
                              "metadata",
                              "counted_fraction",
                              "counters",
@@ -227,6 +228,13 @@ class PerfettoArgs {
       case DetailType::python_stack: {  // lines, innermost first
         if (count == 0) return;
         named("Call stack")
+            .text(perfetto::debug_annotation::string_value, capture_string(capture_, words[0]));
+        finish(event);
+        return;
+      }
+      case DetailType::modules: {
+        if (count == 0) return;
+        named("Module Hierarchy")
             .text(perfetto::debug_annotation::string_value, capture_string(capture_, words[0]));
         finish(event);
         return;

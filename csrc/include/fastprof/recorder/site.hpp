@@ -91,6 +91,8 @@ enum class DetailType : uint16_t {
   json = 7,     // pointer to an interned JSON object text with extra arguments; in a Capture, index
                 // into `strings`
   nothing = 8,  // what was recorded here turned out to mean nothing: passed over
+  modules = 9,  // pointer to an interned text, the modules that an op runs in; in a Capture, index
+                // into `strings`
 };
 
 struct DetailBlock {

@@ -306,7 +306,8 @@ class Drain {
       const uint64_t block = rows_.payload_words[at++];
       const size_t size = block >> 16 & 0xFFFF;
       if ((block & 0xFFFF) == 0 || size > last - at) return;  // padding
-      if (static_cast<DetailType>(block & 0xFFFF) == DetailType::json && size != 0) {
+      const auto type = static_cast<DetailType>(block & 0xFFFF);
+      if ((type == DetailType::json || type == DetailType::modules) && size != 0) {
         uint64_t& text = rows_.payload_words[at];
         text =
             rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(text)));

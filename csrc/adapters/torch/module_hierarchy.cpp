@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch::jit::currentModuleHierarchy, joined and interned: see module_hierarchy.hpp.
+#include "adapters/torch/module_hierarchy.hpp"
+
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "adapters/torch/loaded_library.hpp"
+#include "fastprof/recorder/intern.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+ModuleHierarchy g_module_hierarchy = nullptr;
+
+namespace {
+
+// The symbol's name says that its std::string is that of the C++11 ABI, as ours is.
+constexpr const char* kSymbol = "_ZN5torch3jit22currentModuleHierarchyB5cxx11Ev";
+
+// Set before g_module_hierarchy first is, and never again.
+std::vector<std::string> (*g_current)() = nullptr;
+
+struct Users {
+  std::mutex lock;
+  uint64_t count = 0;
+};
+Users& users() noexcept {
+  static Users& all = *new Users;
+  return all;
+}
+
+const char* current_modules() noexcept {
+  try {
+    const std::vector<std::string> modules = g_current();
+    if (modules.empty()) return nullptr;
+    std::string text;
+    for (const std::string& module : modules) text += module + '.';
+    return intern_string(text);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::string start_module_hierarchy() {
+  Users& all = users();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  if (g_current == nullptr) {
+    const char* why = nullptr;
+    void* library = loaded_libtorch(&why);
+    if (library == nullptr) return why;
+    if (!find_function(library, kSymbol, g_current))
+      return "this libtorch does not tell what its interpreter runs: install an official build of "
+             "it";
+  }
+  ++all.count;
+  store_relaxed(&g_module_hierarchy, &current_modules);
+  return {};
+}
+
+void stop_module_hierarchy() noexcept {
+  Users& all = users();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  if (all.count == 0 || --all.count != 0) return;
+  store_relaxed(&g_module_hierarchy, ModuleHierarchy{nullptr});
+}
+
+void forget_module_hierarchy_in_child() noexcept {
+  Users& all = users();
+  new (&all.lock) std::mutex;  // another thread of the parent may have held it
+  all.count = 0;
+  g_module_hierarchy = nullptr;
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END
