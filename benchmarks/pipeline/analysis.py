@@ -11,75 +11,30 @@ of up to 32 MB that the next profile reuses.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fastprof
 
-Stages = dict[str, float]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness.stages import Stages, added_bytes, measure_stages
 
 
-def resident_bytes() -> int:
-    """Return what the process holds in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
-def measure(profiler: Any, record_function: Any, n: int, folder: str) -> Stages:
-    """Profile ``n`` ranges and return the seconds of each stage."""
-    took: Stages = {}
-
-    def timed(stage: str, action: Callable[[], Any]) -> Any:
-        begin = time.perf_counter()
-        result = action()
-        took[f"{stage}_s"] = time.perf_counter() - begin
-        return result
-
-    prof = profiler()
-    prof.start()
+def ranges(record_function: Any, n: int) -> None:
+    """Run through ``n`` ranges."""
     for _ in range(n):
         with record_function("range"):
             pass
-    cpu = time.process_time()
-    timed("stop", prof.stop)
-    timed("events", prof.events)
-    averages = timed("key_averages", prof.key_averages)
-    timed("table", averages.table)
-    took["cpu_s"] = time.process_time() - cpu
-    stages = ("stop", "events", "key_averages", "table")
-    took["stop_and_table_s"] = sum(took[f"{stage}_s"] for stage in stages)
-    timed("chrome", lambda: prof.export_chrome_trace(str(Path(folder, "trace.json"))))
-    if isinstance(prof, fastprof.profile):
-        own = str(Path(folder, "trace.fastprof"))
-        timed("perfetto", lambda: prof.export_perfetto_trace(str(Path(folder, "trace.pftrace"))))
-        timed("save", lambda: fastprof.save(prof, own))
-        timed("load", lambda: fastprof.load(own))
-    return took
-
-
-def resident_bytes_after_stop(profiler: Any, record_function: Any, n: int) -> int:
-    """Return what ``n`` ranges add to the memory of this process, a fresh one."""
-    for size in (1000, n):
-        gc.collect()
-        before = resident_bytes()
-        prof = profiler()
-        prof.start()
-        for _ in range(size):
-            with record_function("range"):
-                pass
-        prof.stop()
-        held = resident_bytes() - before
-    return held
 
 
 def in_a_fresh_process(name: str, n: int) -> int:
-    """Return resident_bytes_after_stop of a peer."""
+    """Return what ``n`` ranges of a peer add to the memory of a process."""
     command = [sys.executable, __file__, "--resident", name, str(n)]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return int(out.split()[-1])
@@ -125,19 +80,22 @@ def main() -> None:
     if options.resident:
         name, count = options.resident
         _, profiler, record, _ = next(peer for peer in peers if peer[0] == name)
-        print(resident_bytes_after_stop(profiler, record, int(count)))
+        print(added_bytes(profiler, [partial(ranges, record, size) for size in (1000, int(count))]))
         return
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for _name, profiler, record, _ in peers:
-            measure(profiler, record, 1000, folder)  # modules loaded, code warm
+            measure_stages(
+                profiler, partial(ranges, record, 1000), folder
+            )  # modules loaded, code warm
         for n in sizes:
             for name, profiler, record, largest in peers:
                 if n > largest or (n < 10_000 and name != "fastprof"):
                     continue
                 best: Stages = {}
                 for _ in range(rounds_for(n, name != "fastprof")):
-                    for stage, value in measure(profiler, record, n, folder).items():
+                    took = measure_stages(profiler, partial(ranges, record, n), folder)
+                    for stage, value in took.items():
                         best[stage] = min(best.get(stage, value), value)
                 if n >= 10_000:
                     best["resident_bytes_an_event"] = in_a_fresh_process(name, n) / n

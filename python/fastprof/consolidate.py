@@ -278,11 +278,15 @@ class _Payload:
         codes: Array | None = None
         values: list[Any] = []
         for rows, at in self._blocks_of(kind):
-            indices, code = np.unique(self.words[at], return_inverse=True)
+            index = self.words[at].astype(np.int64)
+            code_of = np.zeros(len(self.strings), np.int32)
+            code_of[index] = 1
+            indices = np.flatnonzero(code_of)
+            code_of[indices] = np.arange(len(values), len(values) + len(indices))
             if codes is None:
                 codes = np.full(self.size, -1, np.int32)
-            codes[rows] = code.reshape(-1) + len(values)
-            values += [decode(self.strings[int(i)]) for i in indices]
+            codes[rows] = code_of[index]
+            values += [decode(self.strings[i]) for i in indices.tolist()]
         return None if codes is None else CodedColumn(codes, tuple(values))
 
     def _arguments(self, members: CodedColumn | None) -> dict[str, CodedColumn]:

@@ -38,22 +38,49 @@ def forward_stacks(tree: EventTree, order: Array | None) -> CodedColumn | None:
         inherit = level[backward[level] < 0]
         backward[inherit] = backward[tree.parent[inherit]]
     under = np.flatnonzero(backward >= 0)
-    functions, function_of = np.unique(backward[under], return_inverse=True)
+    functions = np.flatnonzero(scope == BACKWARD_FUNCTION)
+    position = np.empty(len(tree), np.int64)
+    position[functions] = np.arange(len(functions))
     sequence, thread = tree.column("sequence_nr"), tree.take(tree.table.thread)
     listed = np.arange(len(tree)) if order is None else order
     forward = listed[(backward[listed] < 0) & (stacks.codes[listed] >= 0)]
     forward = forward[np.isin(sequence[forward], sequence[functions])]
-    found: dict[tuple[int, int], int] = {}
-    keys = zip(sequence[forward].tolist(), thread[forward].tolist(), strict=True)
-    for key, code in zip(keys, stacks.codes[forward].tolist(), strict=True):
-        found.setdefault(key, code)
     empty = len(stacks.values)
-    fwd_thread = tree.column("fwd_thread")[functions]
-    wanted = zip(sequence[functions].tolist(), fwd_thread.tolist(), strict=True)
-    function_codes = np.array([found.get(key, empty) for key in wanted], np.int64)
+    function_codes = _first_of_key(
+        (sequence[forward], thread[forward]),
+        stacks.codes[forward],
+        (sequence[functions], tree.column("fwd_thread")[functions]),
+        empty,
+    )
     codes = stacks.codes.copy()
-    codes[under] = function_codes[function_of]
+    codes[under] = function_codes[position[backward[under]]]
     return CodedColumn(codes, [*stacks.values, ()])
+
+
+def _first_of_key(
+    keys: tuple[Array, Array], values: Array, wanted: tuple[Array, Array], default: int
+) -> Array:
+    """For each wanted pair the value of the first equal key; `default` without."""
+    result = np.full(len(wanted[0]), default, np.int64)
+    if not len(values) or not len(result):
+        return result
+    # Sequence numbers and threads of one profile lie close together: a table of all pairs, filled
+    # from the last to the first.
+    low = [int(part.min()) for part in keys]
+    size = [int(part.max()) - at + 1 for part, at in zip(keys, low, strict=True)]
+    if size[0] * size[1] > 8 * (len(values) + len(result)) + (1 << 20):
+        first: dict[tuple[int, int], int] = {}
+        for *key, value in zip(*(part.tolist() for part in keys), values.tolist(), strict=True):
+            first.setdefault((key[0], key[1]), value)
+        pairs = zip(*(part.tolist() for part in wanted), strict=True)
+        return np.array([first.get(pair, default) for pair in pairs], np.int64)
+    table = np.full(size[0] * size[1], default, np.int64)
+    at = [part[::-1].astype(np.int64) - start for part, start in zip(keys, low, strict=True)]
+    table[at[0] * size[1] + at[1]] = values[::-1]
+    at = [part.astype(np.int64) - start for part, start in zip(wanted, low, strict=True)]
+    inside = (at[0] >= 0) & (at[0] < size[0]) & (at[1] >= 0) & (at[1] < size[1])
+    result[inside] = table[at[0][inside] * size[1] + at[1][inside]]
+    return result
 
 
 def set_forward_stacks(events: list[Any]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import random
 import weakref
 from typing import Any
 
@@ -170,6 +171,27 @@ def test_backward_ops_show_the_forward_stack() -> None:
             "fwd": ["model.py"], "later": ["other.py"], "bwd": ["model.py"], "mm": ["model.py"],
             "lost": [], "wrapper": ["engine"],
         }  # fmt: skip
+
+
+@pytest.mark.parametrize("apart", [1, 1 << 40], ids=["close", "far apart"])
+def test_forward_stacks_are_those_of_the_first_op(apart: int) -> None:
+    drawn = random.Random(7)
+    rows = []
+    for i in range(400):
+        forward = drawn.random() < 0.6
+        rows.append(
+            event(
+                f"op{i}", 10 * i, 10 * i + drawn.choice([5, 25]), thread=drawn.randrange(1, 4),
+                scope=0 if forward else 1, sequence_nr=drawn.randrange(-1, 40) * apart,
+                fwd_thread=-1 if forward else drawn.randrange(1, 5),
+                stack=[f"line {i}"] if drawn.random() < 0.9 else None,
+            )
+        )  # fmt: skip
+    objects, columns = ({e.name: e.stack for e in events} for events in both_forms(*rows))
+    assert objects == columns
+    assert sum(stack == [] for stack in columns.values()) > 10
+    repeated = [stack[0] for name, stack in columns.items() if stack and stack[0][5:] != name[2:]]
+    assert len(repeated) > len(set(repeated)) > 10
 
 
 def test_links_need_cpu_events() -> None:

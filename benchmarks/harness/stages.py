@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stages of a profile from its stop to its files, timed, and the memory it holds."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastprof
+
+__all__ = ["Stages", "added_bytes", "measure_stages"]
+
+Stages = dict[str, float]
+_TO_TABLE = ("stop", "events", "key_averages", "table")
+
+
+def measure_stages(make: Callable[[], Any], work: Callable[[], Any], folder: str) -> Stages:
+    """Profile ``work``; the seconds of each stage, and the CPU time of stop to table together."""
+    took: Stages = {}
+
+    def timed(stage: str, action: Callable[[], Any]) -> Any:
+        begin = time.perf_counter()
+        result = action()
+        took[f"{stage}_s"] = time.perf_counter() - begin
+        return result
+
+    prof = make()
+    prof.start()
+    work()
+    cpu = time.process_time()
+    timed("stop", prof.stop)
+    timed("events", prof.events)
+    averages = timed("key_averages", prof.key_averages)
+    timed("table", averages.table)
+    took["cpu_s"] = time.process_time() - cpu
+    took["stop_and_table_s"] = sum(took[f"{stage}_s"] for stage in _TO_TABLE)
+    timed("chrome", lambda: prof.export_chrome_trace(str(Path(folder, "trace.json"))))
+    if isinstance(prof, fastprof.profile):
+        own = str(Path(folder, "trace.fastprof"))
+        timed("perfetto", lambda: prof.export_perfetto_trace(str(Path(folder, "trace.pftrace"))))
+        timed("save", lambda: fastprof.save(prof, own))
+        timed("load", lambda: fastprof.load(own))
+    return took
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def added_bytes(make: Callable[[], Any], works: list[Callable[[], Any]]) -> int:
+    """What the last of ``works``, profiled one after the other, adds to the memory of this process.
+
+    Those before it are small: what is made once is there by then. For a fresh process.
+    """
+    held = 0
+    for work in works:
+        gc.collect()
+        before = _resident_bytes()
+        prof = make()
+        prof.start()
+        work()
+        prof.stop()
+        held = _resident_bytes() - before
+    return held
