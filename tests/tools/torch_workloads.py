@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import torch
+import torch_pieces
 from torch import nn
 
 __all__ = ["WORKLOADS", "Step", "prepared"]
@@ -113,30 +113,10 @@ def transformer_inference() -> Step:
     return step
 
 
-class Cube(torch.autograd.Function):
-    """x ** 3, differentiable twice."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        return grads[0] * 3 * x**2
-
-
 @workload
 def double_backward() -> Step:
     """A custom function, differentiated twice."""
-
-    def step() -> None:
-        x = torch.ones(3, requires_grad=True)
-        (g,) = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
-        g.sum().backward()
-
-    return step
+    return torch_pieces.double_backward
 
 
 @workload

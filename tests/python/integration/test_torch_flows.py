@@ -12,68 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_torch import CPU, one_thread, torch  # noqa: F401 (one_thread serves every test)
+from torch_pieces import convolution, double_backward, mlp, recurrent
+from trace_readers import PerfettoProcessor, perfetto_distribution
 
 import fastprof
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-
-VERSION = str(torch.__version__)
-if not VERSION.startswith("2.13."):
-    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
-
-from trace_readers import PerfettoProcessor, perfetto_distribution  # noqa: E402
-
-CPU = [torch.profiler.ProfilerActivity.CPU]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-def mlp() -> None:
-    torch.manual_seed(3)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x = torch.randn(5, 8)
-    for _ in range(2):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
-
-def convolution() -> None:
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2), torch.nn.Dropout()
-    )
-    model(torch.randn(1, 1, 8, 8)).sum().backward()
-
-
-def recurrent() -> None:
-    torch.manual_seed(0)
-    y, _ = torch.nn.LSTM(4, 3)(torch.randn(5, 2, 4))
-    y.sum().backward()
-
-
-class Cube(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        return grads[0] * 3 * x**2
-
-
-def double_backward() -> None:
-    x = torch.ones(3, requires_grad=True)
-    (g,) = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
-    g.sum().backward()
 
 
 def twice_through_the_same_graph() -> None:

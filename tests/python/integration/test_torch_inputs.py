@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_torch import VERSION, one_thread, torch  # noqa: F401 (one_thread serves every test)
+from torch_parity import theirs as by_torch
 
 import fastprof
 from fastprof import _core
@@ -23,17 +25,6 @@ from fastprof.op_inputs import OpInputs
 from fastprof.profiler import torch_inputs
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-
-VERSION = str(torch.__version__)
-if not VERSION.startswith("2.13."):
-    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def mlp() -> None:
@@ -167,13 +158,7 @@ def ours(work: Callable[[], None], **arguments: Any) -> Any:
 
 
 def theirs(work: Callable[[], None]) -> Any:
-    config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU],
-        record_shapes=True, with_flops=True, experimental_config=config,
-    ) as p:  # fmt: skip
-        work()
-    return p
+    return by_torch(work, record_shapes=True, with_flops=True)
 
 
 def facts(events: Any) -> Counter[str]:

@@ -7,11 +7,7 @@ import ctypes
 import gc
 import itertools
 import json
-import os
 import queue
-import subprocess
-import sys
-import textwrap
 import threading
 import warnings
 from collections import Counter
@@ -20,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_torch import CPU, torch
+from processes import resident_kilobytes, run_python
+from torch_pieces import convolution, recurrent, views_in_place
 
 import fastprof
 from fastprof import _core
@@ -27,14 +26,6 @@ from fastprof.profiler import options as profile_options
 from fastprof.profiler import torch_memory
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-
-VERSION = str(torch.__version__)
-if not VERSION.startswith("2.13."):
-    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
-
-CPU = [torch.profiler.ProfilerActivity.CPU]
 
 
 def c10(symbol: str, result: Any, *arguments: Any) -> Any:
@@ -78,29 +69,10 @@ def mlp() -> None:
         optimizer.step()
 
 
-def convolution() -> None:
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2), torch.nn.Dropout()
-    )
-    model(torch.randn(1, 1, 8, 8)).sum().backward()
-
-
-def recurrent() -> None:
-    torch.manual_seed(0)
-    y, _ = torch.nn.LSTM(4, 3)(torch.randn(5, 2, 4))
-    y.sum().backward()
-
-
 def attention() -> None:
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
     layer(torch.randn(2, 6, 16)).sum().backward()
-
-
-def views_in_place() -> None:
-    x = torch.zeros(4, 4)
-    x.view(16)[2:5].add_(1).t().contiguous().mul_(2)
 
 
 def inference() -> None:
@@ -402,11 +374,6 @@ def test_an_op_that_throws() -> None:
     assert sorted(size for size, _ in memory_rows(fresh(p))) == [-4000, -12, -8, 8, 12, 4000]
 
 
-def resident_kilobytes() -> int:
-    with open("/proc/self/statm") as f:
-        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-
-
 def test_a_thousand_profiles_take_no_memory() -> None:
     with Worker() as worker:
 
@@ -443,14 +410,6 @@ def test_a_torch_whose_memory_is_not_known_is_told(monkeypatch: pytest.MonkeyPat
     assert len(p.events()) > 50
 
 
-def run(code: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ).stdout  # fmt: skip
-
-
 def test_without_libtorch_nothing_is_looked_at() -> None:
     code = """
         from fastprof import _core
@@ -462,7 +421,7 @@ def test_without_libtorch_nothing_is_looked_at() -> None:
         except Exception as failure:
             print(type(failure).__name__)
     """
-    assert run(code).splitlines() == [
+    assert run_python(code).splitlines() == [
         "libtorch_cpu is not loaded",
         "this torch does not report memory as its version says (libtorch_cpu is not loaded): "
         "install an official build of it",
@@ -484,7 +443,7 @@ def test_a_torch_of_unknown_version_is_told_of() -> None:
                 pass
         print(sorted(p.missing))
     """
-    assert run(code) == "['profile_memory', 'torch_ops']\n"
+    assert run_python(code) == "['profile_memory', 'torch_ops']\n"
 
 
 def test_torch_imported_after_the_profile_started() -> None:
@@ -495,7 +454,7 @@ def test_torch_imported_after_the_profile_started() -> None:
             torch.zeros(1000)
         print(p.missing, 4000 in [e.cpu_memory_usage for e in p.events()])
     """
-    assert run(code) == "{} True\n"
+    assert run_python(code) == "{} True\n"
 
 
 def test_a_forked_child_reports_nothing_of_its_parents_profile() -> None:
@@ -519,4 +478,4 @@ def test_a_forked_child_reports_nothing_of_its_parents_profile() -> None:
         sizes = [e.cpu_memory_usage for e in p.events()]
         print(status, 4000 in sizes, 8000 in sizes)
     """
-    assert run(code) == "0 True True\n"
+    assert run_python(code) == "0 True True\n"

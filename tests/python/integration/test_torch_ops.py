@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
 import sys
-import textwrap
 import threading
 import warnings
 from collections import Counter
@@ -15,6 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from known_torch import CPU, VERSION, torch
+from processes import resident_kilobytes, run_python
+from torch_pieces import convolution, double_backward, mlp, recurrent, views_in_place
 
 import fastprof
 from fastprof import _core
@@ -22,12 +22,6 @@ from fastprof.profiler import options as profile_options
 from fastprof.profiler import torch_ops
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-
-VERSION = str(torch.__version__)
-if not VERSION.startswith("2.13."):
-    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
 
 
 @pytest.fixture(autouse=True)
@@ -42,54 +36,6 @@ def one_thread() -> Iterator[None]:
 def add() -> None:
     x = torch.ones(4)
     torch.add(x, x)
-
-
-def mlp() -> None:
-    torch.manual_seed(3)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x = torch.randn(5, 8)
-    for _ in range(2):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
-
-class Cube(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        return grads[0] * 3 * x**2
-
-
-def double_backward() -> None:
-    x = torch.ones(3, requires_grad=True)
-    (g,) = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
-    g.sum().backward()
-
-
-def convolution() -> None:
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2), torch.nn.Dropout()
-    )
-    model(torch.randn(1, 1, 8, 8)).sum().backward()
-
-
-def recurrent() -> None:
-    torch.manual_seed(0)
-    y, _ = torch.nn.LSTM(4, 3)(torch.randn(5, 2, 4))
-    y.sum().backward()
-
-
-def views_in_place() -> None:
-    x = torch.zeros(4, 4)
-    x.view(16)[2:5].add_(1).t().contiguous().mul_(2)
 
 
 def annotated() -> None:
@@ -128,7 +74,7 @@ def names_of(table: Any) -> list[str]:
 
 
 def theirs(work: Callable[[], None]) -> Any:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as p:
+    with torch.profiler.profile(activities=CPU) as p:
         work()
     return p.events()
 
@@ -320,11 +266,6 @@ def test_nothing_is_left_after_stop() -> None:
     assert len(session.stop({})) == 0
 
 
-def resident_kilobytes() -> int:
-    with open("/proc/self/statm") as f:
-        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-
-
 def test_a_thousand_profiles_take_no_memory() -> None:
     def profiles(count: int) -> None:
         for _ in range(count):
@@ -370,7 +311,7 @@ def test_an_unknown_version_is_refused_before_anything_is_looked_at(
         print(_core.torch_prepare({version!r}, {cxx11_abi}))
         print(_core.torch_prepare("2.13.0+cpu", True))
     """
-    unknown, absent = run(code).splitlines()
+    unknown, absent = run_python(code).splitlines()
     assert "does not know the layout" in unknown and "2.13" in unknown
     assert "libtorch_cpu is not loaded" in absent
 
@@ -392,18 +333,10 @@ def test_a_profile_with_an_unknown_torch_says_so(monkeypatch: pytest.MonkeyPatch
         print(p.missing["torch_ops"])
         print([e.name for e in p.events()])
     """
-    told, missing, names = run(code).splitlines()
+    told, missing, names = run_python(code).splitlines()
     assert told.startswith("1 profile: torch ops are not recorded: ") and told.endswith(" <string>")
     assert "99.1.0" in missing
     assert names == "['mine']"
-
-
-def run(code: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ).stdout  # fmt: skip
 
 
 def test_torch_imported_after_the_profile_started() -> None:
@@ -420,7 +353,7 @@ def test_torch_imported_after_the_profile_started() -> None:
         assert torch.__spec__.loader is torch.__loader__
         print("aten::zeros" in [e.name for e in p.events()], p.missing)
     """
-    assert run(code) == "True {}\n"
+    assert run_python(code) == "True {}\n"
 
 
 def test_torch_is_never_imported() -> None:
@@ -432,7 +365,7 @@ def test_torch_is_never_imported() -> None:
         p.events()
         print("torch" in sys.modules, [f for f in sys.meta_path if type(f).__module__.split(".")[0] == "fastprof"])
     """
-    assert run(code) == "False []\n"
+    assert run_python(code) == "False []\n"
 
 
 def test_a_forked_child_observes_nothing_of_its_parents_profile() -> None:
@@ -457,7 +390,7 @@ def test_a_forked_child_observes_nothing_of_its_parents_profile() -> None:
         print(status, names.count("aten::zeros"), names.count("aten::ones"))
     """
     with warnings.catch_warnings():
-        assert run(code) == "0 1 1\n"
+        assert run_python(code) == "0 1 1\n"
 
 
 def test_ops_carry_all_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_torch import torch
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-if not str(torch.__version__).startswith("2.13."):
-    pytest.skip("the oracle is torch 2.13", allow_module_level=True)
 
 import torch_parity as parity  # noqa: E402
 from torch_workloads import WORKLOADS, prepared  # noqa: E402

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import weakref
@@ -14,56 +13,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known_torch import CPU, torch
+from processes import resident_kilobytes
+from torch_pieces import Cube, convolution, mlp
 
 import fastprof
 from fastprof.profiler import options as profile_options
 
 pytestmark = pytest.mark.integrations
 
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-
-VERSION = str(torch.__version__)
-if not VERSION.startswith("2.13."):
-    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
-
-CPU = [torch.profiler.ProfilerActivity.CPU]
-
 
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(1)
     monkeypatch.setattr(profile_options, "_warned", set())
-
-
-def mlp() -> None:
-    torch.manual_seed(3)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x = torch.randn(5, 8)
-    for _ in range(2):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
-
-def convolution() -> None:
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2), torch.nn.Dropout()
-    )
-    model(torch.randn(1, 1, 8, 8)).sum().backward()
-
-
-class Cube(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        return grads[0] * 3 * x**2
 
 
 def custom_function() -> None:
@@ -377,10 +340,6 @@ def p_thread(profile: Any) -> int:
 
 
 def test_a_stack_costs_no_memory_after_its_profile() -> None:
-    def resident_kilobytes() -> int:
-        with open("/proc/self/statm") as f:
-            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-
     def profiles(count: int) -> None:
         for _ in range(count):
             with fastprof.profile(with_stack=True):

@@ -4,10 +4,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 import warnings
 from collections import Counter
@@ -15,18 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from known_torch import CPU, torch
+from processes import resident_kilobytes, run_python
 
 import fastprof
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-
-VERSION = str(torch.__version__)
-if not VERSION.startswith("2.13."):
-    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
-
-CPU = [torch.profiler.ProfilerActivity.CPU]
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -153,10 +143,6 @@ def test_memory_and_nested_profiles_follow_too() -> None:
 
 
 def test_nothing_is_left_in_the_threads_chain() -> None:
-    def resident_kilobytes() -> int:
-        with open("/proc/self/statm") as f:
-            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-
     def profiles(count: int) -> None:
         for _ in range(count):
             with fastprof.profile(all_threads=False, profile_memory=True):
@@ -168,14 +154,6 @@ def test_nothing_is_left_in_the_threads_chain() -> None:
     profiles(1000)
     gc.collect()
     assert resident_kilobytes() - before < 2048
-
-
-def run(code: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ).stdout  # fmt: skip
 
 
 def test_torch_imported_later_and_a_forked_child() -> None:
@@ -207,4 +185,4 @@ def test_torch_imported_later_and_a_forked_child() -> None:
             Deep.apply(x, 70).sum().backward()
         print(status, sum(e.name == "DeepBackward" for e in p.events()), p.missing)
     """
-    assert run(code) == "0 71 {}\n"
+    assert run_python(code) == "0 71 {}\n"

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory of this process, and code in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+__all__ = ["resident_kilobytes", "run_python"]
+
+
+def resident_kilobytes() -> int:
+    """Memory of this process that is resident, in KiB. Linux."""
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def run_python(code: str) -> str:
+    """What indented code prints in a new interpreter that imports as this one does; warnings are errors there.
+
+    Raises subprocess.CalledProcessError when it does not end with status 0.
+    """
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip

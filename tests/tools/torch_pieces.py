@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small pieces of work in PyTorch: each call makes what it needs, seeded, and does the same.
+
+The steps of torch_workloads.py keep their models and optimizers from one to the next. Needs torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["Cube", "convolution", "double_backward", "mlp", "recurrent", "views_in_place"]
+
+
+def mlp() -> None:
+    """Two steps of training a perceptron under SGD."""
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(5, 8)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def convolution() -> None:
+    """Convolution, batch norm, pooling and dropout, and their backward pass."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.MaxPool2d(2), nn.Dropout())
+    model(torch.randn(1, 1, 8, 8)).sum().backward()
+
+
+def recurrent() -> None:
+    """One layer of an LSTM, and its backward pass."""
+    torch.manual_seed(0)
+    y, _ = nn.LSTM(4, 3)(torch.randn(5, 2, 4))
+    y.sum().backward()
+
+
+class Cube(torch.autograd.Function):
+    """x ** 3, differentiable twice."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return grads[0] * 3 * x**2
+
+
+def double_backward() -> None:
+    """A custom function, differentiated twice."""
+    x = torch.ones(3, requires_grad=True)
+    (g,) = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+    g.sum().backward()
+
+
+def views_in_place() -> None:
+    """Views, updated in place, outside of autograd."""
+    x = torch.zeros(4, 4)
+    x.view(16)[2:5].add_(1).t().contiguous().mul_(2)
