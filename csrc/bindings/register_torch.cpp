@@ -10,6 +10,7 @@
 #include "adapters/torch/input_proof.hpp"
 #include "adapters/torch/module_hierarchy.hpp"
 #include "adapters/torch/op_observer.hpp"
+#include "adapters/torch/seen_ops.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "bindings/register.hpp"
 #include "bindings/torch_fast_ranges.hpp"

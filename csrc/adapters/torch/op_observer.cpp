@@ -6,7 +6,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "adapters/torch/collective_metadata.hpp"
 #include "adapters/torch/input_proof.hpp"
@@ -17,6 +16,7 @@
 #include "adapters/torch/overload_sites.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "adapters/torch/session_travel.hpp"
+#include "adapters/torch/thread_numbers.hpp"
 #include "adapters/torch/thread_ops.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/primitives/scope_site.hpp"
@@ -37,35 +37,6 @@ Layout g_layout{};
 
 // Reads inputs while somebody wants them, else null. Written under Observers::lock.
 EncodeInputs g_encode_inputs = nullptr;
-
-// Which of our threads libtorch calls by which number. Grows with the threads that have run ops in
-// a profile.
-struct Threads {
-  std::mutex lock;
-  std::unordered_map<uint64_t, uint32_t> track_of;
-};
-Threads& threads() noexcept {
-  static Threads& all = *new Threads;
-  return all;
-}
-
-// Asks libtorch: a RecordFunction may begin on another thread than made it, whose id it carries.
-FASTPROF_COLD void note_thread(ThreadOps* ops) noexcept {
-  const Track* track = current_track();
-  if (track == nullptr) return;
-  ops->track_known = true;
-  Threads& all = threads();
-  const std::lock_guard<std::mutex> hold(all.lock);
-  all.track_of[g_current_thread_id()] = track->id;
-}
-
-// 0 for a thread that has run no op in a profile.
-FASTPROF_COLD uint32_t track_of(uint64_t thread_id) noexcept {
-  Threads& all = threads();
-  const std::lock_guard<std::mutex> hold(all.lock);
-  const auto found = all.track_of.find(thread_id);
-  return found == all.track_of.end() ? 0 : found->second;
-}
 
 constexpr uint64_t op_block(uint64_t count) noexcept {
   return static_cast<uint64_t>(DetailType::op) | count << 16;
@@ -264,7 +235,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   if ((mask & (site->mask | mask_bit::special)) == 0) return nullptr;
 
   uint64_t forward_thread = field<uint64_t>(rf, g_layout.forward_thread_id);
-  if (FASTPROF_UNLIKELY(!ops->track_known)) note_thread(ops);
+  if (FASTPROF_UNLIKELY(!ops->track_known)) ops->track_known = note_thread(g_current_thread_id());
   if (forward_thread != 0) {
     if (FASTPROF_UNLIKELY(ops->forward_thread != forward_thread || ops->forward_track == 0)) {
       ops->forward_track = track_of(forward_thread);
@@ -320,17 +291,6 @@ Observers& observers() noexcept {
   return all;
 }
 
-std::vector<SeenOp>* g_seen = nullptr;  // of the observe() in progress
-
-std::unique_ptr<ObserverContextView> start_seen(const RecordFunctionView& record_function) {
-  const void* rf = &record_function;
-  g_seen->push_back({g_name(&record_function), field<uint8_t>(rf, g_layout.scope),
-                     field<int64_t>(rf, g_layout.sequence_nr),
-                     field<uint64_t>(rf, g_layout.thread_id),
-                     field<uint64_t>(rf, g_layout.forward_thread_id)});
-  return nullptr;
-}
-
 }  // namespace
 
 std::string prepare(std::string_view version, bool cxx11_abi, const Layout* given) {
@@ -355,6 +315,13 @@ std::string prepare(std::string_view version, bool cxx11_abi, const Layout* give
   prepare_collective_metadata();
   all.functions = functions;
   return {};
+}
+
+std::optional<Prepared> prepared() {
+  Observers& all = observers();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  if (all.functions == nullptr) return std::nullopt;
+  return Prepared{all.functions, g_layout};
 }
 
 void start_observing(bool inputs) {
@@ -396,7 +363,7 @@ void forget_observers_in_child() noexcept {
   // The lock is not taken: another thread of the parent may have held it, and none of them is here.
   Observers& all = observers();
   new (&all.lock) std::mutex;
-  new (&threads().lock) std::mutex;
+  renew_thread_numbers_in_child();
   renew_overload_sites_in_child();
   if (all.count == 0) return;
   all.count = all.inputs_count = 0;
@@ -404,31 +371,6 @@ void forget_observers_in_child() noexcept {
   if (all.inputs_handle != 0) all.functions->remove_callback(all.inputs_handle);
   all.inputs_handle = 0;
   all.functions->remove_callback(all.handle);
-}
-
-Observed observe(const std::function<void()>& work) {
-  static std::mutex one;
-  // Not waited for: its holder may wait for something of the caller's, as the GIL.
-  const std::unique_lock<std::mutex> hold(one, std::try_to_lock);
-  if (!hold.owns_lock()) raise<StateError>("another thread observes known ops: try again");
-  const Functions* functions = observers().functions;
-  if (functions == nullptr)
-    raise<StateError>("torch ops cannot be observed before prepare() has succeeded");
-  Observed result{{}, functions->current_thread_id()};
-  struct Guard {
-    const Functions* functions;
-    uint64_t handle;
-    ~Guard() {
-      functions->remove_callback(handle);
-      g_seen = nullptr;
-    }
-  };
-  CallbackView callback{&start_seen, nullptr, 1.0, {}, false, false, false};
-  for (bool& scope : callback.scopes) scope = true;
-  g_seen = &result.ops;
-  const Guard guard{functions, functions->add_thread_local_callback(callback)};
-  work();
-  return result;
 }
 
 }  // namespace torch_adapter

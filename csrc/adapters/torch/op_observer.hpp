@@ -3,10 +3,9 @@
 // a process.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "adapters/torch/record_function_layout.hpp"
 
@@ -32,23 +31,12 @@ void stop_observing(bool inputs) noexcept;
 // In a forked child: no observer is on.
 void forget_observers_in_child() noexcept;
 
-// One RecordFunction as a callback on the calling thread reads it by the prepared layout.
-struct SeenOp {
-  std::string name;
-  int scope;
-  int64_t sequence_nr;
-  uint64_t thread_id;
-  uint64_t forward_thread_id;
+// What prepare() has found; none before it has succeeded. Any thread.
+struct Prepared {
+  const Functions* functions;
+  Layout layout;
 };
-
-// Runs `work` with a callback on the calling thread, and tells what it saw and the thread's id in
-// libtorch: how the layout is tried on ops whose outcome is known. StateError when not prepared.
-// `work` may throw.
-struct Observed {
-  std::vector<SeenOp> ops;
-  uint64_t thread_id;
-};
-Observed observe(const std::function<void()>& work);
+std::optional<Prepared> prepared();
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A callback of the calling thread that keeps what it reads: see seen_ops.hpp.
+#include "adapters/torch/seen_ops.hpp"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "adapters/torch/op_observer.hpp"
+#include "fastprof/base/error.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+namespace {
+
+// Of the observe() in progress.
+std::vector<SeenOp>* g_seen = nullptr;
+std::optional<Prepared> g_prepared;
+
+std::unique_ptr<ObserverContextView> start_seen(const RecordFunctionView& record_function) {
+  const void* rf = &record_function;
+  const Layout& layout = g_prepared->layout;
+  g_seen->push_back({g_prepared->functions->name(&record_function),
+                     field<uint8_t>(rf, layout.scope), field<int64_t>(rf, layout.sequence_nr),
+                     field<uint64_t>(rf, layout.thread_id),
+                     field<uint64_t>(rf, layout.forward_thread_id)});
+  return nullptr;
+}
+
+}  // namespace
+
+Observed observe(const std::function<void()>& work) {
+  static std::mutex one;
+  // Not waited for: its holder may wait for something of the caller's, as the GIL.
+  const std::unique_lock<std::mutex> hold(one, std::try_to_lock);
+  if (!hold.owns_lock()) raise<StateError>("another thread observes known ops: try again");
+  g_prepared = prepared();
+  if (!g_prepared) raise<StateError>("torch ops cannot be observed before prepare() has succeeded");
+  const Functions* functions = g_prepared->functions;
+  Observed result{{}, functions->current_thread_id()};
+  struct Guard {
+    const Functions* functions;
+    uint64_t handle;
+    ~Guard() {
+      functions->remove_callback(handle);
+      g_seen = nullptr;
+    }
+  };
+  CallbackView callback{&start_seen, nullptr, 1.0, {}, false, false, false};
+  for (bool& scope : callback.scopes) scope = true;
+  g_seen = &result.ops;
+  const Guard guard{functions, functions->add_thread_local_callback(callback)};
+  work();
+  return result;
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// libtorch's numbers of threads: see thread_numbers.hpp.
+#include "adapters/torch/thread_numbers.hpp"
+
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#include "fastprof/recorder/thread.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+namespace {
+
+struct Threads {
+  std::mutex lock;
+  std::unordered_map<uint64_t, uint32_t> track_of;
+};
+Threads& threads() noexcept {
+  static Threads& all = *new Threads;
+  return all;
+}
+
+}  // namespace
+
+FASTPROF_COLD bool note_thread(uint64_t number) noexcept {
+  const Track* track = current_track();
+  if (track == nullptr) return false;
+  Threads& all = threads();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  all.track_of[number] = track->id;
+  return true;
+}
+
+FASTPROF_COLD uint32_t track_of(uint64_t number) noexcept {
+  Threads& all = threads();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  const auto found = all.track_of.find(number);
+  return found == all.track_of.end() ? 0 : found->second;
+}
+
+void renew_thread_numbers_in_child() noexcept {
+  new (&threads().lock) std::mutex;
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END
