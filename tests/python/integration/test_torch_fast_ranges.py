@@ -7,17 +7,12 @@ import threading
 from typing import Any
 
 import pytest
+from known_torch import torch
 
 import fastprof
 from fastprof import _core
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-if not str(torch.__version__).startswith("2.13."):
-    pytest.skip(
-        f"torch {torch.__version__} is not in the table of layouts", allow_module_level=True
-    )
 
 FastRange = torch._C._profiler._RecordFunctionFast
 

@@ -11,16 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_torch import torch
 
 import fastprof
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-
-VERSION = str(torch.__version__)
-if not VERSION.startswith("2.13."):
-    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
 
 HERE = "Module Hierarchy"
 

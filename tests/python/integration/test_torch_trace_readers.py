@@ -7,27 +7,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from known_torch import torch
+from torch_workloads import WORKLOADS, prepared
+from trace_readers import PerfettoProcessor, perfetto_distribution, speedscope_profiles
 
 import fastprof
 from fastprof.table import EventKind
 
 pytestmark = pytest.mark.integrations
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-if not str(torch.__version__).startswith("2.13."):
-    pytest.skip(
-        f"torch {torch.__version__} is not in the table of layouts", allow_module_level=True
-    )
-
-from torch_workloads import WORKLOADS, prepared  # noqa: E402
-from trace_readers import (  # noqa: E402
-    PerfettoProcessor,
-    perfetto_distribution,
-    speedscope_profiles,
-)
 
 
 class Traced:
