@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import known_torch  # noqa: F401  (without torch there is no oracle)
 import pytest
 
 import fastprof
