@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "adapters/torch/op_stack.hpp"
+#include "adapters/torch/stack_capture.hpp"
 #include "bindings/op_stack.hpp"
 #include "bindings/python_frames.hpp"
 #include "bindings/python_name.hpp"

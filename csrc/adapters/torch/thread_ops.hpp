@@ -8,8 +8,8 @@
 #include <cstring>
 #include <new>
 
-#include "adapters/torch/op_stack.hpp"
 #include "adapters/torch/record_function_layout.hpp"
+#include "adapters/torch/stack_capture.hpp"
 #include "fastprof/recorder/local_sessions.hpp"
 #include "fastprof/recorder/range.hpp"
 

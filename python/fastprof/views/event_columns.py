@@ -12,9 +12,10 @@ from fastprof.device_type import as_device_type
 from fastprof.sites import Site, Track
 from fastprof.table import CODED_COLUMNS, CodedColumn, EventFlag, EventTable, KernelTable
 
-__all__ = ["table_of_events"]
+__all__ = ["PLAIN_FIELDS", "table_of_events"]
 
-_PLAIN = (
+# Fields of an event that are columns of the same name.
+PLAIN_FIELDS = (
     "id",
     "node_id",
     "scope",
@@ -58,7 +59,7 @@ def table_of_events(events: Iterable[Any]) -> EventTable:
         "site": np.array(sites, np.uint32),
         "track": np.array([threads.setdefault(e.thread, len(threads)) for e in listed], np.uint32),
     }
-    for name in _PLAIN:
+    for name in PLAIN_FIELDS:
         values = [getattr(e, name) for e in listed]
         columns[name] = np.array([0 if v is None else v for v in values])
     columns["fwd_thread"] = np.array([-1 if e.fwd_thread is None else e.fwd_thread for e in listed])

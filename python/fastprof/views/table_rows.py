@@ -16,6 +16,7 @@ from fastprof.device_type import as_device_type
 from fastprof.table import CodedColumn, EventFlag
 from fastprof.tree import EventTree
 from fastprof.views.backward_stacks import forward_stacks
+from fastprof.views.event_columns import PLAIN_FIELDS
 from fastprof.views.forward_backward import FORWARD_BACKWARD_FLOW, Flows, forward_backward_flows
 from fastprof.views.frame import EventFrame, display_codes
 from fastprof.views.function_event import FunctionEvent
@@ -248,29 +249,7 @@ def _coded_reader(name: str) -> _Reader:
 
 
 _READERS: dict[str, _Reader] = {
-    **{
-        name: _column_reader(name)
-        for name in (
-            "id",
-            "node_id",
-            "scope",
-            "cpu_memory_usage",
-            "device_memory_usage",
-            "is_async",
-            "is_remote",
-            "sequence_nr",
-            "device_index",
-            "device_resource_id",
-            "is_legacy",
-            "is_user_annotation",
-            "is_python_function",
-            "external_id",
-            "linked_correlation_id",
-            "python_id",
-            "python_parent_id",
-            "python_module_id",
-        )
-    },
+    **{name: _column_reader(name) for name in PLAIN_FIELDS},
     **{
         name: _coded_reader(name)
         for name in (
