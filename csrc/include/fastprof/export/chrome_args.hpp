@@ -245,12 +245,17 @@ class ChromeArgs {
     }
   }
 
-  // Frames are lines, innermost first; Kineto joins them by ";".
+  // Frames are lines, innermost first; Kineto joins them by ";". A stack is long, and most come
+  // often: each is written out once.
   void write_python_stack(uint64_t index) {
-    std::string frames(capture_string(capture_, index));
-    std::replace(frames.begin(), frames.end(), '\n', ';');
+    const auto [known, fresh] = python_stacks_.try_emplace(index);
+    if (fresh) {
+      std::string frames(capture_string(capture_, index));
+      std::replace(frames.begin(), frames.end(), '\n', ';');
+      append_json_string(known->second, frames);
+    }
     member(",\"Call stack\":");
-    write_string(frames);
+    out_.append(known->second);
   }
 
   // Splices the members of a JSON object; what is none goes in as text.
@@ -274,6 +279,7 @@ class ChromeArgs {
   std::vector<std::string> counter_keys_;
   OpInputTextCache inputs_;
   std::unordered_map<uint64_t, std::optional<std::string_view>> json_members_;
+  std::unordered_map<uint64_t, std::string> python_stacks_;
   std::string scratch_;
   bool first_ = true;
 };
