@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from functools import partial
@@ -23,7 +22,7 @@ import fastprof
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.stages import Stages, added_bytes, measure_stages
+from harness.stages import added_bytes, least_stages, measure_stages, number_of
 
 
 def ranges(record_function: Any, n: int) -> None:
@@ -31,13 +30,6 @@ def ranges(record_function: Any, n: int) -> None:
     for _ in range(n):
         with record_function("range"):
             pass
-
-
-def in_a_fresh_process(name: str, n: int) -> int:
-    """Return what ``n`` ranges of a peer add to the memory of a process."""
-    command = [sys.executable, __file__, "--resident", name, str(n)]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return int(out.split()[-1])
 
 
 def rounds_for(n: int, peer: bool) -> int:
@@ -85,20 +77,18 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for _name, profiler, record, _ in peers:
-            measure_stages(
-                profiler, partial(ranges, record, 1000), folder
-            )  # modules loaded, code warm
+            # Modules loaded, code warm.
+            measure_stages(profiler, partial(ranges, record, 1000), folder)
         for n in sizes:
             for name, profiler, record, largest in peers:
                 if n > largest or (n < 10_000 and name != "fastprof"):
                     continue
-                best: Stages = {}
-                for _ in range(rounds_for(n, name != "fastprof")):
-                    took = measure_stages(profiler, partial(ranges, record, n), folder)
-                    for stage, value in took.items():
-                        best[stage] = min(best.get(stage, value), value)
+                rounds = rounds_for(n, name != "fastprof")
+                best = least_stages(rounds, profiler, partial(ranges, record, n), folder)
                 if n >= 10_000:
-                    best["resident_bytes_an_event"] = in_a_fresh_process(name, n) / n
+                    best["resident_bytes_an_event"] = (
+                        number_of(__file__, "--resident", name, str(n)) / n
+                    )
                 rows.append({"suite": "analysis", "case": f"{name}, {n} ranges", **best})
                 print(
                     f"{name:15} {n:9} "

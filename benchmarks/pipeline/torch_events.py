@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -26,7 +25,7 @@ import fastprof
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("", "hot_path")]
 
-from harness.stages import Stages, added_bytes, measure_stages  # noqa: E402
+from harness.stages import added_bytes, least_stages, measure_stages, number_of  # noqa: E402
 from torch_ops import OPTIONS, count_ops, transformer_step  # noqa: E402
 
 CHOSEN = ("plain", "record_shapes", "everything")
@@ -44,13 +43,6 @@ def makers(options: dict[str, bool]) -> dict[str, Callable[[], Any]]:
         "fastprof": partial(fastprof.profile, max_bytes=1 << 32, **options),
         "torch.profiler": partial(torch.profiler.profile, acc_events=True, **options),
     }
-
-
-def bytes_in_a_fresh_process(package: str, option: str, events: int) -> int:
-    """Return what so many events of a package add to the memory of a process."""
-    command = [sys.executable, __file__, "--resident", package, option, "--events", str(events)]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return int(out.split()[-1])
 
 
 def main() -> None:
@@ -83,15 +75,12 @@ def main() -> None:
                 ours = package == "fastprof"
                 count = -(-(arguments.events if ours else arguments.events_torch) // ops)
                 measure_stages(make, partial(steps, step, 2), folder)  # modules loaded, code warm
-                best: Stages = {}
-                for _ in range(2 if ours else 1):
-                    took = measure_stages(make, partial(steps, step, count), folder)
-                    for stage, value in took.items():
-                        best[stage] = min(best.get(stage, value), value)
+                best = least_stages(2 if ours else 1, make, partial(steps, step, count), folder)
                 events = count * ops
                 us = {name[:-2]: 1e6 * value / events for name, value in best.items()}
                 to_table[package] = us["stop_and_table"]
-                held = bytes_in_a_fresh_process(package, option, events) / events
+                resident = ("--resident", package, option, "--events", str(events))
+                held = number_of(__file__, *resident) / events
                 print(f"{package}, {option}: {events} events, {held:.0f} bytes an event")
                 print(
                     "  us an event: " + "  ".join(f"{s} {v:.3f}" for s, v in us.items()), flush=True

@@ -11,19 +11,32 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["Cube", "convolution", "double_backward", "mlp", "recurrent", "views_in_place"]
+__all__ = [
+    "Cube",
+    "convolution",
+    "double_backward",
+    "mlp",
+    "recurrent",
+    "train_perceptron",
+    "views_in_place",
+]
 
 
-def mlp() -> None:
-    """Two steps of training a perceptron under SGD."""
+def train_perceptron(optimizer_type: Any, **options: Any) -> None:
+    """Two steps of training a perceptron under an optimizer made with these options."""
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = optimizer_type(model.parameters(), **options)
     x = torch.randn(5, 8)
     for _ in range(2):
         optimizer.zero_grad()
         model(x).square().mean().backward()
         optimizer.step()
+
+
+def mlp() -> None:
+    """The perceptron under SGD."""
+    train_perceptron(torch.optim.SGD, lr=0.1)
 
 
 def convolution() -> None:

@@ -96,19 +96,9 @@ std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<v
     return {};
   }
   Trial trial{&functions, &layout, {}};
-  struct Guard {
-    const Functions* functions;
-    uint64_t handle;
-    ~Guard() {
-      functions->remove_callback(handle);
-      g_trial = nullptr;
-    }
-  };
-  CallbackView callback{&start_tried, nullptr, 1.0, {}, true, false, false};
-  for (bool& scope : callback.scopes) scope = true;
   g_trial = &trial;
   {
-    const Guard guard{&functions, functions.add_thread_local_callback(callback)};
+    const ThreadCallback trying(functions, callback_for_all(&start_tried, nullptr, true));
     work();
   }
   return std::move(trial.ops);

@@ -176,20 +176,17 @@ FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, Threa
   uint32_t count = op.count;
   for (uint32_t i = 1; i <= count; ++i) words[i] = op.words[i];
   const uint64_t stack = capture_stack != nullptr ? op_stack(ops, capture_stack, rf) : 0;
-  if (stack != 0) {
-    words[count + 1] = static_cast<uint64_t>(DetailType::python_stack) | uint64_t{1} << 16;
-    words[count + 2] = stack;
+  const auto put = [&words, &count](DetailType type, uint64_t word) {
+    words[count + 1] = static_cast<uint64_t>(type) | uint64_t{1} << 16;
+    words[count + 2] = word;
     count += 2;
-  }
+  };
+  if (stack != 0) put(DetailType::python_stack, stack);
   // Not of backward functions, as in PyTorch: they run outside of the interpreter.
   const char* modules = module_hierarchy != nullptr && site->scope != RecordScope::BACKWARD_FUNCTION
                             ? module_hierarchy()
                             : nullptr;
-  if (modules != nullptr) {
-    words[count + 1] = static_cast<uint64_t>(DetailType::modules) | uint64_t{1} << 16;
-    words[count + 2] = reinterpret_cast<uintptr_t>(modules);
-    count += 2;
-  }
+  if (modules != nullptr) put(DetailType::modules, reinterpret_cast<uintptr_t>(modules));
   uint64_t* const block = words + count + 2;
   uint32_t inputs = encode == nullptr ? 0 : encode(rf, block, kMaxInputWords);
   if (is_collective(name))
@@ -331,18 +328,15 @@ void start_observing(bool inputs) {
     raise<StateError>("torch ops cannot be observed before prepare() has succeeded");
   if (inputs && trusted_encoder() == nullptr)
     raise<StateError>("inputs of torch ops cannot be read before trust_inputs() has succeeded");
-  const auto add = [&all](CallbackView callback) {
-    for (bool& scope : callback.scopes) scope = true;
-    return all.functions->add_global_callback(callback);
-  };
+  const auto add = all.functions->add_global_callback;
   if (all.count++ == 0) {
-    all.handle = add({&start_op, &end_op, 1.0, {}, inputs, false, false});
+    all.handle = add(callback_for_all(&start_op, &end_op, inputs));
     all.handle_has_inputs = inputs;
   }
   if (!inputs || all.inputs_count++ != 0) return;
   // libtorch hands inputs to all callbacks when one asks for them.
   if (!all.handle_has_inputs)
-    all.inputs_handle = add({&start_nothing, nullptr, 1.0, {}, true, false, false});
+    all.inputs_handle = add(callback_for_all(&start_nothing, nullptr, true));
   store_relaxed(&g_encode_inputs, trusted_encoder());
 }
 

@@ -42,6 +42,14 @@ struct CallbackView {
 };
 static_assert(sizeof(CallbackView) == 40, "as in libtorch");
 
+// A callback for all scopes and every call.
+inline CallbackView callback_for_all(CallbackView::Start start, CallbackView::End end,
+                                     bool needs_inputs, bool needs_ids = false) noexcept {
+  CallbackView callback{start, end, 1.0, {}, needs_inputs, false, needs_ids};
+  for (bool& scope : callback.scopes) scope = true;
+  return callback;
+}
+
 // Offsets of fields in at::RecordFunction and its size, in bytes.
 struct Layout {
   uint32_t size;
@@ -71,6 +79,20 @@ struct Functions {
   void (*before)(void*, Name, int64_t sequence_nr);
   void (*end)(void*);
   void (*set_async)(void*);
+};
+
+// A callback of the calling thread while in scope.
+class ThreadCallback {
+ public:
+  ThreadCallback(const Functions& functions, const CallbackView& callback)
+      : functions_(functions), handle_(functions.add_thread_local_callback(callback)) {}
+  ~ThreadCallback() { functions_.remove_callback(handle_); }
+  ThreadCallback(const ThreadCallback&) = delete;
+  ThreadCallback& operator=(const ThreadCallback&) = delete;
+
+ private:
+  const Functions& functions_;
+  uint64_t handle_;
 };
 
 // The layout of a version ("2.13.0+cpu") with the C++11 string ABI or the older one; null when it

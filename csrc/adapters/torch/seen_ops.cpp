@@ -38,18 +38,8 @@ Observed observe(const std::function<void()>& work) {
   if (!g_prepared) raise<StateError>("torch ops cannot be observed before prepare() has succeeded");
   const Functions* functions = g_prepared->functions;
   Observed result{{}, functions->current_thread_id()};
-  struct Guard {
-    const Functions* functions;
-    uint64_t handle;
-    ~Guard() {
-      functions->remove_callback(handle);
-      g_seen = nullptr;
-    }
-  };
-  CallbackView callback{&start_seen, nullptr, 1.0, {}, false, false, false};
-  for (bool& scope : callback.scopes) scope = true;
   g_seen = &result.ops;
-  const Guard guard{functions, functions->add_thread_local_callback(callback)};
+  const ThreadCallback observing(*functions, callback_for_all(&start_seen, nullptr, false));
   work();
   return result;
 }

@@ -133,17 +133,13 @@ const char* test_all(const Functions& f, const Layout& layout) {
 
   Seen what;
   seen = &what;
-  CallbackView callback{&probe_start, &probe_end, 1.0, {}, false, false, true};
-  for (bool& scope : callback.scopes) scope = true;
-  const uint64_t handle = f.add_thread_local_callback(callback);
+  const ThreadCallback probe(f, callback_for_all(&probe_start, &probe_end, false, true));
   const char* wrong = nullptr;
   uint8_t scope = 0;
   for (const int64_t sequence_nr : {int64_t{0x1122334455667788}, int64_t{-1}, int64_t{7}}) {
     if (wrong == nullptr) wrong = test_fields(f, layout, room.get(), scope, sequence_nr);
     scope = static_cast<uint8_t>(scope * 5 + 1);  // 0, 1, 6
   }
-  f.remove_callback(handle);
-  seen = nullptr;
   return wrong;
 }
 

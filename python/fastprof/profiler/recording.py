@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
@@ -47,22 +47,21 @@ class Recording:
         threads: TorchThreads | None = None
         if self._options.categories & _OP_CATEGORIES:
             parts: list[Part] = []
+            tell = partial(tell_missing, self._options)
             if not self._options.all_threads:
                 from fastprof.profiler.torch_threads import TorchThreads
 
-                threads = TorchThreads(self._torch_threads_missing)
+                threads = TorchThreads(partial(tell, "torch_threads"))
                 parts.append(threads)
             if self._options.profile_memory:
                 from fastprof.profiler.torch_memory import TorchMemory
 
-                parts.append(TorchMemory(self._torch_memory_missing))
+                parts.append(TorchMemory(partial(tell, "profile_memory")))
             if self._options.with_modules:
                 from fastprof.profiler.torch_modules import TorchModules
 
-                parts.append(TorchModules(self._torch_modules_missing))
-            self._torch_ops = observe_torch_ops(
-                self._torch_ops_missing, parts, inputs=self._options.record_shapes
-            )
+                parts.append(TorchModules(partial(tell, "with_modules")))
+            self._torch_ops = observe_torch_ops(tell, parts, inputs=self._options.record_shapes)
         try:
             self._session.start()
             if threads is not None:
@@ -75,18 +74,6 @@ class Recording:
         if self._torch_ops is not None:
             self._torch_ops.stop()
             self._torch_ops = None
-
-    def _torch_ops_missing(self, name: str, reason: str) -> None:
-        tell_missing(self._options, name, reason)
-
-    def _torch_memory_missing(self, reason: str) -> None:
-        tell_missing(self._options, "profile_memory", reason)
-
-    def _torch_modules_missing(self, reason: str) -> None:
-        tell_missing(self._options, "with_modules", reason)
-
-    def _torch_threads_missing(self, reason: str) -> None:
-        tell_missing(self._options, "torch_threads", reason)
 
     @property
     def in_its_process(self) -> bool:

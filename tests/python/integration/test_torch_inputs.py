@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from known_torch import VERSION, one_thread, torch  # noqa: F401 (one_thread serves every test)
 from torch_parity import theirs as by_torch
+from torch_pieces import train_perceptron
 
 import fastprof
 from fastprof import _core
@@ -28,14 +29,7 @@ pytestmark = pytest.mark.integrations
 
 
 def mlp() -> None:
-    torch.manual_seed(3)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
-    x = torch.randn(5, 8)
-    for _ in range(2):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
+    train_perceptron(torch.optim.AdamW, lr=0.1)
 
 
 def convolution() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from known_torch import CPU, torch
 from processes import resident_kilobytes, run_python
-from torch_pieces import convolution, recurrent, views_in_place
+from torch_pieces import convolution, recurrent, train_perceptron, views_in_place
 
 import fastprof
 from fastprof import _core
@@ -59,14 +59,7 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def mlp() -> None:
-    torch.manual_seed(3)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    optimizer = torch.optim.AdamW(model.parameters())
-    x = torch.randn(5, 8)
-    for _ in range(2):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
+    train_perceptron(torch.optim.AdamW)
 
 
 def attention() -> None:
