@@ -68,44 +68,42 @@ py::typing::Tuple<py::int_, py::typing::List<SeenTuple>> torch_observe(
   return py::make_tuple(seen.thread_id, ops);
 }
 
-using TriedTuple = py::typing::Tuple<py::str, py::str, py::typing::List<py::int_>>;
+using TriedTuple =
+    py::typing::Tuple<py::str, py::str, py::typing::List<py::int_>, py::typing::List<py::str>>;
 
-// The layout of a version, for the trial; a forged one when `field` names an offset, moved by
-// `shift` bytes.
-torch_adapter::InputLayout input_layout(const std::string& version, const std::string& field,
-                                        int shift) {
-  const torch_adapter::InputLayout* known = torch_adapter::find_input_layout(version);
-  if (known == nullptr)
-    raise<ValueError>("torch " + version + " is not in the table of input layouts");
-  torch_adapter::InputLayout layout = *known;
-  if (field.empty()) return layout;
-  const std::pair<const char*, uint32_t*> offsets[] = {
-      {"inputs", &layout.inputs},       {"kwinputs", &layout.kwinputs},
-      {"sizes", &layout.sizes},         {"inline_dims", &layout.inline_dims},
-      {"dtype", &layout.dtype},         {"key_set", &layout.key_set},
-      {"symbolic", &layout.symbolic},   {"list_items", &layout.list_items},
-      {"list_type", &layout.list_type}, {"type_kind", &layout.type_kind},
-      {"complex", &layout.complex},
-  };
-  for (const auto& [name, offset] : offsets) {
-    if (field != name) continue;
-    *offset += static_cast<uint32_t>(shift);
-    return layout;
-  }
-  raise<ValueError>("an input layout has no field " + field);
+std::optional<torch_adapter::InputLayoutNumbers> torch_known_input_layout(
+    const std::string& version, bool cxx11_abi) {
+  const torch_adapter::InputLayout* known = torch_adapter::find_input_layout(version, cxx11_abi);
+  if (known == nullptr) return std::nullopt;
+  return torch_adapter::numbers_of(*known);
 }
 
-py::typing::List<TriedTuple> torch_try_inputs(const std::string& version,
-                                              const py::typing::Callable<py::object()>& work,
-                                              const std::string& field, int shift) {
+torch_adapter::InputLayout input_layout(const torch_adapter::InputLayoutNumbers& numbers) {
+  torch_adapter::InputLayout layout{};
+  if (!torch_adapter::read_numbers(numbers, layout))
+    raise<ValueError>("a number of the input layout is out of range");
+  return layout;
+}
+
+py::typing::List<TriedTuple> torch_try_inputs(const torch_adapter::InputLayoutNumbers& layout,
+                                              const py::typing::Callable<py::object()>& work) {
   std::string why;
   const auto tried = torch_adapter::try_inputs(
-      input_layout(version, field, shift), [&work] { work(); }, &why);
+      input_layout(layout), [&work] { work(); }, &why);
   if (!why.empty()) raise<ValueError>(why);
   py::typing::List<TriedTuple> ops;
-  for (const torch_adapter::TriedOp& op : tried)
-    ops.append(py::make_tuple(op.name, op.overload, op.words));
+  for (const torch_adapter::TriedOp& op : tried) {
+    py::typing::List<py::str> texts;
+    for (const std::string& text : op.texts)
+      texts.append(py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
+          text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace")));
+    ops.append(py::make_tuple(op.name, op.overload, op.words, texts));
+  }
   return ops;
+}
+
+void torch_trust_inputs(const torch_adapter::InputLayoutNumbers& layout) {
+  torch_adapter::trust_inputs(input_layout(layout));
 }
 
 }  // namespace
@@ -142,13 +140,16 @@ void register_torch(py::module_& module) {
       "Record the ranges of torch._C._profiler._RecordFunctionFast; empty, or the reason why not.");
   module.def("torch_release_fast_ranges", &release_fast_ranges,
              "As many end what torch_observe_fast_ranges() began.");
-  module.def("torch_try_inputs", &torch_try_inputs, py::arg("version"), py::arg("work"),
-             py::arg("field") = "", py::arg("shift") = 0,
-             "Call work(); returns (name, overload, words of inputs) of each op it ran, read by a "
-             "version's layout with every access checked; no words where one failed. ValueError "
-             "when libtorch does not agree with the layout. `field`, `shift`: a wrong layout.");
-  module.def("torch_trust_inputs", &torch_adapter::trust_inputs, py::arg("version"),
-             "Inputs may be read by the version's layout from now on.");
+  module.def("torch_known_input_layout", &torch_known_input_layout, py::arg("version"),
+             py::arg("cxx11_abi"),
+             "The numbers of a version's input layout, in the order of "
+             "fastprof.profiler.torch_layout.INPUTS; None for a version that is not in the table.");
+  module.def("torch_try_inputs", &torch_try_inputs, py::arg("layout"), py::arg("work"),
+             "Call work(); returns (name, overload, words of inputs, texts given by position) of "
+             "each op it ran, read by a layout with every access checked; no words where one "
+             "failed. ValueError when libtorch does not agree with the layout.");
+  module.def("torch_trust_inputs", &torch_trust_inputs, py::arg("layout"),
+             "Inputs may be read by the layout from now on; the first that is trusted stays.");
   module.def("torch_observe", &torch_observe, py::arg("work"),
              "Call work(); returns libtorch's id of this thread and (name, scope, sequence number, "
              "thread, forward thread) "

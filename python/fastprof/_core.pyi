@@ -33,7 +33,9 @@ __all__: list[str] = [
     "thread_id",
     "throw_error",
     "torch_after_fork_in_child",
+    "torch_known_input_layout",
     "torch_known_layout",
+    "torch_known_memory_layout",
     "torch_memory_after_fork_in_child",
     "torch_memory_prepare",
     "torch_memory_self_test",
@@ -364,6 +366,14 @@ def throw_error(name: str, message: str) -> None:
 
 
 def torch_after_fork_in_child() -> None: ...
+def torch_known_input_layout(
+    version: str, cxx11_abi: bool
+) -> typing.Annotated[list[int], "FixedSize(24)"] | None:
+    """
+    The numbers of a version's input layout, in the order of fastprof.profiler.torch_layout.INPUTS; None for a version that is not in the table.
+    """
+
+
 def torch_known_layout(
     version: str, cxx11_abi: bool
 ) -> typing.Annotated[list[int], "FixedSize(7)"] | None:
@@ -372,14 +382,31 @@ def torch_known_layout(
     """
 
 
+def torch_known_memory_layout(version: str) -> typing.Annotated[list[int], "FixedSize(2)"] | None:
+    """
+    Bytes of a kind of debug info, and the number of PROFILER_STATE where kinds are enumerated; None for a version that is not in the table.
+    """
+
+
 def torch_memory_after_fork_in_child() -> None: ...
-def torch_memory_prepare() -> str:
+def torch_memory_prepare(
+    version: str,
+    layout: typing.Annotated[
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(2)"
+    ]
+    | None = None,
+) -> str:
     """
-    Check how the loaded libtorch reports memory, after torch_prepare(); empty when its allocations can be observed, else the reason.
+    Check how the loaded libtorch reports memory, after torch_prepare(); empty when its allocations can be observed, else the reason. layout: for a version that is not in the table, what fastprof.profiler.torch_layout has found.
     """
 
 
-def torch_memory_self_test(forged: typing.SupportsInt | typing.SupportsIndex = 0) -> str:
+def torch_memory_self_test(
+    forged: typing.SupportsInt | typing.SupportsIndex = 0,
+    layout: typing.Annotated[
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(2)"
+    ] = [8, 0],
+) -> str:
     """
     What the self-test of memory reports says; empty: they hold. `forged`: 1 another order of functions, 2 other fields of a link.
     """
@@ -460,20 +487,24 @@ def torch_travel_start() -> int:
 
 
 def torch_travel_stop(travel: typing.SupportsInt | typing.SupportsIndex) -> None: ...
-def torch_trust_inputs(version: str) -> None:
+def torch_trust_inputs(
+    layout: typing.Annotated[
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(24)"
+    ],
+) -> None:
     """
-    Inputs may be read by the version's layout from now on.
+    Inputs may be read by the layout from now on; the first that is trusted stays.
     """
 
 
 def torch_try_inputs(
-    version: str,
+    layout: typing.Annotated[
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(24)"
+    ],
     work: collections.abc.Callable[[], typing.Any],
-    field: str = "",
-    shift: typing.SupportsInt | typing.SupportsIndex = 0,
-) -> list[tuple[str, str, list[int]]]:
+) -> list[tuple[str, str, list[int], list[str]]]:
     """
-    Call work(); returns (name, overload, words of inputs) of each op it ran, read by a version's layout with every access checked; no words where one failed. ValueError when libtorch does not agree with the layout. `field`, `shift`: a wrong layout.
+    Call work(); returns (name, overload, words of inputs, texts given by position) of each op it ran, read by a layout with every access checked; no words where one failed. ValueError when libtorch does not agree with the layout.
     """
 
 

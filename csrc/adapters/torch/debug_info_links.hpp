@@ -11,19 +11,17 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// The kind of retired links.
-inline const char retired_kind = 0;
-
-// Any thread: libtorch reads the kind plainly, one aligned word.
-inline void retire(DebugInfoLink& link) noexcept {
-  __atomic_store_n(&link.kind, DebugInfoKindView{&retired_kind}, __ATOMIC_RELAXED);
+// Any thread.
+inline void retire(const DebugInfoFunctions& f, DebugInfoLink& link) noexcept {
+  f.set_kind(link, f.own(OwnKind::retired));
 }
 
 // Takes retired links off the top of the calling thread's chain. May throw.
 inline void drop_retired(const DebugInfoFunctions& f) {
+  const DebugInfoKindView retired = f.own(OwnKind::retired);
   for (std::shared_ptr<DebugInfoLink> top = f.current();
-       top != nullptr && kind_of(*top) == &retired_kind; top = f.current())
-    f.pop(&retired_kind);
+       top != nullptr && f.kind_of(*top) == retired; top = f.current())
+    f.pop(retired);
 }
 
 // Retires the links of the calling thread's chain for which `ours(link)` holds, and drops what is
@@ -33,7 +31,7 @@ bool retire_from_chain(const DebugInfoFunctions& f, const Ours& ours) {
   bool retired = false;
   for (std::shared_ptr<DebugInfoLink> link = f.current(); link != nullptr; link = link->parent) {
     if (!ours(*link)) continue;
-    retire(*link);
+    retire(f, *link);
     retired = true;
   }
   drop_retired(f);

@@ -2,13 +2,48 @@
 // The table of input layouts: see input_layout.hpp.
 #include "adapters/torch/input_layout.hpp"
 
+#include <cstddef>
+#include <type_traits>
+
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
+namespace {
 
-const InputLayout* find_input_layout(std::string_view version) noexcept {
+// Calls with all members, in their order.
+template <class Layout, class F>
+auto with_members(Layout& layout, const F& call) noexcept {
+  auto& [inputs, kwinputs, tag_tensor, tag_real, tag_complex, tag_integer, tag_boolean, tag_text,
+         tag_list, tensor_size, sizes, inline_dims, dtype, key_set, symbolic, symbolic_bits,
+         nested_keys, unstrided_keys, list_items, list_type, type_kind, kind_tensor, text,
+         complex] = layout;
+  return call(inputs, kwinputs, tag_tensor, tag_real, tag_complex, tag_integer, tag_boolean,
+              tag_text, tag_list, tensor_size, sizes, inline_dims, dtype, key_set, symbolic,
+              symbolic_bits, nested_keys, unstrided_keys, list_items, list_type, type_kind,
+              kind_tensor, text, complex);
+}
+
+}  // namespace
+
+const InputLayout* find_input_layout(std::string_view version, bool cxx11_abi) noexcept {
   // A line is added when tests/python/integration/test_torch_inputs.py has passed on that version.
-  if (version.substr(0, 5) == "2.13.") return &kInputLayout_2_13;
-  return nullptr;
+  return version.substr(0, 5) == "2.13." && cxx11_abi ? &kInputLayout_2_13 : nullptr;
+}
+
+InputLayoutNumbers numbers_of(const InputLayout& layout) noexcept {
+  return with_members(layout,
+                      [](const auto&... members) { return InputLayoutNumbers{members...}; });
+}
+
+bool read_numbers(const InputLayoutNumbers& numbers, InputLayout& layout) noexcept {
+  size_t next = 0;
+  bool fits = true;
+  const auto read = [&](auto& member) {
+    member = static_cast<std::remove_reference_t<decltype(member)>>(numbers[next]);
+    fits = fits && member == numbers[next];
+    ++next;
+  };
+  with_members(layout, [&](auto&... members) { (read(members), ...); });
+  return fits;
 }
 
 }  // namespace torch_adapter

@@ -5,6 +5,7 @@
 // compiled with those of the version.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -28,7 +29,7 @@ struct InputLayout {
   // IValue::Tag
   uint8_t tag_tensor, tag_real, tag_complex, tag_integer, tag_boolean, tag_text, tag_list;
   // c10::TensorImpl
-  uint32_t tensor_size;
+  uint32_t tensor_size;  // sizeof, which the proof compares with that of libtorch's own
   uint32_t sizes;        // c10::impl::SizesAndStrides: count, then inline numbers or their address
   uint32_t inline_dims;  // so many sizes, then as many strides lie inline
   uint32_t dtype;        // uint16: index of the type's description
@@ -53,9 +54,18 @@ inline constexpr InputLayout kInputLayout_2_13{
     160, 168, 166, 0x10, 0x2000000, 0x1c00000, 16, 40, 8,  3,   16, 16,
 };
 
-// The layout of a version; null when it is not in the table, which lists only what the proof was
-// run on. The version's RecordFunction is in the table of record_function_layout.hpp.
-const InputLayout* find_input_layout(std::string_view version) noexcept;
+// The layout of a version with the C++11 string ABI or the older one; null when it is not in the
+// table, which lists only what the proof was run on. The version's RecordFunction is in the table
+// of record_function_layout.hpp.
+const InputLayout* find_input_layout(std::string_view version, bool cxx11_abi) noexcept;
+
+// The members in their order, as they come from the headers of a version that is not in the table
+// (fastprof.profiler.torch_headers).
+using InputLayoutNumbers = std::array<uint64_t, 24>;
+InputLayoutNumbers numbers_of(const InputLayout& layout) noexcept;
+
+// False when a number is too large for its member.
+bool read_numbers(const InputLayoutNumbers& numbers, InputLayout& layout) noexcept;
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

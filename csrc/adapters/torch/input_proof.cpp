@@ -3,6 +3,9 @@
 // input_proof.hpp.
 #include "adapters/torch/input_proof.hpp"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -19,12 +22,18 @@ namespace {
 
 constexpr size_t kRoom = 8192;  // many times the size of any RecordFunction
 
-uintptr_t g_undefined = 0;  // set before g_encode
+uintptr_t g_undefined = 0;  // these are set before g_encode
+InputLayout g_layout{};
 std::atomic<EncodeInputs> g_encode{nullptr};
 
+// Of the layout in the table the compiler knows the numbers.
 uint32_t encode_2_13(const void* record_function, uint64_t* words, uint32_t capacity) noexcept {
   DirectMemory memory;
   return encode_inputs(kInputLayout_2_13, g_undefined, record_function, memory, words, capacity);
+}
+uint32_t encode_other(const void* record_function, uint64_t* words, uint32_t capacity) noexcept {
+  DirectMemory memory;
+  return encode_inputs(g_layout, g_undefined, record_function, memory, words, capacity);
 }
 
 struct Trial {
@@ -34,15 +43,37 @@ struct Trial {
 };
 Trial* g_trial = nullptr;
 
+// Texts among the positional inputs. libstdc++'s std::string: address, length.
+std::vector<std::string> read_texts(const InputLayout& layout, const void* record_function,
+                                    CheckedMemory& memory) {
+  const auto rf = reinterpret_cast<uintptr_t>(record_function);
+  const auto inputs = memory.load<uintptr_t>(rf + layout.inputs);
+  const auto count = memory.load<uint64_t>(rf + layout.inputs + 8);
+  std::vector<std::string> texts;
+  for (uint64_t i = 0; i < count && !memory.failed(); ++i) {
+    const auto value = memory.load<ValueView>(inputs + i * sizeof(ValueView));
+    if (value.tag != layout.tag_text) continue;
+    const auto text = memory.load<uintptr_t>(value.payload + layout.text);
+    const auto length = memory.load<uint64_t>(value.payload + layout.text + 8);
+    char room[kMaxInputTextBytes];
+    if (length > sizeof room || memory.view(text, static_cast<size_t>(length), room) == nullptr)
+      break;
+    texts.emplace_back(room, static_cast<size_t>(length));
+  }
+  return texts;
+}
+
 std::unique_ptr<ObserverContextView> start_tried(const RecordFunctionView& record_function) {
   Trial& trial = *g_trial;
   CheckedMemory memory;
   TriedOp op{trial.functions->name(&record_function),
              trial.functions->overload_name(&record_function),
-             std::vector<uint64_t>(kMaxInputWords)};
+             std::vector<uint64_t>(kMaxInputWords),
+             {}};
   const uint32_t used =
       encode_inputs(*trial.layout, reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor),
                     &record_function, memory, op.words.data(), kMaxInputWords);
+  op.texts = read_texts(*trial.layout, &record_function, memory);
   op.words.resize(memory.failed() ? 0 : used);
   trial.ops.push_back(std::move(op));
   return nullptr;
@@ -71,6 +102,15 @@ const char* wrong_about_empty_inputs(const Functions& f, const InputLayout& layo
   return wrong;
 }
 
+// The undefined tensor is a tensor's description and nothing else, and its symbol has a size.
+bool tensors_have_size(const Functions& f, uint32_t size_bytes) noexcept {
+  Dl_info where{};
+  void* entry = nullptr;
+  return dladdr1(f.undefined_tensor, &where, &entry, RTLD_DL_SYMENT) != 0 && entry != nullptr &&
+         where.dli_saddr == f.undefined_tensor &&
+         static_cast<const ElfW(Sym)*>(entry)->st_size == size_bytes;
+}
+
 const Functions& functions_of_prepared() {
   const char* why = nullptr;
   const Functions* functions = find_functions(&why);
@@ -91,6 +131,10 @@ std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<v
     *why = "libc10 lacks c10::UndefinedTensorImpl";
     return {};
   }
+  if (!tensors_have_size(functions, layout.tensor_size)) {
+    *why = "a tensor has another size";
+    return {};
+  }
   if (const char* wrong = wrong_about_empty_inputs(functions, layout)) {
     *why = wrong;
     return {};
@@ -104,11 +148,14 @@ std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<v
   return std::move(trial.ops);
 }
 
-void trust_inputs(std::string_view version) {
-  if (find_input_layout(version) != &kInputLayout_2_13)
-    raise<StateError>("torch " + std::string(version) + " is not in the table of input layouts");
+void trust_inputs(const InputLayout& layout) {
+  static std::mutex one;
+  const std::lock_guard<std::mutex> hold(one);
+  if (g_encode.load(std::memory_order_relaxed) != nullptr) return;
   g_undefined = reinterpret_cast<uintptr_t>(functions_of_prepared().undefined_tensor);
-  g_encode.store(&encode_2_13, std::memory_order_release);
+  g_layout = layout;
+  const bool known = numbers_of(layout) == numbers_of(kInputLayout_2_13);
+  g_encode.store(known ? &encode_2_13 : &encode_other, std::memory_order_release);
 }
 
 EncodeInputs trusted_encoder() noexcept {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "adapters/torch/input_layout.hpp"
@@ -17,22 +16,23 @@ FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
 // One op of the tried work. `words`: a DetailType::shapes block's contents; empty when something
-// could not be read.
+// could not be read. `texts`: what it was given by position as text, which a block does not show.
 struct TriedOp {
   std::string name;
   std::string overload;
   std::vector<uint64_t> words;
+  std::vector<std::string> texts;
 };
 
 // Runs `work` with a callback on the calling thread that reads inputs by `layout`, checked. Empty
-// and `*why` when libtorch's own constructor does not agree with the layout. StateError when ops
+// and `*why` when libtorch's own objects do not agree with the layout. StateError when ops
 // are not prepared (op_observer.hpp). `work` may throw. Any thread, one at a time.
 std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<void()>& work,
                                 std::string* why);
 
-// From now on inputs of ops may be read by the layout of `version`, without checks: after
-// try_inputs has shown that it holds. StateError when the version has none.
-void trust_inputs(std::string_view version);
+// From now on inputs of ops may be read by the layout, without checks: after try_inputs has shown
+// that it holds. The first that is trusted stays. Any thread.
+void trust_inputs(const InputLayout& layout);
 
 // Writes a DetailType::shapes block's contents for a RecordFunction in its start callback; null
 // until trust_inputs().

@@ -83,7 +83,8 @@ Reporting& reporting() noexcept {
 }
 
 bool holds_reporter(const Reporting& all, const DebugInfoLink& link) noexcept {
-  return kind_of(link) == all.functions->profiler_state && link.info.get() == all.reporter.get();
+  return all.functions->kind_of(link) == all.functions->profiler_state &&
+         link.info.get() == all.reporter.get();
 }
 
 // all.lock held. The slot is free.
@@ -109,12 +110,16 @@ bool withdraw_from_chain(Reporting& all) {
 
 }  // namespace
 
-std::string prepare_memory() {
+std::string prepare_memory(std::string_view version, const DebugInfoKinds* given) {
   Reporting& all = reporting();
   const std::lock_guard<std::mutex> hold(all.lock);
   if (all.functions != nullptr) return {};
+  const DebugInfoKinds* kinds = given != nullptr ? given : find_debug_info_kinds(version);
+  if (kinds == nullptr)
+    return "this build of fastprof does not know how torch " + std::string(version) +
+           " reports memory";
   const char* why = nullptr;
-  const DebugInfoFunctions* functions = find_debug_info_functions(&why);
+  const DebugInfoFunctions* functions = find_debug_info_functions(*kinds, &why);
   if (functions != nullptr) why = test_debug_info(*functions);
   if (why != nullptr)
     return std::string("this torch does not report memory as its version says (") + why +
@@ -122,6 +127,12 @@ std::string prepare_memory() {
   all.reporter = std::make_shared<Reporter>();
   all.functions = functions;
   return {};
+}
+
+const DebugInfoFunctions* prepared_debug_info() {
+  Reporting& all = reporting();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  return all.functions;
 }
 
 bool start_reporting() {
@@ -143,7 +154,7 @@ void stop_reporting() noexcept {
   store_relaxed(&g_reporting, 0u);
   for (const auto& weak : all.links)
     if (const std::shared_ptr<DebugInfoLink> link = weak.lock())
-      if (holds_reporter(all, *link)) retire(*link);
+      if (holds_reporter(all, *link)) retire(*all.functions, *link);
   all.links.clear();
   try {
     drop_retired(*all.functions);

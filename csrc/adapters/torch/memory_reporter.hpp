@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "adapters/torch/debug_info_layout.hpp"
 #include "fastprof/recorder/slot.hpp"
@@ -16,9 +17,13 @@ FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
 // Finds and proves what is needed; the answer is kept. Empty when memory can be observed, else the
-// reason. Only after prepare() of op_observer.hpp, which checks the version, has succeeded. Any
-// thread.
-std::string prepare_memory();
+// reason. A version that is not in the table is refused before anything of libtorch is looked at,
+// unless its kinds are `given`, read from its headers. Only after prepare() of op_observer.hpp has
+// succeeded. Any thread.
+std::string prepare_memory(std::string_view version, const DebugInfoKinds* given = nullptr);
+
+// What prepare_memory() has found; null before it has succeeded. Any thread.
+const DebugInfoFunctions* prepared_debug_info();
 
 // Counted: threads report from the first until the last is stopped. The calling thread does at
 // once, others with their next op. False when another profiler has this thread's slot: ours follows

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <mutex>
+#include <string>
 
 #include "adapters/torch/loaded_library.hpp"
 
@@ -34,7 +35,32 @@ bool read_number(std::string_view& text, unsigned& value) noexcept {
   return digits != 0;
 }
 
+// The type of the name is part of the symbol.
+bool find_before(void* library, Functions& f) noexcept {
+  return find_function(library,
+                       "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
+                       "traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl",
+                       f.before) ||
+         find_function(library,
+                       "_ZN2at14RecordFunction6beforeESt7variantIJN3c1017basic_string_viewIcEESt17"
+                       "reference_wrapperIKNS2_14FunctionSchemaEEEEl",
+                       f.before_with_older_view) ||
+         find_function(library, "_ZN2at14RecordFunction6beforeEPKcl", f.before_with_c_string);
+}
+
+const char* no_overload_name(const RecordFunctionView*) {
+  return "";
+}
+
 }  // namespace
+
+void Functions::begin(void* record_function, std::string_view name, int64_t sequence_nr) const {
+  if (before != nullptr) return before(record_function, Name(name), sequence_nr);
+  if (before_with_older_view != nullptr)
+    return before_with_older_view(record_function,
+                                  OlderName(OlderTextView{name.data(), name.size()}), sequence_nr);
+  before_with_c_string(record_function, std::string(name).c_str(), sequence_nr);
+}
 
 const Layout* find_layout(std::string_view version, bool cxx11_abi) noexcept {
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(__GLIBCXX__)
@@ -74,17 +100,13 @@ const Functions* find_functions(const char** why) noexcept {
       find_function(library, "_ZN2at14removeCallbackEm", f.remove_callback) &&
       find_function(library, "_ZN2at14RecordFunction15currentThreadIdEv", f.current_thread_id) &&
       find_function(library, "_ZNK2at14RecordFunction4nameEv", f.name) &&
-      find_function(library, "_ZNK2at14RecordFunction13overload_nameEv", f.overload_name) &&
       find_function(library, "_ZNK2at14RecordFunction7isAsyncEv", f.is_async) &&
       find_function(library, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE", f.construct) &&
-      find_function(library, "_ZN2at14RecordFunctionD1Ev", f.destroy) &&
-      find_function(library,
-                    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
-                    "traitsIcEESt17reference_wrapperIKN"
-                    "3c1014FunctionSchemaEEEEl",
-                    f.before) &&
+      find_function(library, "_ZN2at14RecordFunctionD1Ev", f.destroy) && find_before(library, f) &&
       find_function(library, "_ZN2at14RecordFunction3endEv", f.end) &&
       find_function(library, "_ZN2at14RecordFunction9_setAsyncEv", f.set_async);
+  if (!find_function(library, "_ZNK2at14RecordFunction13overload_nameEv", f.overload_name))
+    f.overload_name = &no_overload_name;
   // In libc10, which libtorch_cpu needs.
   f.undefined_tensor = dlsym(library, "_ZN3c1019UndefinedTensorImpl10_singletonE");
   if (!all) {

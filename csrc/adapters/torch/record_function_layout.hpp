@@ -61,22 +61,34 @@ struct Layout {
   uint32_t is_async;           // bool
 };
 
+// c10::string_view as it was before it became std::string_view.
+struct OlderTextView {
+  const char* text;
+  size_t length;
+};
+
 // libtorch's own functions, from the library that the process has loaded. All or none are set.
 struct Functions {
   using Name = std::variant<std::string_view, std::reference_wrapper<const FunctionSchemaView>>;
+  using OlderName = std::variant<OlderTextView, std::reference_wrapper<const FunctionSchemaView>>;
 
   uint64_t (*add_global_callback)(CallbackView);
   uint64_t (*add_thread_local_callback)(CallbackView);
   void (*remove_callback)(uint64_t);
   uint64_t (*current_thread_id)();
   const char* (*name)(const RecordFunctionView*);
-  const char* (*overload_name)(const RecordFunctionView*);  // "" for what has no schema
+  // "" for what has no schema, and for all where libtorch does not tell.
+  const char* (*overload_name)(const RecordFunctionView*);
   const void* undefined_tensor;  // c10::UndefinedTensorImpl's one instance
   bool (*is_async)(const RecordFunctionView*);
   // For the self-test only.
   void (*construct)(void*, uint8_t scope);
   void (*destroy)(void*);
+  void begin(void* record_function, std::string_view name, int64_t sequence_nr) const;
+  // at::RecordFunction::before: one of these is set. Versions before the first had the others.
   void (*before)(void*, Name, int64_t sequence_nr);
+  void (*before_with_older_view)(void*, OlderName, int64_t sequence_nr);
+  void (*before_with_c_string)(void*, const char* name, int64_t sequence_nr);
   void (*end)(void*);
   void (*set_async)(void*);
 };

@@ -84,7 +84,7 @@ const char* test_fields(const Functions& f, const Layout& layout, Room* room, ui
   seen->functions = &f;
   const int64_t kept_sequence = sequence_nr;
   if (wrong == nullptr) {
-    f.before(rf, Functions::Name(std::string_view(kOpName)), kept_sequence);
+    f.begin(rf, kOpName, kept_sequence);
     if (field<int64_t>(rf, layout.sequence_nr) != sequence_nr)
       wrong = "the sequence number is elsewhere";
     else if (seen->begun != 1 || seen->address != rf)

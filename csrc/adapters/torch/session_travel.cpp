@@ -7,14 +7,13 @@
 #include <unordered_map>
 
 #include "adapters/torch/debug_info_links.hpp"
+#include "adapters/torch/memory_reporter.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/primitives/session_propagation.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 namespace {
-
-const char travel_kind = 0;
 
 // Never changed once it is in a chain.
 struct Travel final : DebugInfoView {
@@ -41,8 +40,7 @@ const DebugInfoFunctions* g_functions = nullptr;
 uint64_t start_travel() {
   const LocalSessions sessions = SessionPropagation::save();
   if (sessions.bits == 0) return 0;
-  const char* why = nullptr;
-  const DebugInfoFunctions* f = find_debug_info_functions(&why);
+  const DebugInfoFunctions* f = prepared_debug_info();
   if (f == nullptr)
     raise<StateError>("sessions cannot travel before prepare_memory() has succeeded");
   Travels& all = travels();
@@ -50,7 +48,7 @@ uint64_t start_travel() {
   const uint64_t id = ++all.last_id;
   drop_retired(*f);
   std::weak_ptr<DebugInfoLink>& link = all.links[id];
-  f->push(&travel_kind, std::make_shared<Travel>(id, sessions));
+  f->push(f->own(OwnKind::travel), std::make_shared<Travel>(id, sessions));
   link = f->current();
   store_release(&g_functions, f);
   return id;
@@ -62,7 +60,8 @@ void stop_travel(uint64_t travel) noexcept {
     const std::lock_guard<std::mutex> hold(all.lock);
     const auto found = all.links.find(travel);
     if (found == all.links.end()) return;
-    if (const std::shared_ptr<DebugInfoLink> link = found->second.lock()) retire(*link);
+    if (const std::shared_ptr<DebugInfoLink> link = found->second.lock())
+      retire(*g_functions, *link);
     all.links.erase(found);
     drop_retired(*g_functions);
   } catch (...) {  // it stays in the chain, and nobody finds it
@@ -76,8 +75,9 @@ void forget_travels_in_child() noexcept {
   new (&all.links) decltype(all.links);
   if (g_functions == nullptr) return;
   try {
-    retire_from_chain(*g_functions,
-                      [](const DebugInfoLink& link) { return kind_of(link) == &travel_kind; });
+    retire_from_chain(*g_functions, [](const DebugInfoLink& link) {
+      return g_functions->kind_of(link) == g_functions->own(OwnKind::travel);
+    });
   } catch (...) {
   }
 }
@@ -85,7 +85,7 @@ void forget_travels_in_child() noexcept {
 void take_up_sessions(ThreadOps* ops) noexcept {
   const DebugInfoFunctions* f = load_acquire(&g_functions);
   if (f == nullptr) return;
-  const auto* travel = static_cast<const Travel*>(f->get(&travel_kind));
+  const auto* travel = static_cast<const Travel*>(f->get(f->own(OwnKind::travel)));
   const uint64_t id = travel != nullptr ? travel->id : 0;
   if (id == ops->travel) return;
   SessionPropagation::leave(ops->stay);

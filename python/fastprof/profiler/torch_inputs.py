@@ -3,30 +3,45 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 from fastprof import _core
 from fastprof.op_inputs import decode_op_inputs
+from fastprof.profiler.torch_layout import INPUTS
 
 __all__ = ["prepare_inputs", "wrong_about_known_inputs"]
 
 
-def prepare_inputs(torch: Any, version: str) -> str:
+def prepare_inputs(torch: Any, version: str, cxx11_abi: bool) -> str:
     """Try, and trust the layout when it holds; else the reason. On a thread without modes."""
+    without = "torch ops are recorded without shapes and FLOPs:"
+    layout = _core.torch_known_input_layout(version, cxx11_abi)
+    if layout is None:
+        # Not imported by the others: it loads what runs a compiler.
+        from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
+
+        try:
+            layout = layout_from_headers(torch, "inputs")
+        except LayoutError as error:
+            return f"{without} this fastprof does not know torch {version}, and {error}"
     try:
-        wrong = wrong_about_known_inputs(torch, version)
+        wrong = wrong_about_known_inputs(torch, layout)
     except Exception as failure:
         wrong = f"known ops could not be tried: {failure}"
     if wrong:
-        return f"torch ops are recorded without shapes and FLOPs: {wrong}"
-    _core.torch_trust_inputs(version)
+        return f"{without} {wrong}"
+    _core.torch_trust_inputs(layout)
     return ""
 
 
-def wrong_about_known_inputs(torch: Any, version: str, field: str = "", shift: int = 0) -> str:
+def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:
     """What of known ops was read otherwise than it was given; empty when the layout holds.
 
-    field, shift: a layout with an offset moved, for tests. Nothing is read that is not there.
+    layout: numbers in the order of torch_layout.INPUTS, right or wrong: nothing is read that is not
+    there. Raises fastprof.errors.ValueError when libtorch's own objects contradict it.
     """
     dense = torch.empty((3, 5), dtype=torch.float64)
     turned = torch.empty((7, 2, 4), dtype=torch.int16).permute(2, 0, 1)
@@ -36,6 +51,8 @@ def wrong_about_known_inputs(torch: Any, version: str, field: str = "", shift: i
     sparse = torch.sparse_coo_tensor(
         torch.zeros((1, 1), dtype=torch.int64), torch.ones(1), (4,), check_invariants=False
     )
+
+    equation = "i j , k j  ->  i k"  # longer than what a text holds inside itself
 
     def facts(tensor: Any, dtype: str, strided: bool = True) -> tuple[Any, Any, str, None]:
         return list(tensor.shape), list(tensor.stride()) if strided else [], dtype, None
@@ -97,16 +114,25 @@ def wrong_about_known_inputs(torch: Any, version: str, field: str = "", shift: i
             [facts(sparse, "float", strided=False)],
         ),
         (
+            lambda: torch.einsum(equation, dense, dense),
+            ("aten::einsum", ""),
+            [nothing, ([[3, 5], [3, 5]], [[5, 1], [5, 1]], "TensorList", None), nothing],
+        ),
+        (
             lambda: torch.clamp(dense, None, -1),
             ("aten::clamp", ""),
             [facts(dense, "double"), nothing, scalar(-1)],
         ),
     ]  # fmt: skip
+    for wrapper, read in _wrappers(torch):
+        cases.append((functools.partial(torch.neg, wrapper), ("aten::neg", ""), [read]))
     for work, key, expected in cases:
+        tried = _core.torch_try_inputs(layout, work)
+        # Older versions do not tell overloads apart.
         seen = [
             decode_op_inputs(words)
-            for name, overload, words in _core.torch_try_inputs(version, work, field, shift)
-            if (name, overload) == key and words
+            for name, overload, words, _ in tried
+            if name == key[0] and overload in (key[1], "") and words
         ]
         if not seen:
             return f"the inputs of {'.'.join(key).rstrip('.')} could not be read"
@@ -121,4 +147,45 @@ def wrong_about_known_inputs(torch: Any, version: str, field: str = "", shift: i
         )
         if repr(found) != repr(expected):
             return f"the inputs of {'.'.join(key).rstrip('.')} were read as {found}"
+        texts = next(texts for name, _, _, texts in tried if name == key[0])
+        if texts != ([equation] if key[0] == "aten::einsum" else []):
+            return f"the text given to {key[0]} was read as {texts}"
+    return _wrong_about_keys(torch, dict(zip(INPUTS, layout, strict=True)))
+
+
+def _wrappers(torch: Any) -> list[tuple[Any, tuple[Any, Any, str, None]]]:
+    """Two tensors that differ in whether their size is a number; none when this torch makes none so simply."""
+
+    class Wrapper(torch.Tensor):  # type: ignore[misc]
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, op: Any, types: Any, inputs: Any, keywords: Any = None) -> Any:
+            return inputs[0]
+
+    def make(size: Any) -> Any:
+        facts = {"dtype": torch.float32, "dispatch_sizes_strides_policy": "sizes"}
+        return torch.Tensor._make_wrapper_subclass(Wrapper, (size,), (1,), storage_size=8, **facts)
+
+    try:
+        symbolic = make(torch._C._get_nested_int(1, 1))
+        return [(make(3), ([3], [1], "float", None)), (symbolic, ([], [], "", None))]
+    except (AttributeError, TypeError, RuntimeError):
+        return []
+
+
+def _wrong_about_keys(torch: Any, numbers: dict[str, int]) -> str:
+    """What torch says of its keys, where it says so: no case has a tensor of each."""
+    wanted = {
+        "nested_keys": ("NestedTensor",),
+        "unstrided_keys": ("Sparse", "SparseCsr", "MkldnnCPU"),
+    }
+    for field, names in wanted.items():
+        try:
+            keys = [torch._C._parse_dispatch_key(name) for name in names]
+            bits = [torch._C.DispatchKeySet(key).raw_repr() for key in keys]
+        except (AttributeError, TypeError, RuntimeError):
+            continue
+        if numbers[field] != functools.reduce(operator.or_, bits):
+            return f"the keys {', '.join(names)} are not {numbers[field]:#x}"
     return ""

@@ -1,43 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the fields of at::RecordFunction lie in a torch that the table does not list: its headers are asked.
+"""What a torch that the tables do not list is asked about itself: the source of a small file that includes its headers.
 
-One small file is compiled against the headers that the torch package brings, once per torch: nothing
-is linked or loaded, the offsets are read out of the object file. The answer is cached and, like the
-table's, trusted only after the self-test.
+Three sections, each a function whose numbers are texts in the object file: nothing is linked or loaded.
+Whatever the native part takes for granted beyond these numbers is asserted, so that headers that differ
+there do not compile. torch_headers.py runs the compiler.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import platform
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
+from typing import NamedTuple
 
-__all__ = ["FIELDS", "LayoutError", "layout_from_headers"]
+__all__ = ["FIELDS", "INPUTS", "MEMORY", "SECTIONS", "numbers_in", "source_of"]
 
-# The members of torch_adapter::Layout, in its order.
-_EXPRESSIONS = {
-    "size": "sizeof(at::RecordFunction)",
-    "thread_id": "offsetof(at::RecordFunction, step_callbacks_) + offsetof(at::StepCallbacks, thread_id_)",
-    "scope": "offsetof(at::RecordFunction, step_callbacks_) + offsetof(at::StepCallbacks, scope_)",
-    "sequence_nr": "offsetof(at::RecordFunction, sequence_nr_)",
-    "forward_thread_id": "offsetof(at::RecordFunction, fwd_thread_id_)",
-    "handle": "offsetof(at::RecordFunction, handle_)",
-    "is_async": "offsetof(at::RecordFunction, is_async_)",
-}
 
-FIELDS = tuple(_EXPRESSIONS)
+class Section(NamedTuple):
+    """includes: headers; numbers: an expression for each field; checks: declarations; first: statements."""
 
-# What the adapter takes for granted in any version (CallbackView and ObserverContextView).
-_CHECKS = """\
+    includes: tuple[str, ...]
+    numbers: dict[str, str]
+    checks: str
+    first: str = ""
+
+
+# torch_adapter::Layout, CallbackView and ObserverContextView.
+_OPS = Section(
+    includes=("ATen/record_function.h",),
+    numbers={
+        "size": "sizeof(at::RecordFunction)",
+        "thread_id": "offsetof(at::RecordFunction, step_callbacks_) + offsetof(at::StepCallbacks, thread_id_)",
+        "scope": "offsetof(at::RecordFunction, step_callbacks_) + offsetof(at::StepCallbacks, scope_)",
+        "sequence_nr": "offsetof(at::RecordFunction, sequence_nr_)",
+        "forward_thread_id": "offsetof(at::RecordFunction, fwd_thread_id_)",
+        "handle": "offsetof(at::RecordFunction, handle_)",
+        "is_async": "offsetof(at::RecordFunction, is_async_)",
+    },
+    checks="""
+#ifndef __GLIBCXX__
+#error "another standard library than libstdc++ is not known"
+#endif
 static_assert(sizeof(void*) == 8, "64 bits");
 static_assert(sizeof(at::RecordFunctionCallback) == 40, "the callback has another size");
 static_assert(offsetof(at::RecordFunctionCallback, start_) == 0, "the callback is laid out otherwise");
@@ -49,143 +51,202 @@ static_assert(offsetof(at::RecordFunctionCallback, needs_outputs_) == 35, "the c
 static_assert(offsetof(at::RecordFunctionCallback, needs_ids_) == 36, "the callback is laid out otherwise");
 static_assert(sizeof(at::ObserverContext) == 8, "an observer context has members");
 static_assert(sizeof(at::RecordScope) == 1, "a scope has another size");
+""",
+)
+
+# torch_adapter::InputLayout, ValueView, and what op_inputs.hpp knows of libstdc++.
+_INPUTS = Section(
+    includes=("ATen/record_function.h", "ATen/core/ivalue.h", "c10/core/TensorImpl.h"),
+    numbers={
+        "inputs": "offsetof(at::RecordFunction, inputs_)",
+        "kwinputs": "offsetof(at::RecordFunction, kwinputs_)",
+        "tag_tensor": "c10::IValue::Tag::Tensor",
+        "tag_real": "c10::IValue::Tag::Double",
+        "tag_complex": "c10::IValue::Tag::ComplexDouble",
+        "tag_integer": "c10::IValue::Tag::Int",
+        "tag_boolean": "c10::IValue::Tag::Bool",
+        "tag_text": "c10::IValue::Tag::String",
+        "tag_list": "c10::IValue::Tag::GenericList",
+        "tensor_size": "sizeof(Impl)",
+        "sizes": "offsetof(Impl, sizes_and_strides_) + offsetof(Sizes, size_)",
+        "inline_dims": "sizeof(Sizes::inlineStorage_) / sizeof(int64_t) / 2",
+        "dtype": "offsetof(Impl, data_type_) + offsetof(caffe2::TypeMeta, index_)",
+        "key_set": "offsetof(Impl, key_set_) + offsetof(c10::DispatchKeySet, repr_)",
+        "symbolic": "offsetof(Impl, key_set_) - 8 + (bits == 0 ? 0 : __builtin_ctzll(bits)) / 8",
+        "symbolic_bits": "bits == 0 ? 0 : 1ull << __builtin_ctzll(bits) % 8",
+        "nested_keys": "c10::DispatchKeySet(c10::DispatchKey::NestedTensor).repr_",
+        "unstrided_keys": "(c10::sparse_ks | c10::sparse_csr_ks | c10::mkldnn_ks).repr_",
+        "list_items": "offsetof(List, list)",
+        "list_type": "offsetof(List, elementType) + offsetof(c10::TypePtr, repr_)",
+        "type_kind": "offsetof(c10::Type, kind_)",
+        "kind_tensor": "c10::TypeKind::TensorType",
+        "text": "offsetof(c10::ivalue::ConstantString, str_)",
+        "complex": "offsetof(c10::ivalue::ComplexHolder, val)",
+    },
+    checks="""
+#ifndef __GLIBCXX__
+#error "another standard library than libstdc++ is not known"
+#endif
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the order of bytes is another"
+#endif
+using Impl = c10::TensorImpl;
+using Sizes = c10::impl::SizesAndStrides;
+using List = c10::detail::ListImpl;
+using Inputs = c10::ArrayRef<const c10::IValue>;
+using Keywords = std::unordered_map<std::string, c10::IValue>;
+using Keyword = Keywords::value_type;
+static_assert(std::is_same_v<decltype(at::RecordFunction::inputs_), Inputs>, "inputs are of another type");
+static_assert(sizeof(Inputs) == 16 && offsetof(Inputs, Data) == 0 && offsetof(Inputs, Length) == 8,
+              "inputs are laid out otherwise");
+static_assert(std::is_same_v<decltype(at::RecordFunction::kwinputs_), Keywords>, "keyword inputs are of another type");
+static_assert(sizeof(Keywords) == 56, "a map is laid out otherwise");
+static_assert(sizeof(std::__detail::_Hash_node<Keyword, true>) == 64 && offsetof(Keyword, second) == 32,
+              "a node of a map is laid out otherwise");
+static_assert(sizeof(std::string) == 32, "texts have the older string ABI");
+static_assert(sizeof(c10::IValue) == 16 && offsetof(c10::IValue, payload) == 0 && offsetof(c10::IValue, tag) == 8 &&
+                  sizeof(c10::IValue::Tag) == 4 && static_cast<int>(c10::IValue::Tag::None) == 0,
+              "a value is laid out otherwise");
+static_assert(sizeof(at::Tensor) == 8, "a tensor is no address");
+static_assert(sizeof(c10::UndefinedTensorImpl) == sizeof(Impl), "an undefined tensor has members");
+static_assert(std::is_same_v<decltype(Impl::sizes_and_strides_), Sizes>, "sizes are of another type");
+static_assert(sizeof(Sizes::size_) == 8 && offsetof(Sizes, inlineStorage_) == offsetof(Sizes, size_) + 8 &&
+                  offsetof(Sizes, outOfLineStorage_) == offsetof(Sizes, inlineStorage_) &&
+                  sizeof(*Sizes::outOfLineStorage_) == 8,
+              "sizes are laid out otherwise");
+static_assert(sizeof(caffe2::TypeMeta::index_) == 2, "a dtype has another size");
+static_assert(sizeof(c10::DispatchKeySet::repr_) == 8, "a set of keys has another size");
+static_assert(std::is_same_v<decltype(List::list), std::vector<c10::IValue>> && sizeof(List::list) == 24,
+              "a list is laid out otherwise");
+static_assert(sizeof(c10::TypePtr) == 16, "an address of a type has another size");
+static_assert(sizeof(c10::Type::kind_) == 4, "the kind of a type has another size");
+static_assert(std::is_same_v<std::remove_const_t<decltype(c10::ivalue::ConstantString::str_)>, std::string>,
+              "texts are of another type");
+static_assert(sizeof(c10::ivalue::ComplexHolder::val) == 16, "a complex number has another size");
+""",
+    # A bit field has no offset: the bit that a store into an empty tensor sets, as the optimiser finds it.
+    first="""
+  alignas(Impl) unsigned char room[sizeof(Impl)];
+  __builtin_memset(room, 0, sizeof room);
+  reinterpret_cast<Impl*>(room)->has_symbolic_sizes_strides_ = true;
+  unsigned long long bits;
+  __builtin_memcpy(&bits, room + offsetof(Impl, key_set_) - 8, 8);
+""",
+)
+
+# torch_adapter::DebugInfoKinds, DebugInfoLink, MemoryReportingView, DeviceView, and Reporter of
+# memory_reporter.cpp. A kind is an address since kinds are open, and was an enumerator before.
+_MEMORY = Section(
+    includes=(
+        "c10/util/ThreadLocalDebugInfo.h",
+        "c10/core/Allocator.h",
+        "torch/csrc/profiler/orchestration/observer.h",
+    ),
+    numbers={
+        "kind_bytes": "sizeof(c10::DebugInfoKind)",
+        "profiler_state": "number_of_profiler_state<c10::DebugInfoKind>()",
+    },
+    checks="""
+using Link = c10::ThreadLocalDebugInfo;
+using Base = c10::DebugInfoBase;
+using Told = c10::MemoryReportingInfoBase;
+using State = torch::profiler::impl::ProfilerStateBase;
+template <class Kind>
+constexpr unsigned number_of_profiler_state() {
+  static_assert(std::is_enum_v<Kind> ? sizeof(Kind) == 1 : sizeof(Kind) == 8, "a kind has another size");
+  static_assert(std::is_trivially_copyable_v<Kind>, "a kind is not handed over in a register");
+  if constexpr (std::is_enum_v<Kind>) {
+    static_assert(static_cast<unsigned>(Kind::PROFILER_STATE) != 0, "PROFILER_STATE is the first kind");
+    return static_cast<unsigned>(Kind::PROFILER_STATE);
+  } else {
+    return 0;
+  }
+}
+static_assert(sizeof(Base) == 8 && std::has_virtual_destructor_v<Base>, "debug info has members");
+static_assert(sizeof(Told) == 8, "a memory reporter has members");
+static_assert(sizeof(Link) == 40 && offsetof(Link, info_) == 0 && offsetof(Link, kind_) == 16 &&
+                  offsetof(Link, parent_info_) == 24 &&
+                  std::is_same_v<decltype(Link::info_), std::shared_ptr<Base>> &&
+                  std::is_same_v<decltype(Link::parent_info_), std::shared_ptr<Link>>,
+              "a link of debug info is laid out otherwise");
+static_assert(sizeof(c10::Device) == 2 && std::is_trivially_copyable_v<c10::Device> &&
+                  offsetof(c10::Device, type_) == 0 && offsetof(c10::Device, index_) == 1,
+              "a device is laid out otherwise");
+static_assert(std::is_same_v<decltype(&Told::reportMemoryUsage),
+                             void (Told::*)(void*, int64_t, size_t, size_t, c10::Device)> &&
+                  std::is_same_v<decltype(&Told::reportOutOfMemory),
+                                 void (Told::*)(int64_t, size_t, size_t, c10::Device)> &&
+                  std::is_same_v<decltype(&Told::memoryProfilingEnabled), bool (Told::*)() const>,
+              "a memory reporter is called otherwise");
+static_assert(std::is_base_of_v<Told, State> && sizeof(State) <= 4096, "the state of a profiler is larger");
+static_assert(static_cast<int>(torch::profiler::impl::ActiveProfilerType::NONE) == 0, "0 is a profiler");
+// In the order that the native part declares.
+struct Order {
+  virtual ~Order();
+  virtual void usage();
+  virtual void out_of_memory();
+  virtual void enabled();
+  virtual void spare_0();
+  virtual void spare_1();
+  virtual void spare_2();
+  virtual void spare_3();
+  virtual void spare_4();
+  virtual void spare_5();
+  virtual void spare_6();
+  virtual void spare_7();
+};
+template <class F>
+inline unsigned long long place_of(F function) {
+  unsigned long long words[2];
+  static_assert(sizeof function == sizeof words, "pointers to members are laid out otherwise");
+  __builtin_memcpy(words, &function, sizeof words);
+  return words[0];
+}
+void order_differs() __attribute__((error("a memory reporter's functions are in another order")));
+void many_functions() __attribute__((error("the state of a profiler has more functions")));
+""",
+    first="""
+  if (place_of(&Told::reportMemoryUsage) != place_of(&Order::usage) ||
+      place_of(&Told::reportOutOfMemory) != place_of(&Order::out_of_memory) ||
+      place_of(&Told::memoryProfilingEnabled) != place_of(&Order::enabled))
+    order_differs();
+  if (place_of(&State::profilerType) > place_of(&Order::spare_7)) many_functions();
+""",
+)
+
+SECTIONS = {"ops": _OPS, "inputs": _INPUTS, "memory": _MEMORY}
+FIELDS = tuple(_OPS.numbers)
+INPUTS = tuple(_INPUTS.numbers)
+MEMORY = tuple(_MEMORY.numbers)
+
+_ASK = """\
+// The number as text, so that it can be read out of an object file of any format.
+#define FASTPROF_ASK(place, value) \\
+  asm volatile(".ascii \\"fastprof:" place "=%0;\\"" : : "i"(static_cast<unsigned long long>(value)))
 """
 
-_MARK = "fastprof torch layout:"
-_COMPILE_LIMIT_S = 300
+
+def source_of(names: Iterable[str]) -> str:
+    """C++20 that asks for the numbers of these sections; to be compiled with -O1 and -fno-access-control."""
+    parts = ["#include <cstddef>", "#include <type_traits>"]
+    sections = {name: SECTIONS[name] for name in names}
+    for header in dict.fromkeys(h for section in sections.values() for h in section.includes):
+        parts.append(f"#include <{header}>")
+    parts.append(_ASK)
+    for name, section in sections.items():
+        parts.append(f"namespace fastprof_{name} {{{section.checks}void ask() {{{section.first}")
+        for field, expression in section.numbers.items():
+            parts.append(f'  FASTPROF_ASK("{name}.{field}", {expression});')
+        parts.append("}\n}")
+    return "\n".join(parts) + "\n"
 
 
-class LayoutError(Exception):
-    """The headers could not be asked; the message says why and what to do."""
-
-
-def layout_from_headers(torch: Any) -> list[int]:
-    """The offsets in bytes, in the order of FIELDS; compiles once per torch, then reads the cache.
-
-    Any thread; takes seconds the first time and says so on stderr. Raises LayoutError.
-    """
-    cache = _cache_path(torch)
-    try:
-        cached = json.loads(cache.read_text())["layout"]
-        if [type(offset) for offset in cached] == [int] * len(FIELDS):
-            return [int(offset) for offset in cached]
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    started_s = time.monotonic()
-    layout = _compile(torch)
-    kept = _store(cache, layout, str(torch.__version__))
-    print(
-        f"fastprof: read the layout of torch {torch.__version__} from its headers"
-        f" ({time.monotonic() - started_s:.0f} s; {kept})",
-        file=sys.stderr,
-    )
-    return layout
-
-
-def _cache_path(torch: Any) -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    header = _include(torch) / "ATen" / "record_function.h"
-    try:
-        text = header.read_bytes()
-    except OSError as error:
-        raise LayoutError(f"its headers are not installed ({error})") from None
-    identity = [torch.__version__, platform.machine(), _cxx11_abi(torch), _source(), text.hex()]
-    digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
-    return Path(base) / "fastprof" / f"torch-layout-{digest}.json"
-
-
-def _store(cache: Path, layout: list[int], version: str) -> str:
-    """Write the cache under a temporary name first; a folder that cannot be written is no error."""
-    try:
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=cache.parent, prefix=cache.name)
-        with os.fdopen(handle, "w") as file:
-            json.dump({"torch": version, "layout": layout}, file)
-        os.replace(name, cache)
-    except OSError as error:
-        return f"not kept: {error}"
-    return f"kept in {cache}"
-
-
-def _include(torch: Any) -> Path:
-    place = getattr(torch, "__file__", None)
-    if place is None:
-        raise LayoutError("it does not say where its headers are: install an official build of it")
-    return Path(place).resolve().parent / "include"
-
-
-def _cxx11_abi(torch: Any) -> bool:
-    return bool(getattr(getattr(torch, "_C", None), "_GLIBCXX_USE_CXX11_ABI", True))
-
-
-def _source() -> str:
-    numbers = ",\n".join(f"    {expression}" for expression in _EXPRESSIONS.values())
-    return f"""\
-#include <ATen/record_function.h>
-#include <cstddef>
-{_CHECKS}
-constexpr std::size_t numbers[] = {{
-{numbers}}};
-constexpr std::size_t kCount = sizeof numbers / sizeof numbers[0];
-// As text, so that it can be read out of an object file of any format.
-struct Text {{
-  char mark[{len(_MARK)}];
-  char digits[kCount][8];
-  char end;
-}};
-constexpr Text make_text() {{
-  Text text{{}};
-  const char mark[] = "{_MARK}";
-  for (std::size_t i = 0; i < sizeof text.mark; ++i) text.mark[i] = mark[i];
-  for (std::size_t n = 0; n < kCount; ++n) {{
-    std::size_t rest = numbers[n];
-    for (int digit = 7; digit > 0; --digit, rest /= 10)
-      text.digits[n][digit] = static_cast<char>('0' + rest % 10);
-    text.digits[n][0] = ' ';
-  }}
-  text.end = ';';
-  return text;
-}}
-extern const Text fastprof_torch_layout;
-const Text fastprof_torch_layout = make_text();
-"""
-
-
-def _compile(torch: Any) -> list[int]:
-    named = os.environ.get("CXX")
-    compiler = next(
-        (c for c in ([named] if named else ["c++", "g++", "clang++"]) if shutil.which(c)), None
-    )
-    if compiler is None:
-        raise LayoutError(
-            f"no C++ compiler is there to ask its headers (looked for {named or 'c++, g++, clang++'}):"
-            " install one, or set CXX"
-        )
-    include = _include(torch)
-    with tempfile.TemporaryDirectory(prefix="fastprof-torch-") as folder:
-        source, result = Path(folder, "layout.cpp"), Path(folder, "layout.o")
-        source.write_text(_source())
-        # The members are private; offsetof of a class that is no plain struct is what is wanted.
-        command = [compiler, "-std=c++20", "-w", "-O0", "-DNDEBUG", "-fno-access-control", "-c"]
-        command += [f"-D_GLIBCXX_USE_CXX11_ABI={int(_cxx11_abi(torch))}", f"-I{include}"]
-        command += [f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}"]
-        try:
-            done = subprocess.run(
-                [*command, str(source), "-o", str(result)],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_COMPILE_LIMIT_S,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise LayoutError(f"{compiler} could not be run on its headers ({error})") from None
-        if done.returncode != 0:
-            errors = [line for line in done.stderr.splitlines() if "error" in line]
-            raise LayoutError(
-                f"its headers do not have what is needed, or {compiler} does not take them:"
-                f" {errors[0].strip() if errors else done.stderr.strip()[-200:]}"
-            )
-        found = re.search(re.escape(_MARK.encode()) + rb"((?: \d{7})+);", result.read_bytes())
-    if found is None:
-        raise LayoutError(f"the object file that {compiler} made does not hold the layout")
-    return [int(number) for number in found.group(1).split()]
+def numbers_in(result: bytes, name: str) -> list[int] | None:
+    """The numbers of a section, in its order, out of the bytes of an object file; None when one is not there."""
+    numbers: list[int] = []
+    for field in SECTIONS[name].numbers:
+        found = re.search(rb"fastprof:%s=[$#]?(-?\d+);" % f"{name}.{field}".encode(), result)
+        if found is None:
+            return None
+        numbers.append(int(found.group(1)) % 2**64)
+    return numbers

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from fastprof import _core
+from fastprof.profiler.torch_debug_info import prepare_debug_info
 
 __all__ = ["TorchMemory", "after_fork_in_child"]
 
@@ -48,7 +49,7 @@ class TorchMemory:
             if self in _live:
                 return
             if _prepared is None:
-                _prepared = _core.torch_memory_prepare() or _wrong_about_known_tensor(torch)
+                _prepared = prepare_debug_info(torch) or _wrong_about_known_tensor(torch)
             if _prepared:
                 self._tell(f"torch's allocations are not recorded: {_prepared}")
                 return

@@ -178,17 +178,20 @@ def _unusable_reason(torch: ModuleType) -> str:
     return reason
 
 
+def _cxx11_abi(torch: ModuleType) -> bool:
+    return bool(getattr(getattr(torch, "_C", None), "_GLIBCXX_USE_CXX11_ABI", True))
+
+
 def _try(torch: ModuleType, version: str) -> str:
     """Empty when ops of this torch can be observed, else the reason."""
-    build = getattr(torch, "_C", None)
-    cxx11_abi = bool(getattr(build, "_GLIBCXX_USE_CXX11_ABI", True))
+    cxx11_abi = _cxx11_abi(torch)
     layout: list[int] | None = None
     if _core.torch_known_layout(version, cxx11_abi) is None:
         # Not imported by the others: it loads what runs a compiler.
-        from fastprof.profiler.torch_layout import LayoutError, layout_from_headers
+        from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
 
         try:
-            layout = layout_from_headers(torch)
+            layout = layout_from_headers(torch, "ops")
         except LayoutError as error:
             return f"torch ops are not recorded: this fastprof does not know torch {version}, and {error}"
     reason = _core.torch_prepare(version, cxx11_abi, layout)
@@ -209,7 +212,7 @@ def _unusable_inputs_reason(torch: ModuleType) -> str:
         from fastprof.profiler.torch_inputs import prepare_inputs
 
         reason = _unusable_inputs[version] = _on_own_thread(
-            lambda: prepare_inputs(torch, version), repr
+            lambda: prepare_inputs(torch, version, _cxx11_abi(torch)), repr
         )
     return reason
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from fastprof import _core
+from fastprof.profiler.torch_debug_info import prepare_debug_info
 
 __all__ = ["TorchThreads"]
 
@@ -16,13 +17,13 @@ class TorchThreads:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._torch = False
+        self._torch: ModuleType | None = None
         self._session_runs = False
         self._travel = 0
 
     def begin(self, torch: ModuleType) -> None:
         """The ops of torch are observed from now on."""
-        self._torch = True
+        self._torch = torch
         self._start()
 
     def refused(self) -> None:
@@ -34,9 +35,9 @@ class TorchThreads:
         self._start()
 
     def _start(self) -> None:
-        if not (self._torch and self._session_runs) or self._travel:
+        if self._torch is None or not self._session_runs or self._travel:
             return
-        reason = _core.torch_memory_prepare()
+        reason = prepare_debug_info(self._torch)
         if reason:
             self._tell(f"the profile does not follow work into libtorch's threads: {reason}")
         else:
@@ -44,7 +45,8 @@ class TorchThreads:
 
     def stop(self) -> None:
         """Work that is given away from now on is none of the session's."""
-        self._torch = self._session_runs = False
+        self._torch = None
+        self._session_runs = False
         travel, self._travel = self._travel, 0
         if travel:
             _core.torch_travel_stop(travel)

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from fastprof import _core
-from fastprof.profiler.torch_layout import FIELDS, LayoutError, layout_from_headers
+from fastprof.profiler import torch_headers
+from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
+from fastprof.profiler.torch_layout import FIELDS
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -39,10 +41,11 @@ def test_the_headers_say_what_the_table_says(capfd: pytest.CaptureFixture[str]) 
     known = _core.torch_known_layout(torch.__version__, True)
     if known is None:
         pytest.skip(f"torch {torch.__version__} is not in the table")
-    assert layout_from_headers(torch) == list(known)
+    assert layout_from_headers(torch, "ops") == list(known)
     assert len(known) == len(FIELDS)
     capfd.readouterr()
-    assert layout_from_headers(torch) == list(known)
+    torch_headers._answered.clear()
+    assert layout_from_headers(torch, "ops") == list(known)
     assert capfd.readouterr().err == ""  # from the cache, nothing compiled
 
 
@@ -65,15 +68,16 @@ def test_ops_of_a_torch_outside_the_table(cache: Path) -> None:
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = types.SimpleNamespace(__version__="99.1", __file__=str(tmp_path / "__init__.py"))
     with pytest.raises(LayoutError, match="headers are not installed"):
-        layout_from_headers(nowhere)
+        layout_from_headers(nowhere, "ops")
     header = tmp_path / "include" / "ATen" / "record_function.h"
     header.parent.mkdir(parents=True)
     header.write_text("namespace at { struct RecordFunction {}; }\n")
     with pytest.raises(LayoutError, match=r"do not have what is needed.*error"):
-        layout_from_headers(nowhere)
+        layout_from_headers(nowhere, "ops")
     monkeypatch.setenv("CXX", "no-such-compiler")
+    torch_headers._answered.clear()
     with pytest.raises(LayoutError, match=r"no C\+\+ compiler.*no-such-compiler"):
-        layout_from_headers(nowhere)
+        layout_from_headers(nowhere, "ops")
 
 
 @pytest.mark.parametrize("field", FIELDS)

@@ -407,7 +407,7 @@ def test_without_libtorch_nothing_is_looked_at() -> None:
     code = """
         from fastprof import _core
         print(_core.torch_memory_self_test())
-        print(_core.torch_memory_prepare())
+        print(_core.torch_memory_prepare("2.13.0"))
         print(_core.torch_memory_withdraw())
         try:
             _core.torch_memory_start()

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs and memory of a torch that the tables do not list: its headers are asked, and the proofs decide."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from known_torch import VERSION, torch
+
+import fastprof
+from fastprof import _core
+from fastprof.profiler import torch_headers, torch_inputs
+from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
+from fastprof.profiler.torch_layout import INPUTS, MEMORY
+
+HERE = Path(__file__).resolve().parent
+COMPILER = os.environ.get("CXX", "c++")
+
+pytestmark = [
+    pytest.mark.integrations,
+    pytest.mark.skipif(shutil.which(COMPILER) is None, reason="needs a C++ compiler"),
+]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def use_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = [str(HERE), *sys.path]
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path), **environment},
+    )  # fmt: skip
+
+
+def program(code: str, **environment: str) -> str:
+    ran = run("-c", textwrap.dedent(code), **environment)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def changed_torch(folder: Path, changes: dict[str, Callable[[str], str]]) -> Any:
+    """A torch whose headers are those of the installed one, but for some."""
+    installed = Path(torch.__file__).parent / "include"
+    include = folder / "include"
+    for header, change in changes.items():
+        place, original = include, installed
+        for part in Path(header).parts[:-1]:
+            place, original = place / part, original / part
+            place.mkdir(parents=True, exist_ok=True)
+        (place / Path(header).name).write_text(change((installed / header).read_text()))
+    for made in [include, *(p for p in include.rglob("*") if p.is_dir())]:
+        for entry in (installed / made.relative_to(include)).iterdir():
+            if not (made / entry.name).exists():
+                (made / entry.name).symlink_to(entry)
+    return types.SimpleNamespace(
+        __version__=VERSION, __file__=str(folder / "__init__.py"), _C=torch._C
+    )
+
+
+def test_the_headers_say_what_the_tables_say(capfd: pytest.CaptureFixture[str]) -> None:
+    inputs, memory = (
+        _core.torch_known_input_layout(VERSION, True),
+        _core.torch_known_memory_layout(VERSION),
+    )
+    assert inputs is not None and memory is not None
+    found = dict(zip(INPUTS, layout_from_headers(torch, "inputs"), strict=True))
+    assert found == dict(zip(INPUTS, inputs, strict=True))
+    assert layout_from_headers(torch, "memory") == list(memory) and len(memory) == len(MEMORY)
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 1 and "read the layout of torch" in said[0]  # one compilation for all
+    torch_headers._answered.clear()
+    assert layout_from_headers(torch, "inputs") == list(inputs)
+    assert capfd.readouterr().err == ""  # from the cache
+
+
+def test_shapes_and_memory_are_those_of_torch_profiler_all_the_same(tmp_path: Path) -> None:
+    # The tests of the listed version that compare with torch.profiler, where no version is listed.
+    ran = run(
+        "-m", "pytest", "-q", "-p", "unlisted_torch", "-m", "integrations",
+        str(HERE / "test_torch_inputs.py"), str(HERE / "test_torch_memory.py"),
+        "-k", "profiler_has or kinetos_say or torch_profilers or averages or thread or nested",
+        XDG_CACHE_HOME=str(tmp_path),
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout[-4000:]
+    passed = re.search(r"(\d+) passed", ran.stdout)
+    assert passed is not None and int(passed.group(1)) > 30
+    assert list(tmp_path.glob("fastprof/torch-layout-*.json"))
+
+
+def test_a_layout_that_no_table_has_is_read_as_well() -> None:
+    # A key that no tensor here has: other numbers, trusted first, which hold.
+    code = """
+        import torch, fastprof
+        from fastprof import _core
+        from fastprof.profiler.torch_layout import INPUTS
+        assert not _core.torch_prepare("2.13.0", True)
+        layout = list(_core.torch_known_input_layout("2.13.0", True))
+        layout[INPUTS.index("unstrided_keys")] |= 1 << 58
+        _core.torch_trust_inputs(layout)
+        with fastprof.profile(record_shapes=True) as p:
+            torch.ones(3, 5).add(2, alpha=3)
+        (add,) = [e for e in p.events() if e.name == "aten::add"]
+        print(p.missing, add.structured_input_strides, add.concrete_inputs)
+    """
+    assert program(code) == "{} [[5, 1], [], []] [None, None, 3]\n"
+
+
+@pytest.mark.parametrize("field", INPUTS)
+def test_a_wrong_number_is_refused_and_reads_nothing_wild(field: str) -> None:
+    known = _core.torch_known_input_layout(VERSION, True)
+    assert known is not None
+    assert torch_inputs.wrong_about_known_inputs(torch, known) == ""
+    small = field.startswith("tag_") or field == "symbolic_bits"
+    for shift in (-1, 1, 8) if small else (-200, -8, -1, 1, 4, 8, 100, 4096, 1 << 20, 1 << 30):
+        layout = list(known)
+        bits = 64 if field.endswith("_keys") else 8 if small else 32
+        layout[INPUTS.index(field)] = (layout[INPUTS.index(field)] + shift) % 2**bits
+        try:
+            wrong = torch_inputs.wrong_about_known_inputs(torch, layout)
+        except fastprof.errors.ValueError as error:  # libtorch's own objects say so
+            wrong = str(error)
+        assert wrong != "", shift
+
+
+def test_numbers_that_are_no_layout_are_refused() -> None:
+    known = _core.torch_known_input_layout(VERSION, True)
+    assert known is not None
+    layout = list(known)
+    layout[INPUTS.index("tag_text")] = 256
+    with pytest.raises(fastprof.errors.ValueError, match="out of range"):
+        _core.torch_try_inputs(layout, lambda: None)
+    with pytest.raises(fastprof.errors.ValueError, match="out of range"):
+        _core.torch_trust_inputs(layout)
+
+
+def test_headers_with_enumerated_kinds(tmp_path: Path) -> None:
+    def enumerated(text: str) -> str:
+        kinds = "enum class DebugInfoKind : uint8_t { FIRST, SECOND, PROFILER_STATE, LAST };"
+        return re.sub(r"class DebugInfoKind \{.*?\n\};", kinds, text, flags=re.DOTALL)
+
+    older = changed_torch(tmp_path, {"c10/util/ThreadLocalDebugInfo.h": enumerated})
+    assert layout_from_headers(older, "memory") == [1, 2]
+
+
+def test_headers_that_differ_serve_for_what_they_still_say(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def other_order(text: str) -> str:
+        return re.sub(
+            r"(virtual void reportMemoryUsage\(.*?;)(.*?)(virtual bool memoryProfilingEnabled.*?;)",
+            r"\3\2\1", text, flags=re.DOTALL,
+        )  # fmt: skip
+
+    def other_name(text: str) -> str:
+        return text.replace("has_symbolic_sizes_strides_", "renamed_")
+
+    changes = {"c10/core/Allocator.h": other_order, "c10/core/TensorImpl.h": other_name}
+    other = changed_torch(tmp_path, changes)
+    known = _core.torch_known_layout(VERSION, True)
+    assert known is not None and layout_from_headers(other, "ops") == list(known)
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1 and "not what is needed for inputs, memory" in said
+    with pytest.raises(LayoutError, match=r"do not have what is needed.*another order"):
+        layout_from_headers(other, "memory")
+    with pytest.raises(LayoutError, match=r"do not have what is needed.*has_symbolic"):
+        layout_from_headers(other, "inputs")
+    torch_headers._answered.clear()
+    with pytest.raises(LayoutError, match="has_symbolic"):  # the no is kept, too
+        layout_from_headers(other, "inputs")
+    assert capfd.readouterr().err == ""
+
+    code = f"""
+        import torch, unlisted_torch, fastprof, warnings
+        torch.__file__ = {other.__file__!r}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with fastprof.profile(record_shapes=True, profile_memory=True) as p:
+                torch.ones(3)
+        print("aten::ones" in [e.name for e in p.events()], sorted(p.missing.items()))
+    """
+    said = program(code)
+    assert said.startswith("True [('profile_memory', ") and "('record_shapes', " in said
+    assert "another order" in said and "has_symbolic" in said
+
+
+def test_without_a_compiler_ops_of_a_listed_layout_are_recorded(tmp_path: Path) -> None:
+    code = """
+        import warnings, torch, fastprof
+        from fastprof import _core
+        _core.torch_known_input_layout = lambda version, cxx11_abi: None
+        _core.torch_known_memory_layout = lambda version: None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with fastprof.profile(record_shapes=True, profile_memory=True) as p:
+                torch.ones(3)
+        print("aten::ones" in [e.name for e in p.events()], p.missing["record_shapes"])
+        print(p.missing["profile_memory"])
+    """
+    said = program(code, CXX="no-such-compiler", XDG_CACHE_HOME=str(tmp_path)).splitlines()
+    assert said[0].startswith("True torch ops are recorded without shapes and FLOPs: this fastprof")
+    for line in said:
+        assert "no C++ compiler is there" in line and "install one, or set CXX" in line
+
+
+def test_an_older_torch_with_enumerated_kinds_reports_memory(tmp_path: Path) -> None:
+    library = tmp_path / "libtorch_cpu.so"
+    double = HERE.parents[1] / "doubles" / "enumerated_debug_info.cpp"
+    subprocess.run([COMPILER, "-std=c++17", "-shared", "-fPIC", double, "-o", library], check=True)
+    code = f"""
+        import ctypes
+        from fastprof import _core
+        older = ctypes.CDLL({str(library)!r})
+        test = _core.torch_memory_self_test
+        wrong = [test(0, [8, 0]), test(0, [1, 0]), test(0, [2, 2]), test(0, [1, 300])]
+        print(all("enumerated" in w or "no open kind" in w for w in wrong))
+        print(_core.torch_memory_prepare("2.6.0").startswith("this build of fastprof does not know"))
+        print(repr(_core.torch_memory_prepare("2.6.0", [1, 2])), [test(i, [1, 2]) != "" for i in range(3)])
+        older.report.argtypes = [ctypes.c_int64]
+        session = _core.Session(categories=1 << 2, thread_local_only=True)
+        session.start()
+        older.report(1)
+        mine = _core.torch_memory_start()
+        older.report(-77)
+        travel = _core.torch_travel_start()
+        older.report(5)
+        links = older.links()
+        _core.torch_memory_stop()
+        older.report(6)
+        _core.torch_travel_stop(travel)
+        capture = session.stop({{}})
+        words = capture.payload_words()
+        sizes = [int(words[int(at) + 1].astype("int64")) for at in capture.columns()["payload"]]
+        print(mine, sizes, links, older.links())
+    """
+    assert program(code).splitlines() == [
+        "True",
+        "True",
+        "'' [False, True, True]",
+        "True [-77, 5] 2 0",
+    ]
+
+
+def test_another_number_of_profiler_state_is_refused(tmp_path: Path) -> None:
+    library = tmp_path / "libtorch_cpu.so"
+    double = HERE.parents[1] / "doubles" / "enumerated_debug_info.cpp"
+    subprocess.run([COMPILER, "-std=c++17", "-shared", "-fPIC", double, "-o", library], check=True)
+    code = f"""
+        import ctypes
+        from fastprof import _core
+        older = ctypes.CDLL({str(library)!r})
+        print(_core.torch_memory_prepare("2.6.0", [1, 3]))
+    """
+    assert "a memory reporter is not asked as expected" in program(code)
