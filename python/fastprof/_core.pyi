@@ -156,6 +156,13 @@ class Capture:
         Missing events by cause.
         """
 
+    def find_blocks(
+        self, types: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+    ) -> list[tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]]:
+        """
+        (rows, at) for each of these types: the rows with such a detail block, ascending, and the index in payload_words of its first content word.
+        """
+
     def foreign_end_track(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def foreign_row(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def payload_words(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ Array: TypeAlias = NDArray[Any]
 
 # DetailType in csrc/include/fastprof/recorder/site.hpp.
 _COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _SHAPES, _JSON, _MODULES = 1, 2, 4, 5, 6, 7, 9
+_SHAPES_AT = 10
+_READ_HERE = [_COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _JSON, _MODULES]
 # detail_flag in csrc/include/fastprof/range_detail/detail_block.hpp, shifted as in the block's word.
 _WRITTEN, _UNAVAILABLE = 1 << 32, 2 << 32
 # ArgType there.
@@ -62,6 +64,17 @@ class CaptureLike(Protocol):
     def dropped(self) -> dict[str, int]: ...
 
 
+@runtime_checkable
+class BlockFinder(Protocol):
+    """A capture that finds its rows' detail blocks itself: csrc/bindings/register_blocks.cpp."""
+
+    def find_blocks(self, types: Sequence[int]) -> list[tuple[Array, Array]]:
+        """(rows, index in the payload words of the first content word) for each type, int64."""
+
+    def distinct_blocks(self, type: int) -> tuple[Array, Array, list[list[int]]]:
+        """(rows, codes, contents by code) of the first block of this type of each row."""
+
+
 def table_of(
     capture: CaptureLike,
     *,
@@ -87,8 +100,8 @@ def table_of(
     coded: dict[str, CodedColumn] = {}
     if len(words):
         strings = capture.strings()
-        distinct_blocks = getattr(capture, "distinct_blocks", None)
-        decoder = _Payload(columns, sites, words, strings, distinct_blocks)
+        native = capture if isinstance(capture, BlockFinder) else None
+        decoder = _Payload(columns, sites, words, strings, native)
         coded = decoder.coded(with_stack, with_modules, with_shapes, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
         if counters is not None:
@@ -144,7 +157,7 @@ class _Payload:
         sites: SiteTable,
         words: Array,
         strings: Sequence[str],
-        distinct_blocks: Callable[[int], tuple[Array, Array, list[list[int]]]] | None,
+        native: BlockFinder | None,
     ) -> None:
         self.site = columns["site"]
         self.payload = columns["payload"]
@@ -156,12 +169,14 @@ class _Payload:
         self.strings = strings
         self.size = len(self.site)
         self.arg_counts = np.array([len(names) for names in sites.field("arg_names")], np.int64)
-        self._blocks = list(self._find_blocks())
-        self._inputs = (
-            OpInputColumns(*distinct_blocks(_SHAPES), self.size)
-            if distinct_blocks is not None
-            else OpInputColumns.find(self._blocks_of(_SHAPES), words, self.size)
-        )
+        self._blocks: list[tuple[int, Array, Array]]
+        if native is None:
+            self._blocks = list(self._find_blocks())
+            self._inputs = OpInputColumns.find(self._blocks_of(_SHAPES), words, self.size)
+        else:
+            found = zip(_READ_HERE, native.find_blocks(_READ_HERE), strict=True)
+            self._blocks = [(kind, rows, at) for kind, (rows, at) in found if len(rows)]
+            self._inputs = OpInputColumns(*native.distinct_blocks(_SHAPES), self.size)
 
     def _find_blocks(self) -> Iterator[tuple[int, Array, Array]]:
         """(type, rows, index of the first content word) of all detail blocks, a layer at a time."""
@@ -180,7 +195,11 @@ class _Payload:
             known = kinds != 0
             for kind in np.unique(kinds[known]):
                 chosen = kinds == kind
-                yield int(kind), rows[chosen], at[chosen] + 1
+                if kind == _SHAPES_AT:
+                    shared = (block[chosen] >> np.uint64(32)).astype(np.int64)
+                    yield _SHAPES, rows[chosen], shared + 1
+                else:
+                    yield int(kind), rows[chosen], at[chosen] + 1
             rows, at, last = rows[known], at[known] + 1 + counts[known], last[known]
 
     def _blocks_of(self, kind: int) -> Iterator[tuple[Array, Array]]:
@@ -294,20 +313,26 @@ class _Payload:
         names = self.sites.field("arg_names")
         keyword = np.array([any(not _own(n) for n in site) for site in names], np.bool_)
         text = np.array([_TEXT_ARGUMENT in site for site in names], np.bool_)
-        has_payload = (self.payload != NO_PAYLOAD) & (self.kind <= 1)
         found: dict[str, CodedColumn] = {}
-        rows = has_payload & keyword[self.site]
+        rows = self._with_arguments(keyword)
         if members is not None:
             others = [any(key != _SHAPES_MEMBER for key in value) for value in members.values]
             rows |= np.append(np.array(others, np.bool_), False)[members.codes]
         if rows.any():
             found["kwinputs"] = self._lazily(np.flatnonzero(rows), self._keywords(members))
-        rows = has_payload & text[self.site]
+        rows = self._with_arguments(text)
         if rows.any():
             found["concrete_inputs"] = self._lazily(
                 np.flatnonzero(rows), lambda row: [self.arguments(row)[_TEXT_ARGUMENT]]
             )
         return found
+
+    def _with_arguments(self, sites: Array) -> Array:
+        """Mask of the ranges of these sites that carry their arguments."""
+        if not sites.any():
+            return np.zeros(self.size, np.bool_)
+        given: Array = (self.payload != NO_PAYLOAD) & (self.kind <= 1) & sites[self.site]
+        return given
 
     def counters(self, names: Sequence[str]) -> CodedColumn | None:
         """Perf counters of the rows that have them: what each counted from begin to end, by name.

@@ -12,7 +12,7 @@ from fastprof import errors
 from fastprof.device_type import DeviceType
 from fastprof.sites import Site, SiteTable
 from fastprof.table import NO_PAYLOAD, EventKind, EventTable
-from fastprof.tree import EventTree, nest_intervals
+from fastprof.tree import EventTree, nest_intervals, nesting_rows
 
 __all__ = ["RULES", "attribute_memory"]
 
@@ -51,8 +51,12 @@ def attribute_memory(table: EventTable, rule: str = "innermost") -> EventTable:
     parts = [np.where(on_cpu, size_bytes, 0), np.where(on_cpu, 0, size_bytes)]
     usage, used = (_by_innermost if rule == "innermost" else _by_interval)(table, memory, parts)
     left_over = memory[~used]
-    for column, part in zip(usage, parts, strict=True):
-        column[left_over] = part[~used]
+    for i, part in enumerate(parts):
+        if not part[~used].any():
+            continue
+        if not usage[i].flags.writeable:
+            usage[i] = usage[i].copy()
+        usage[i][left_over] = part[~used]
     return _with_own_rows(table, usage, left_over, failed)
 
 
@@ -73,36 +77,67 @@ def _sizes(table: EventTable, memory: Array) -> Array:
 def _by_innermost(
     table: EventTable, memory: Array, parts: list[Array]
 ) -> tuple[list[Array], Array]:
-    tree = EventTree.of(table)
-    position = np.full(len(table) + 1, -1, np.int64)
-    rows = np.arange(len(table)) if tree.rows is None else tree.rows
-    position[rows] = np.arange(len(rows))
-    range_ = position[_enclosing(table, tree, memory)]
-    used = range_ >= 0
+    parent, nests = _parents(table), nesting_rows(table)
+    kind = table.column("kind")
+    range_ = _enclosing(table, memory)
+    used = (range_ >= 0) & (kind[range_] <= EventKind.ASYNC_RANGE)
+
+    def above(rows: Array) -> Array:
+        """The range around each row as the tree has it: that of rows that nest, and is one."""
+        up = parent[rows].astype(np.int64)
+        if nests is not None:
+            up[~nests[rows]] = -1
+        while True:
+            skipped = (up >= 0) & (kind[up] > EventKind.ASYNC_RANGE)
+            if nests is not None:
+                skipped |= (up >= 0) & ~nests[up]
+            if not skipped.any():
+                return up
+            up[skipped] = parent[up[skipped]]
+
     usage = []
     for part in parts:
-        own = np.zeros(len(tree), np.int64)
-        np.add.at(own, range_[used], part[used])
+        chosen = used & (part != 0)
+        if not chosen.any():
+            usage.append(np.broadcast_to(np.int64(0), (len(table),)))
+            continue
         column = np.zeros(len(table), np.int64)
-        column[rows] = tree.sum_subtree(own) if bool(own.any()) else 0
+        rows, sizes = range_[chosen], part[chosen]
+        while len(rows):
+            # Neighbours are mostly in one range: they go on as one.
+            first = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+            rows, sizes = rows[first], np.add.reduceat(sizes, first)
+            np.add.at(column, rows, sizes)
+            up = above(rows)
+            rows, sizes = up[up >= 0], sizes[up >= 0]
         usage.append(column)
     return usage, used
 
 
-def _enclosing(table: EventTable, tree: EventTree, memory: Array) -> Array:
+def _parents(table: EventTable) -> Array:
+    """Table row of the range around each range, by the tree where the table has none."""
+    if table.has("parent"):
+        return table.column("parent")
+    tree = EventTree.of(table)
+    if tree.rows is None:
+        return tree.parent
+    parent = np.full(len(table), -1, np.int64)
+    parent[tree.rows] = np.append(tree.rows, -1)[tree.parent]
+    return parent
+
+
+def _enclosing(table: EventTable, memory: Array) -> Array:
     """Table row of the innermost range around each memory row, -1 for none."""
     if table.has("parent"):
-        return table.column("parent")[memory]
-    rows = np.arange(len(table)) if tree.rows is None else tree.rows
-    nests = np.ones(len(tree), np.bool_)
-    for mask in (None if tree.is_async is None else ~tree.is_async, tree.on_cpu):
-        if mask is not None:
-            nests &= mask
-    both = np.concatenate([rows[nests], memory])
+        return table.column("parent")[memory].astype(np.int64)
+    ranges = table.column("kind") <= EventKind.ASYNC_RANGE
+    nests = nesting_rows(table)
+    rows = np.flatnonzero(ranges if nests is None else ranges & nests)
+    both = np.concatenate([rows, memory])
     parent = nest_intervals(table.start_ns[both], table.end_ns[both], table.thread[both])
-    found = parent[int(nests.sum()) :].astype(np.int64)
+    found = parent[len(rows) :].astype(np.int64)
     # A record at the very time of another is no range: only ranges can be parents.
-    found[found >= int(nests.sum())] = -1
+    found[found >= len(rows)] = -1
     return np.where(found >= 0, both[found], -1)
 
 

@@ -23,6 +23,8 @@ def sum_by(codes: Array, values: Array, size: int) -> Array:
 
     Integer values give int64 sums, exact; float values float64. Codes must lie in [0, size).
     """
+    if len(values) and values.strides == (0,) and not values[0]:  # a column that is 0 throughout
+        return np.zeros(size, np.float64 if values.dtype.kind == "f" else np.int64)
     if values.dtype.kind == "f":
         return np.bincount(codes, weights=values, minlength=size)
     bound = max(abs(int(values.max())), abs(int(values.min()))) * len(values) if len(values) else 0

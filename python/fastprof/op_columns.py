@@ -49,19 +49,22 @@ class OpInputColumns:
     def coded(self, others: Mapping[str, CodedColumn]) -> dict[str, CodedColumn]:
         """The columns of objects; rows without inputs keep what `others` say of them."""
         found = {}
+        nothing = len(self._inputs)  # the code of rows without inputs, which the columns share
+        shared = np.full(self._size, nothing, np.int32)
+        shared[self._rows] = self._codes
         for name in OpInputs._fields:
             values: list[Any] = [getattr(inputs, name) for inputs in self._inputs]
-            codes = np.full(self._size, -1, np.int32)
-            codes[self._rows] = self._codes
             other = others.get(name)
             if other is not None:
+                codes = np.where(shared == nothing, np.int32(-1), shared)
                 kept = (codes < 0) & (other.codes >= 0)
                 codes[kept] = other.codes[kept] + len(values)
                 found[name] = CodedColumn(codes, _Joined(values, other.values))
                 continue
-            codes[codes < 0] = len(values)  # the others have nothing, as in PyTorch
-            values.append({} if name == "kwinputs" else [])
-            found[name] = CodedColumn(codes, tuple(values))
+            values.append(
+                {} if name == "kwinputs" else []
+            )  # the others have nothing, as in PyTorch
+            found[name] = CodedColumn(shared, tuple(values))
         return found
 
     def flops(self, site: Array, names: Sequence[str], parent: Array) -> Array:
@@ -75,9 +78,8 @@ class OpInputColumns:
         )
         chosen = with_formula[site[self._rows]]
         rows, codes = self._rows[chosen], self._codes[chosen]
-        pairs, which = np.unique(
-            site[rows].astype(np.int64) * len(self._inputs) + codes, return_inverse=True
-        )
+        pair_of = site[rows].astype(np.int64) * len(self._inputs) + codes
+        pairs, which = _distinct(pair_of, len(names) * len(self._inputs))
         estimates = []
         for pair in pairs.tolist():
             inputs = self._inputs[pair % len(self._inputs)]
@@ -85,11 +87,23 @@ class OpInputColumns:
             known = inputs.input_dtypes[:1] != [""]  # a nested tensor has no sizes
             estimate = estimate_flops(name, inputs.input_shapes, inputs.concrete_inputs)
             estimates.append(estimate.flops if known and estimate is not None else 0)
-        flops[rows] = np.array(estimates, np.float64)[which.reshape(-1)]
+        flops[rows] = np.array(estimates, np.float64)[which]
         covering = np.array([name.endswith("dot_product_attention") for name in names], np.bool_)
         if covering.any():
             _leave_out_covered(flops, covering[site], parent)
         return flops
+
+
+def _distinct(values: Array, size: int) -> tuple[Array, Array]:
+    """np.unique with its inverse, of integers in [0, size): without sorting when that is cheaper."""
+    if size > 4 * len(values) + (1 << 16):
+        found, which = np.unique(values, return_inverse=True)
+        return found, which.reshape(-1)
+    position = np.zeros(size, np.int32)
+    position[values] = 1
+    found = np.flatnonzero(position)
+    position[found] = np.arange(len(found), dtype=np.int32)
+    return found, position[values]
 
 
 def _leave_out_covered(flops: Array, covering: Array, parent: Array) -> None:

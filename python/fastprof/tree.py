@@ -17,9 +17,10 @@ from fastprof.device_type import DeviceType
 from fastprof.nesting import NestKernel, nest_intervals, sum_by
 from fastprof.table import EventKind, EventTable
 
-__all__ = ["EventTree", "NestKernel", "nest_intervals", "sum_by"]
+__all__ = ["EventTree", "NestKernel", "nest_intervals", "nesting_rows", "sum_by"]
 
 Array: TypeAlias = NDArray[Any]
+_NO_ROWS = np.zeros(0, np.int64)
 _BLOCK = 1 << 15  # rows walked at a time: a few int64 columns of them fit into a core's cache
 
 
@@ -62,7 +63,7 @@ class EventTree:
                 others = kind > EventKind.ASYNC_RANGE
                 unlisted = others if hidden is None else others | hidden
         listed = None if unlisted is None else np.flatnonzero(~unlisted)
-        nests = _nesting_rows(table)
+        nests = nesting_rows(table)
         if table.has("parent"):
             parent = table.column("parent")
             kept = nests
@@ -94,12 +95,15 @@ class EventTree:
 
     def column(self, name: str) -> Array:
         """A column of the table for the tree's rows."""
-        column = self.table.column(name)
-        return column if self.rows is None else column[self.rows]
+        return self.take(self.table.column(name))
 
     def take(self, column: Array) -> Array:
-        """A table-long array for the tree's rows."""
-        return column if self.rows is None else column[self.rows]
+        """A table-long array for the tree's rows; one value broadcast stays that."""
+        if self.rows is None:
+            return column
+        if column.strides == (0,) and len(column):
+            return np.broadcast_to(column[0], (len(self.rows),))
+        return column[self.rows]
 
     def table_row(self, index: int) -> int:
         """Row of the table behind an index of the tree."""
@@ -199,6 +203,8 @@ class EventTree:
         return self._without_children(self.column(column))
 
     def _without_children(self, values: Array) -> Array:
+        if len(values) and values.strides == (0,) and not values[0]:
+            return values
         own = values - self.sum_children(values)
         if self.is_async is not None:
             own = np.where(self.is_async, 0, own)
@@ -233,6 +239,25 @@ class EventTree:
             nested = np.flatnonzero(parent >= 0)
             own -= sum_by(codes[parent[nested]], duration[nested], groups)
         return total, own, count
+
+    def grouped_usage(self, column: str, codes: Array, groups: int) -> tuple[Array, Array]:
+        """Sums by group of a column that includes children and of its self_of: (total, self), int64.
+
+        Only rows where it is not 0 are looked at: most ranges use no memory of their own.
+        """
+        values = self.column(column)
+        rows = np.flatnonzero(values) if values.strides != (0,) or values[:1].any() else _NO_ROWS
+        values = values[rows]
+        total = sum_by(codes[rows], values, groups)
+        parent = self.parent[rows]
+        counts = np.ones(len(rows), np.bool_)
+        nested = parent >= 0
+        for mask in (None if self.is_async is None else ~self.is_async, self.on_cpu):
+            if mask is not None:
+                counts &= mask[rows]
+                nested &= mask[parent]  # of parent -1 it does not matter
+        own = sum_by(codes[rows[counts]], values[counts], groups)
+        return total, own - sum_by(codes[parent[nested]], values[nested], groups)
 
     @cached_property
     def has_device_time(self) -> bool:
@@ -326,7 +351,7 @@ class EventTree:
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def _nesting_rows(table: EventTable) -> Array | None:
+def nesting_rows(table: EventTable) -> Array | None:
     """Mask of the rows that can be parents or children; None for all."""
     mask: Array | None = None
     if any(table.has(name) for name in ("is_async", "kind", "flags")):
@@ -342,6 +367,10 @@ def _nesting_rows(table: EventTable) -> Array | None:
 
 def _skip_rows(parent: Array, kept: Array) -> Array:
     """Each row's nearest ancestor with `kept`, -1 for none."""
+    has_child = np.zeros(len(parent) + 1, np.bool_)
+    has_child[parent] = True
+    if not bool((has_child[:-1] & ~kept).any()):  # as with rows of memory: they never have one
+        return parent.astype(np.int32, copy=False)
     parent = parent.astype(np.int32)  # a copy
     pending = np.flatnonzero(parent >= 0)
     pending = pending[~kept[parent[pending]]]

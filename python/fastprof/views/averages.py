@@ -81,8 +81,8 @@ def average(
 ) -> EventFrame:
     """The summed frame: one row per group. What was not grouped by is blank, as in PyTorch.
 
-    With the `tree` that the frame was made of, CPU times come from it (grouped_times) and the
-    frame's own are not read: EventFrame.from_tree(..., times=False) will do.
+    With the `tree` that the frame was made of, CPU times and memory come from it (grouped_times,
+    grouped_usage) and the frame's own are not read: EventFrame.from_tree(..., times=False) will do.
     """
     codes, first = grouping
     groups = len(first)
@@ -93,6 +93,10 @@ def average(
         times = tree.grouped_times(codes, groups)
         sums["cpu_time_total"], sums["self_cpu_time_total"], count_sums = times
         has_parent = tree.parent[first] >= 0
+        for column in ("cpu_memory_usage", "device_memory_usage"):
+            if tree.table.has(column):
+                usage = tree.grouped_usage(column, codes, groups)
+                sums[column], sums[f"self_{column}"] = usage
     elif count is None:
         count_sums = np.bincount(codes, minlength=groups)
     else:

@@ -166,7 +166,7 @@ class EventList(RowList):
         rows = self._columnar()
         if isinstance(rows, TableRows):
             options = (by_shapes, group_by_stack_n, group_by_overload_name)
-            frame = rows.keys_frame
+            frame = rows.keys_frame(by_shapes, group_by_stack_n > 0, group_by_overload_name)
             grouping = group_rows(frame, *options)
             summed = average(frame, grouping, *options, tree=rows.tree)
             averages = self._like()

@@ -25,6 +25,9 @@ __all__ = ["METRIC_FIELDS", "EventFrame", "display_codes", "machinery_rows", "se
 Array: TypeAlias = NDArray[Any]
 
 
+_CODED = ("overload_name", "input_shapes", "stack")
+
+
 @dataclass(frozen=True)
 class EventFrame:
     """Columns of one length. Times are in ns when `unit_per_us` is 1000, in us when it is 1.
@@ -74,8 +77,9 @@ class EventFrame:
     ) -> EventFrame:
         """Columns of the events of a tree. No Python object is made per event.
 
-        `times=False` leaves out the CPU times and the parents (zeros stand for them), for
-        averages, which sum them straight from the tree.
+        `times=False` is for averages: it leaves out CPU times, memory and parents (zeros stand for
+        them), which they sum straight from the tree, and the columns of objects, of which they
+        take those that they group by.
         """
         table = tree.table
         size = len(tree)
@@ -86,13 +90,15 @@ class EventFrame:
         if use_device and tree.has_device_time:
             device_self, device_total = tree.device_self_and_total_ns
         memory: list[Array | None] = [None] * 4
-        if table.has("cpu_memory_usage"):
+        if times and table.has("cpu_memory_usage"):
             memory[:2] = tree.column("cpu_memory_usage"), tree.self_of("cpu_memory_usage")
-        if table.has("device_memory_usage"):
+        if times and table.has("device_memory_usage"):
             memory[2:] = tree.column("device_memory_usage"), tree.self_of("device_memory_usage")
-        coded = dict(table.coded)
-        if tree.rows is not None:
-            coded = {name: column.take(tree.rows) for name, column in coded.items()}
+        coded: dict[str, CodedColumn] = {}
+        if times:
+            coded = {name: table.coded[name] for name in _CODED if name in table.coded}
+            if tree.rows is not None:
+                coded = {name: column.take(tree.rows) for name, column in coded.items()}
         none = np.broadcast_to(np.False_, (size,))
         zeros = np.broadcast_to(np.int64(0), (size,))
         # Site by site unless a column says otherwise; only read when it differs between rows.

@@ -32,9 +32,9 @@ Array: TypeAlias = NDArray[Any]
 def list_order(tree: EventTree) -> Array | None:
     """Tree indices by (start, -end), the order of an EventList; None when they already are."""
     table = tree.table
-    start, end = tree.column("start_ns"), tree.column("end_ns")
     if table.begin_ordered and (not table.has("track") or _one_value(table.column("track"))):
         return None
+    start, end = tree.column("start_ns"), tree.column("end_ns")
     if bool((start[1:] > start[:-1]).all()):
         return None
     order = np.argsort(start, kind="stable")
@@ -133,11 +133,24 @@ class TableRows:
         frame = EventFrame.from_tree(self.tree, self.use_device, self.order)
         return replace(frame, stack=self.stacks)
 
+    def keys_frame(self, shapes: bool, stacks: bool, overload: bool) -> EventFrame:
+        """What averages read, which sum times and memory by the tree; these columns if so."""
+
+        def chosen(name: str, wanted: bool) -> CodedColumn | None:
+            column = self.tree.table.coded.get(name) if wanted else None
+            rows = self.tree.rows
+            return column if column is None or rows is None else column.take(rows)
+
+        return replace(
+            self._plain_keys_frame,
+            input_shapes=chosen("input_shapes", shapes),
+            overload_name=chosen("overload_name", overload),
+            stack=self.stacks if stacks else None,
+        )
+
     @cached_property
-    def keys_frame(self) -> EventFrame:
-        """The columns without CPU times: all that averages read, which sum times by the tree."""
-        frame = EventFrame.from_tree(self.tree, self.use_device, self.order, times=False)
-        return replace(frame, stack=self.stacks)
+    def _plain_keys_frame(self) -> EventFrame:
+        return EventFrame.from_tree(self.tree, self.use_device, self.order, times=False)
 
     @cached_property
     def stacks(self) -> CodedColumn | None:

@@ -145,6 +145,13 @@ inline fastprof::Capture random_capture(uint64_t seed, size_t rows_per_track = 6
   }
   for (int i = 0; i < 4; ++i) b.string(below(2) ? bytes(300) : "{\"k\": [1, {\"x\": null}]}");
   b.capture.counter_names = {bytes(6), bytes(6)};
+  std::vector<uint32_t> shared;  // blocks of inputs that rows refer to
+  for (uint64_t n = below(3); n > 0; --n) {
+    shared.push_back(static_cast<uint32_t>(b.capture.payload_words.size()));
+    const uint64_t count = below(4);
+    b.capture.payload_words.push_back(block_word(DetailType::shapes, static_cast<uint32_t>(count)));
+    for (uint64_t w = 0; w < count; ++w) b.capture.payload_words.push_back(random());
+  }
   const uint64_t tracks = below(4);
   for (uint64_t t = 0; t < tracks; ++t) {
     b.track(static_cast<int64_t>(below(3) == 0 ? 4242 : below(100000)), bytes(10));
@@ -168,7 +175,9 @@ inline fastprof::Capture random_capture(uint64_t seed, size_t rows_per_track = 6
         for (uint64_t w = 0; w < count; ++w)
           words.push_back(below(2)   ? block_word(static_cast<DetailType>(below(10)), below(5))
                           : below(3) ? below(6)
-                                     : random());
+                          : below(2) && !shared.empty()
+                              ? shared_block_word(shared[below(shared.size())])
+                              : random() | 1);  // odd: no reference to anywhere
       }
       const size_t row =
           b.row(site, at, end, words,

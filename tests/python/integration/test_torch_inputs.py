@@ -237,7 +237,7 @@ class WithoutKernels:
         self._capture = capture
 
     def __getattr__(self, name: str) -> Any:
-        if name == "distinct_blocks":
+        if name in ("find_blocks", "distinct_blocks"):
             raise AttributeError(name)
         return getattr(self._capture, name)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fastprof import errors
 from fastprof.memory_attribution import attribute_memory
 from fastprof.table import NO_PAYLOAD, EventKind, EventTable, Site
+from fastprof.tree import EventTree
 from fastprof.views import EventList
 
 SITES = [
@@ -130,3 +131,50 @@ def test_interval_rule_by_brute_force(rows: list[tuple[int, int, int, int, int]]
         if site < 3:
             inside = [r[4] for r in rows if r[3] == 3 and start <= r[0] <= end]
             assert table.column("cpu_memory_usage")[i] == sum(inside)
+
+
+@given(rows_strategy, st.randoms(use_true_random=False), st.booleans())
+def test_innermost_rule_by_brute_force(
+    rows: list[tuple[int, int, int, int, int]], random: Any, with_parents: bool
+) -> None:
+    """Against walking up the tree from each record by itself; async rows and odd parents too."""
+    columns: dict[str, Any] = {
+        "is_async": np.array([site < 3 and random.random() < 0.2 for _, _, _, site, _ in rows])
+    }
+    if with_parents:
+        columns["parent"] = np.array(
+            [random.randint(-1, i - 1) for i in range(len(rows))], np.int32
+        )
+    table = table_of(rows, **columns)
+    tree = EventTree.of(table)
+    listed = list(range(len(rows))) if tree.rows is None else tree.rows.tolist()
+    expected = [[0, 0] for _ in rows]
+    left_over = []
+    for row, (_, _, track, site, size) in enumerate(rows):
+        if site < 3:
+            continue
+        if with_parents:
+            at = int(columns["parent"][row])
+        else:  # of the ranges that are open then, the one that is inside of the others
+            both = [i for i in listed if rows[i][2] == track and not columns["is_async"][i]]
+            order = sorted([*both, row], key=lambda i: (rows[i][0], -rows[i][1]))
+            stack: list[int] = []
+            for i in order[: order.index(row) + 1]:
+                begin, end = rows[i][:2]
+                while stack and (begin >= rows[stack[-1]][1] or end > rows[stack[-1]][1]):
+                    stack.pop()
+                stack.append(i)
+            at = stack[-2] if len(stack) > 1 else -1
+        if at not in listed:
+            left_over.append((row, site, size))
+            continue
+        index = listed.index(at)
+        while index >= 0:
+            expected[listed[index]][site - 3] += size
+            index = int(tree.parent[index])
+    for row, site, size in left_over:
+        expected[row][site - 3] = size
+    found = attribute_memory(table)
+    if any(row[3] >= 3 for row in rows):
+        assert found.column("cpu_memory_usage").tolist() == [cpu for cpu, _ in expected]
+        assert found.column("device_memory_usage").tolist() == [other for _, other in expected]

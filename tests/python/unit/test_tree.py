@@ -236,3 +236,31 @@ def test_grouped_times_are_the_sums_of_the_columns(
     assert total.tolist() == sum_by(codes, tree.total_ns, 3).tolist()
     assert own.tolist() == sum_by(codes, tree.self_ns, 3).tolist()
     assert count.tolist() == np.bincount(codes, minlength=3).tolist()
+
+
+@given(intervals, st.randoms(use_true_random=False), st.booleans())
+def test_grouped_usage_is_the_sum_of_the_columns(
+    rows: list[tuple[int, int, int]], random: Any, nothing: bool
+) -> None:
+    columns = {
+        "is_async": np.array([random.random() < 0.2 for _ in rows], np.bool_),
+        "device_type": np.array([random.choice([0, 0, 1]) for _ in rows], np.int16),
+        "kind": np.array([random.choice([0, 0, 0, 2]) for _ in rows], np.uint8),
+        "cpu_memory_usage": np.array([random.choice([0, -3, 5]) for _ in rows], np.int64),
+    }
+    if nothing:
+        columns["cpu_memory_usage"] = np.broadcast_to(np.int64(0), (len(rows),))
+    tree = EventTree.of(table_of(rows, [0] * len(rows), **columns))
+    codes = np.array([random.randint(0, 2) for _ in range(len(tree))], np.int64)
+    total, own = tree.grouped_usage("cpu_memory_usage", codes, 3)
+    assert total.tolist() == sum_by(codes, tree.column("cpu_memory_usage"), 3).tolist()
+    assert own.tolist() == sum_by(codes, tree.self_of("cpu_memory_usage"), 3).tolist()
+
+
+def test_a_column_that_is_one_value_stays_that_in_a_tree() -> None:
+    table = table_of([(0, 9, 0), (1, 2, 0), (3, 4, 0)], [0] * 3, kind=np.array([0, 2, 0], np.uint8))
+    tree = EventTree.of(table)
+    assert tree.rows is not None
+    column = tree.column("device_index")
+    assert column.strides == (0,) and column.tolist() == [0, 0]
+    assert tree.take(np.broadcast_to(np.int64(4), (3,))).tolist() == [4, 4]

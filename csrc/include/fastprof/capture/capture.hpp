@@ -62,7 +62,8 @@ struct TrackInfo {
 // Payload words by kind: range/async_range: the site's arg_count typed words, then (flag detail) a
 // DetailHeader and its words; counter: one word, typed by arg_types[0]; flow_*: the id; memory:
 // ptr, bytes, total allocated, total reserved; out_of_memory: bytes, total allocated, total
-// reserved; mark: as range. String arguments are indices into `strings`.
+// reserved; mark: as range. String arguments are indices into `strings`. Blocks of inputs that rows
+// share (shared_block.hpp) lie between them.
 struct Capture {
   // Columns of one length. Rows are grouped by track (ascending), within a track in begin order: a
   // parent comes before its children. 34 bytes a row, plus 8 for each payload word.

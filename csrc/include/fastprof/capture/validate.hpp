@@ -7,6 +7,7 @@
 
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/shared_block.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -41,6 +42,19 @@ inline size_t payload_words_of(const SiteInfo& site) noexcept {
       return 0;
   }
   return 0;
+}
+
+// Whether all that the blocks behind the DetailHeader at words[header] refer to is there.
+inline bool shared_blocks_exist(const Column<uint64_t>& words, size_t header) noexcept {
+  const size_t end = header + 1 + static_cast<uint32_t>(words[header]);
+  for (size_t at = header + 1; at < end;) {
+    const uint64_t block = words[at];
+    const auto type = static_cast<DetailType>(block & 0xFFFF);
+    if (type == DetailType{}) return true;  // padding
+    if (type == DetailType::shapes_at && shared_block(words, block).words == nullptr) return false;
+    at += 1 + (block >> 16 & 0xFFFF);
+  }
+  return true;
 }
 
 // Raises ValueError naming the first row whose columns disagree. O(rows). Captures made by a
@@ -95,6 +109,8 @@ inline void validate_capture(const Capture& capture) {
       if (rest == 0 || static_cast<uint32_t>(capture.payload_words[payload + needed]) > rest - 1) {
         fail(row, "its details are cut short");
       }
+      if (!shared_blocks_exist(capture.payload_words, payload + needed))
+        fail(row, "its details refer to inputs that are not there");
     }
   }
   for (size_t i = 0; i < capture.foreign_row.size(); ++i) {

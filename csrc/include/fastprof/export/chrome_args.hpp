@@ -228,6 +228,7 @@ class ChromeArgs {
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see write_counters
       case DetailType::nothing:
+      case DetailType::shapes_at:  // given as `shapes`
         return;
     }
   }

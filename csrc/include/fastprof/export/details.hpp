@@ -43,8 +43,8 @@ inline PayloadValue payload_value(const Capture& capture, ArgType type, uint64_t
   return value;
 }
 
-// Calls visit(type, words, count) for each block of the row's details. The capture must have been
-// validated.
+// Calls visit(type, words, count) for each block of the row's details; what rows share as if it lay
+// there. The capture must have been validated.
 template <class Visit>
 inline void for_each_detail(const Capture& capture, size_t row, Visit&& visit) {
   if ((capture.flags[row] & event_flag::detail) == 0) return;
@@ -57,7 +57,12 @@ inline void for_each_detail(const Capture& capture, size_t row, Visit&& visit) {
     const auto type = static_cast<DetailType>(block & 0xFFFF);
     const size_t count = std::min<size_t>(block >> 16 & 0xFFFF, end - at);
     if (type == DetailType{}) break;  // padding
-    visit(type, words + at, count);
+    if (type == DetailType::shapes_at) {
+      const SharedBlock shared = shared_block(capture.payload_words, block);
+      if (shared.words != nullptr) visit(DetailType::shapes, shared.words, size_t{shared.count});
+    } else {
+      visit(type, words + at, count);
+    }
     at += count;
   }
 }

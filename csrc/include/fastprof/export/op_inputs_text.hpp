@@ -251,17 +251,30 @@ inline OpInputTexts op_input_texts(const uint64_t* words, size_t count) {
   return texts;
 }
 
-// Texts of blocks, each distinct block's made once. One writer's.
+// Texts of blocks, each distinct block's made once. One writer's; the words stay where they are as
+// long.
 class OpInputTextCache {
  public:
   const OpInputTexts& of(const uint64_t* words, size_t count) {
+    Place& known = by_place_[words];  // rows share most of their blocks with others
+    if (known.texts == nullptr || known.count != count) known = {&of_words(words, count), count};
+    return *known.texts;
+  }
+
+ private:
+  struct Place {
+    const OpInputTexts* texts = nullptr;
+    size_t count = 0;
+  };
+
+  const OpInputTexts& of_words(const uint64_t* words, size_t count) {
     key_.assign(reinterpret_cast<const char*>(words), count * sizeof *words);
     const auto [at, fresh] = texts_.try_emplace(key_);
     if (fresh) at->second = op_input_texts(words, count);
     return at->second;
   }
 
- private:
+  std::unordered_map<const uint64_t*, Place> by_place_;
   std::unordered_map<std::string, OpInputTexts> texts_;
   std::string key_;
 };

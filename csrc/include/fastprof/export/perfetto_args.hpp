@@ -255,6 +255,7 @@ class PerfettoArgs {
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see add_counters
       case DetailType::nothing:
+      case DetailType::shapes_at:  // given as `shapes`
         return;
     }
   }

@@ -8,6 +8,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/shared_block.hpp"
 #include "fastprof/range_detail/detail_block.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -21,7 +22,7 @@ struct DetailSpan {
 };
 
 // The first block of this type of a row; found is false when the row has none or its payload is
-// malformed.
+// malformed. Inputs are found (DetailType::shapes) wherever they lie.
 inline DetailSpan find_detail_block(const Capture& capture, size_t row, DetailType type) {
   DetailSpan span;
   if (row >= capture.size() || row >= capture.flags.size() || row >= capture.payload.size() ||
@@ -46,6 +47,14 @@ inline DetailSpan find_detail_block(const Capture& capture, size_t row, DetailTy
       span.count = block.count;
       span.flags = block.reserved;
       span.found = true;
+      return span;
+    }
+    if (block.type == DetailType::shapes_at && type == DetailType::shapes) {
+      const SharedBlock shared = shared_block(capture.payload_words, capture.payload_words[at]);
+      span.words = shared.words;
+      span.count = shared.count;
+      span.flags = shared.flags;
+      span.found = shared.words != nullptr;
       return span;
     }
     at += 1 + size_t{block.count};

@@ -93,6 +93,8 @@ enum class DetailType : uint16_t {
   nothing = 8,  // what was recorded here turned out to mean nothing: passed over
   modules = 9,  // pointer to an interned text, the modules that an op runs in; in a Capture, index
                 // into `strings`
+  shapes_at = 10,  // in a Capture, in place of `shapes`: without words, `reserved` is the index in
+                   // payload_words of a shapes block that several rows share
 };
 
 struct DetailBlock {

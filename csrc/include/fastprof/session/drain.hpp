@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/capture/shared_block.hpp"
+#include "fastprof/range_detail/known_blocks.hpp"
 #include "fastprof/recorder/drops.hpp"
 #include "fastprof/session/session_control.hpp"
 #include "fastprof/session/site_table.hpp"
@@ -74,6 +76,7 @@ class Drain {
     }
     aim(snapshot, finished_only ? UINT64_MAX : snapshot.t1);
     std::vector<Chunk*> consumed;
+    reserve_words(snapshot);
     for (const TrackSnapshot& track : snapshot.tracks) {
       TrackRows& rows = rows_of(track.info);
       track_id_ = track.info.id;
@@ -184,6 +187,17 @@ class Drain {
     rows.each_column([room](auto& column) { column.reserve(room); });
   }
 
+  // Untouched memory costs nothing, while a column that grows is copied and faulted in twice. No
+  // record gives more words than it has.
+  void reserve_words(const Snapshot& snapshot) {
+    size_t units = 0;
+    for (const TrackSnapshot& track : snapshot.tracks)
+      for (const PinnedRun& run : track.runs) units += run.refused ? 0 : units_of(run);
+    Column<uint64_t>& words = rows_.payload_words;
+    const size_t room = words.size() + 3 * units;
+    if (room > words.capacity()) words.reserve(std::max(room, words.capacity() * 2));
+  }
+
   static void add_row(TrackRows& rows, uint64_t begin, uint64_t end, uint32_t site, EventKind kind,
                       uint32_t payload, uint8_t flags) {
     rows.begin.push_back(static_cast<int64_t>(begin));
@@ -250,11 +264,13 @@ class Drain {
       case SiteKind::range:
       case SiteKind::async_range:
         end = has_end && second >= begin ? second : 0;
-        if (site->arg_count != 0 || tag == RecordTag::detailed)
-          payload = add_args(site, words, site->arg_count);
         if (tag == RecordTag::detailed) {
           flags |= event_flag::detail;
-          add_detail(words + site->arg_units * 3u);
+          read_detail(words + site->arg_units * 3u);
+          payload = add_args(site, words, site->arg_count);
+          rows_.payload_words.insert(rows_.payload_words.end(), detail_.begin(), detail_.end());
+        } else if (site->arg_count != 0) {
+          payload = add_args(site, words, site->arg_count);
         }
         break;
       case SiteKind::mark:
@@ -297,26 +313,50 @@ class Drain {
     return at;
   }
 
-  // The header and blocks of a detailed record; interned texts become indices into the strings.
-  void add_detail(const uint64_t* words) {
-    const auto count = static_cast<uint32_t>(load_relaxed(words));
-    const size_t first = add_words(words, 1 + size_t{count}) + size_t{1};
-    const size_t last = first + count;
-    for (size_t at = first; at < last;) {
-      const uint64_t block = rows_.payload_words[at++];
+  // The header and blocks of a detailed record into `detail_`, without the padding: interned texts
+  // become indices into the strings, inputs a reference to the first block that said the same.
+  void read_detail(const uint64_t* words) {
+    const uint64_t header = load_relaxed(words++);
+    const uint64_t* const end = words + static_cast<uint32_t>(header);
+    detail_.assign(1, 0);
+    while (words < end) {
+      const uint64_t block = load_relaxed(words++);
       const size_t size = block >> 16 & 0xFFFF;
-      if ((block & 0xFFFF) == 0 || size > last - at) return;  // padding
       const auto type = static_cast<DetailType>(block & 0xFFFF);
-      if ((type == DetailType::json || type == DetailType::modules) && size != 0) {
-        uint64_t& text = rows_.payload_words[at];
-        text =
-            rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(text)));
+      if (type == DetailType{} || size > static_cast<size_t>(end - words)) break;  // padding
+      if (type == DetailType::shapes) {
+        detail_.push_back(shared_block_word(share_block(block, words, size)));
+      } else {
+        detail_.push_back(block);
+        for (size_t i = 0; i < size; ++i) detail_.push_back(load_relaxed(&words[i]));
+        if ((type == DetailType::json || type == DetailType::modules) && size != 0) {
+          uint64_t& text = detail_[detail_.size() - size];
+          text =
+              rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(text)));
+        }
       }
-      at += size;
+      words += size;
     }
+    detail_[0] = (header & ~uint64_t{0xFFFFFFFF}) | (detail_.size() - 1);
+  }
+
+  // The index in the payload words of a block that says the same, which is put there when it is the
+  // first.
+  uint32_t share_block(uint64_t block, const uint64_t* words, size_t size) {
+    Column<uint64_t>& pool = rows_.payload_words;
+    const size_t at = pool.size();
+    pool.resize(at + 1 + size);
+    pool[at] = block;
+    for (size_t i = 0; i < size; ++i) pool[at + 1 + i] = load_relaxed(&words[i]);
+    const uint32_t first =
+        blocks_.first_of(pool.data(), static_cast<uint32_t>(at), static_cast<uint32_t>(1 + size));
+    if (first != at) pool.resize(at);
+    return first;
   }
 
   DrainedRows rows_;
+  KnownBlocks blocks_;            // of inputs, in rows_.payload_words
+  std::vector<uint64_t> detail_;  // of the record being read
   std::unordered_map<uint32_t, size_t> track_index_;
   uint64_t unload_epoch_ = 0;
   RecordFilter filter_{};

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs that rows of a capture share: columns as if each row had its own, in tables, files and joins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastprof
+from fastprof import _core, errors
+from fastprof.consolidate import table_of
+from fastprof.op_inputs import OpInputs
+from fastprof.sites import Site
+from fastprof.table import NO_PAYLOAD, CodedColumn, EventFlag, EventTable
+from fastprof.table_join import join_tables
+
+OP, SHAPES, JSON, SHAPES_AT = 5, 6, 7, 10  # DetailType
+DETAIL, FINISHED = int(EventFlag.DETAIL), int(EventFlag.FINISHED)
+
+
+def integers(*values: int) -> list[int]:
+    """The contents of a shapes block of so many integers."""
+    items = [3 | (value & 0xFFFFFFFF) << 32 for value in values]
+    return [len(values) | len(values) << 32, *items]
+
+
+def tensor(*sizes: int) -> list[int]:
+    """The contents of a shapes block of one dense float tensor of at most one dimension."""
+    (size,) = sizes
+    return [1 | 1 << 32, 1 | 6 << 4 | 1 << 12 | 1 << 22 | size << 32]
+
+
+def block(kind: int, contents: list[int]) -> list[int]:
+    return [kind | len(contents) << 16, *contents]
+
+
+INPUTS = [integers(7, -1), tensor(4), integers(7, -1), tensor(4), tensor(5), None, integers(7, -1)]
+
+
+def capture_of(shared: bool, inputs: list[Any] | None = None, **changes: Any) -> _core.Capture:
+    """Ops one after the other with these inputs; `shared`: each distinct block kept once."""
+    inputs = INPUTS if inputs is None else inputs
+    words: list[int] = []
+    at: dict[tuple[int, ...], int] = {}
+    payload = []
+    for number, contents in enumerate(inputs):
+        blocks = block(OP, [number, 0])
+        if contents is not None and shared:
+            if tuple(contents) not in at:
+                at[tuple(contents)] = len(words)
+                words += block(SHAPES, contents)
+            blocks.append(SHAPES_AT | at[tuple(contents)] << 32)
+        elif contents is not None:
+            blocks += block(SHAPES, contents)
+        blocks += block(JSON, [number % 2])
+        payload.append(len(words))
+        words += [len(blocks), *blocks]
+    size = len(inputs)
+    columns = {
+        "start_ns": np.arange(size) * 10,
+        "end_ns": np.arange(size) * 10 + 5,
+        "site": np.arange(size) % 2,
+        "track": np.zeros(size),
+        "parent": np.full(size, -1),
+        "payload": payload,
+        "kind": np.zeros(size),
+        "flags": np.full(size, DETAIL | FINISHED),
+        "payload_words": np.array(words, np.uint64),
+        "foreign_row": [],
+        "foreign_end_track": [],
+        **changes,
+    }
+    return _core.capture_of(
+        columns=columns,
+        sites=[tuple(Site(name, category="cpu_op")) for name in ("aten::add", "aten::mm")],
+        tracks=[(1, 1, 1, "main", True)],
+        strings=['{"a": 1}', '{"a": 2}'],
+        t0_ns=0,
+        t1_ns=1000,
+        clock_error_ns=0,
+        pid=1,
+        process_name="test",
+        dropped={},
+    )
+
+
+class Plain:
+    """A capture whose blocks are left to NumPy to find."""
+
+    def __init__(self, capture: Any) -> None:
+        self._capture = capture
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("find_blocks", "distinct_blocks"):
+            raise AttributeError(name)
+        return getattr(self._capture, name)
+
+
+def values_of(table: EventTable) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {
+        name: [column[row] for row in range(len(table))] for name, column in table.coded.items()
+    }
+    for name in ("flops", "sequence_nr"):
+        found[name] = table.column(name).tolist()
+    return found
+
+
+def test_columns_are_those_of_rows_with_inputs_of_their_own() -> None:
+    whole, shared = capture_of(False), capture_of(True)
+    assert len(shared.payload_words()) < len(whole.payload_words())
+    expected = values_of(table_of(whole))
+    assert expected["concrete_inputs"][0] == [7, -1]
+    assert expected["input_shapes"] == [[[], []], [[4]], [[], []], [[4]], [[5]], [], [[], []]]
+    assert expected["sequence_nr"] == list(range(len(INPUTS)))
+    for capture in (shared, Plain(whole), Plain(shared)):
+        assert values_of(table_of(capture)) == expected
+
+
+def test_distinct_blocks_are_told_once_and_in_order() -> None:
+    for capture in (capture_of(False), capture_of(True)):
+        rows, codes, contents = capture.distinct_blocks(SHAPES)
+        assert rows.tolist() == [0, 1, 2, 3, 4, 6]
+        assert codes.tolist() == [0, 1, 0, 1, 2, 0]
+        assert contents == [integers(7, -1), tensor(4), tensor(5)]
+
+
+def test_many_distinct_blocks() -> None:
+    inputs = [integers(i % 3000, i % 7) for i in range(9000)]
+    whole, shared = capture_of(False, inputs), capture_of(True, inputs)
+    for mine, other in zip(
+        shared.distinct_blocks(SHAPES), whole.distinct_blocks(SHAPES), strict=True
+    ):
+        assert np.array_equal(mine, other)
+    assert len(shared.distinct_blocks(SHAPES)[2]) == len({tuple(words) for words in inputs})
+
+
+def test_blocks_are_found_where_they_lie() -> None:
+    capture = capture_of(True)
+    words = capture.payload_words()
+    for kind, (rows, at) in zip((OP, SHAPES, 3), capture.find_blocks([OP, SHAPES, 3]), strict=True):
+        for row, place in zip(rows.tolist(), at.tolist(), strict=True):
+            expected = [row, 0] if kind == OP else INPUTS[row]
+            assert words[place - 1] & 0xFFFF == kind
+            assert words[place : place + len(expected)].tolist() == expected
+        assert (
+            rows.tolist()
+            == {
+                OP: list(range(len(INPUTS))),
+                SHAPES: [0, 1, 2, 3, 4, 6],
+                3: [],
+            }[kind]
+        )
+
+
+def test_inputs_that_are_not_there_are_refused() -> None:
+    words = capture_of(True).payload_words()
+    (first,) = np.flatnonzero(words & np.uint64(0xFFFF) == SHAPES_AT)[:1]
+    for at in (len(words), len(words) - 1, 1, 2**32 - 1):
+        bad = words.copy()
+        bad[first] = np.uint64(SHAPES_AT | at << 32)
+        with pytest.raises(errors.ValueError, match=r"row 0: its details refer to inputs"):
+            capture_of(True, payload_words=bad)
+    bad = words.copy()
+    bad[0] |= np.uint64(0xFFFF << 16)  # the block goes on behind the words
+    with pytest.raises(errors.ValueError, match="refer to inputs"):
+        capture_of(True, payload_words=bad)
+    without = np.full(len(INPUTS), NO_PAYLOAD), np.full(len(INPUTS), FINISHED)
+    capture_of(True, payload=without[0], flags=without[1], payload_words=bad)  # nobody refers to it
+
+
+def test_saved_loaded_joined_and_selected_tables_keep_their_inputs(tmp_path: Path) -> None:
+    table = table_of(capture_of(True))
+    expected = values_of(table)
+    path = tmp_path / "trace.fastprof"
+    fastprof.save(table, path)
+    loaded = fastprof.load(path)
+    assert values_of(loaded) == expected
+    assert loaded.payload_words is not None and table.payload_words is not None
+    assert loaded.payload_words.tolist() == table.payload_words.tolist()
+    other = table_of(capture_of(True, [tensor(9), None, tensor(9)]))
+    joined = values_of(join_tables([table, other, loaded]))
+    for name in (*OpInputs._fields, "flops"):
+        mine: Any = values_of(other)[name]
+        assert joined[name] == expected[name] + mine + expected[name]
+    rows = [4, 0, 6]
+    selected = values_of(table[rows])
+    assert all(selected[name] == [expected[name][row] for row in rows] for name in expected)
+
+
+def test_rows_without_inputs_keep_what_others_say_of_them() -> None:
+    table = table_of(capture_of(True))
+    kwinputs = table.coded["kwinputs"]
+    assert isinstance(kwinputs, CodedColumn)
+    assert kwinputs[5] == {"a": 2} and kwinputs[0] == {}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_traces_tell_the_inputs(tmp_path: Path, shared: bool) -> None:
+    path = tmp_path / "trace.json"
+    capture_of(shared).write_chrome_trace(bytes(path), [], "t")
+    again = fastprof.load(path)
+    assert [again.coded["input_shapes"][row] for row in (0, 1, 4)] == [[[], []], [[4]], [[5]]]
