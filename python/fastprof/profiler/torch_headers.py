@@ -22,9 +22,14 @@ from typing import Any
 
 from fastprof.profiler.torch_layout import SECTIONS, numbers_in, source_of
 
-__all__ = ["LayoutError", "layout_from_headers"]
+__all__ = ["LayoutError", "after_fork_in_child", "layout_from_headers"]
 
 _COMPILE_LIMIT_S = 300
+_LIMITS = {
+    "ops": 2**32,
+    "inputs": 2**64,
+    "memory": 2**32,
+}  # the native part takes numbers below these
 
 # Of each section its numbers, or why there are none; `compiler`: which one did not take them.
 _Answers = dict[str, list[int] | str]
@@ -53,6 +58,12 @@ def layout_from_headers(torch: Any, section: str) -> list[int]:
     if isinstance(answer, str):
         raise LayoutError(answer)
     return list(answer)
+
+
+def after_fork_in_child() -> None:
+    """No thread of the parent that was asking is here."""
+    global _lock
+    _lock = threading.Lock()
 
 
 def _ask(torch: Any, cache: Path) -> _Answers:
@@ -115,7 +126,9 @@ def _read_cache(cache: Path) -> _Answers | None:
             if isinstance(answer, str):
                 if kept["compiler"] != _compiler():
                     return None
-            elif [type(number) for number in answer] != [int] * len(SECTIONS[name].numbers):
+            elif len(answer) != len(SECTIONS[name].numbers):
+                return None
+            elif not all(type(n) is int and 0 <= n < _LIMITS[name] for n in answer):
                 return None
     except (OSError, ValueError, KeyError, TypeError, LayoutError):
         return None

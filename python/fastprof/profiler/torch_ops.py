@@ -159,6 +159,10 @@ def after_fork_in_child() -> None:
         observation._observing = observation._fast_ranges = False
     _live.clear()
     _stop_watching()
+    if "fastprof.profiler.torch_headers" in sys.modules:
+        from fastprof.profiler import torch_headers
+
+        torch_headers.after_fork_in_child()
     if "fastprof.profiler.torch_memory" in sys.modules:
         from fastprof.profiler import torch_memory
 

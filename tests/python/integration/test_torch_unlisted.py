@@ -91,6 +91,23 @@ def test_the_headers_say_what_the_tables_say(capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr().err == ""  # from the cache
 
 
+def test_a_cache_that_is_not_whole_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    right = layout_from_headers(torch, "memory")
+    (file,) = tmp_path.glob("fastprof/torch-layout-*.json")
+    text = file.read_text()
+    for wrong in ("", text[:100], text.replace("[344,", "[-344,"), text.replace("[344, ", "[")):
+        assert wrong != text
+        file.write_text(wrong)
+        torch_headers._answered.clear()
+        capfd.readouterr()
+        assert layout_from_headers(torch, "memory") == right
+        assert "read the layout of torch" in capfd.readouterr().err
+        assert file.read_text() == text
+
+
 def test_shapes_and_memory_are_those_of_torch_profiler_all_the_same(tmp_path: Path) -> None:
     # The tests of the listed version that compare with torch.profiler, where no version is listed.
     ran = run(
@@ -220,14 +237,20 @@ def test_without_a_compiler_ops_of_a_listed_layout_are_recorded(tmp_path: Path) 
         assert "no C++ compiler is there" in line and "install one, or set CXX" in line
 
 
+def double(folder: Path, source: str, *options: str) -> str:
+    """The path of a libtorch_cpu that is made of one of tests/doubles."""
+    library = folder / "libtorch_cpu.so"
+    place = HERE.parents[1] / "doubles" / source
+    command = [COMPILER, "-std=c++17", "-w", "-shared", "-fPIC", *options, str(place)]
+    subprocess.run([*command, "-o", str(library)], check=True)
+    return str(library)
+
+
 def test_an_older_torch_with_enumerated_kinds_reports_memory(tmp_path: Path) -> None:
-    library = tmp_path / "libtorch_cpu.so"
-    double = HERE.parents[1] / "doubles" / "enumerated_debug_info.cpp"
-    subprocess.run([COMPILER, "-std=c++17", "-shared", "-fPIC", double, "-o", library], check=True)
     code = f"""
         import ctypes
         from fastprof import _core
-        older = ctypes.CDLL({str(library)!r})
+        older = ctypes.CDLL({double(tmp_path, "enumerated_debug_info.cpp")!r})
         test = _core.torch_memory_self_test
         wrong = [test(0, [8, 0]), test(0, [1, 0]), test(0, [2, 2]), test(0, [1, 300])]
         print(all("enumerated" in w or "no open kind" in w for w in wrong))
@@ -259,13 +282,41 @@ def test_an_older_torch_with_enumerated_kinds_reports_memory(tmp_path: Path) -> 
 
 
 def test_another_number_of_profiler_state_is_refused(tmp_path: Path) -> None:
-    library = tmp_path / "libtorch_cpu.so"
-    double = HERE.parents[1] / "doubles" / "enumerated_debug_info.cpp"
-    subprocess.run([COMPILER, "-std=c++17", "-shared", "-fPIC", double, "-o", library], check=True)
     code = f"""
         import ctypes
         from fastprof import _core
-        older = ctypes.CDLL({str(library)!r})
+        older = ctypes.CDLL({double(tmp_path, "enumerated_debug_info.cpp")!r})
         print(_core.torch_memory_prepare("2.6.0", [1, 3]))
     """
     assert "a memory reporter is not asked as expected" in program(code)
+
+
+@pytest.mark.parametrize("options", [(), ("-DNAME_IS_A_VIEW",)], ids=["C string", "view"])
+def test_ops_of_an_older_torch_whose_names_are_told_otherwise(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    code = f"""
+        import ctypes
+        from fastprof import _core
+        older = ctypes.CDLL({double(tmp_path, "older_record_function.cpp", *options)!r})
+        numbers = (ctypes.c_uint32 * 7)()
+        older.layout(numbers)
+        for field in range(7):
+            wrong = list(numbers)
+            wrong[field] += 8
+            print("is not laid out" in _core.torch_prepare("2.3.0", True, wrong), end=" ")
+        print(repr(_core.torch_prepare("2.3.0", True, list(numbers))))
+        print(_core.torch_observe(lambda: older.run_op(b"aten::add", ctypes.c_int64(3))))
+        session = _core.Session(categories=1 << 1)
+        session.start()
+        _core.torch_start_observing(False)
+        older.run_op(b"aten::mul", ctypes.c_int64(-1))
+        _core.torch_stop_observing(False)
+        capture = session.stop({{}})
+        print(len(capture))
+    """
+    assert program(code).splitlines() == [
+        "True " * 7 + "''",
+        "(5, [('aten::add', 0, 3, 5, 0)])",
+        "1",
+    ]
