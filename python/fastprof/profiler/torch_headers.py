@@ -6,11 +6,13 @@ What they say is trusted only after the self-tests, as what the tables say.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -160,10 +162,12 @@ def _cxx11_abi(torch: Any) -> bool:
 
 
 def _compiler() -> str:
+    """A command, which may have arguments ("ccache g++"). Raises LayoutError when there is none."""
     named = os.environ.get("CXX")
     for name in [named] if named else ["c++", "g++", "clang++"]:
-        if shutil.which(name):
-            return name
+        with contextlib.suppress(ValueError):  # quotes that do not match
+            if shutil.which(next(iter(shlex.split(name)), "")):
+                return name
     raise LayoutError(
         f"no C++ compiler is there to ask its headers (looked for {named or 'c++, g++, clang++'}):"
         " install one, or set CXX"
@@ -177,7 +181,15 @@ def _compile(torch: Any, compiler: str, source: str) -> bytes:
         file, result = Path(folder, "layout.cpp"), Path(folder, "layout.o")
         file.write_text(source)
         # The members are private; offsetof of a class that is no plain struct is what is wanted.
-        command = [compiler, "-std=c++20", "-w", "-O1", "-DNDEBUG", "-fno-access-control", "-c"]
+        command = [
+            *shlex.split(compiler),
+            "-std=c++20",
+            "-w",
+            "-O1",
+            "-DNDEBUG",
+            "-fno-access-control",
+            "-c",
+        ]
         command += ["-fno-strict-aliasing", "-fno-lto", "-fPIC"]
         command += [f"-D_GLIBCXX_USE_CXX11_ABI={int(_cxx11_abi(torch))}", f"-I{include}"]
         command += [f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}"]

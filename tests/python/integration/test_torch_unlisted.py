@@ -91,6 +91,14 @@ def test_the_headers_say_what_the_tables_say(capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr().err == ""  # from the cache
 
 
+def test_a_compiler_with_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CXX", f"{COMPILER} -g0")
+    assert layout_from_headers(torch, "memory") == list(
+        _core.torch_known_memory_layout(VERSION) or ()
+    )
+
+
 def test_a_cache_that_is_not_whole_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
