@@ -24,16 +24,21 @@ constexpr size_t kRoom = 8192;  // many times the size of any RecordFunction
 
 uintptr_t g_undefined = 0;  // these are set before g_encode
 InputLayout g_layout{};
+ScalarCodes g_codes{};
 std::atomic<EncodeInputs> g_encode{nullptr};
 
 // Of the layout in the table the compiler knows the numbers.
-uint32_t encode_2_13(const void* record_function, uint64_t* words, uint32_t capacity) noexcept {
+FASTPROF_HOT uint32_t encode_2_13(const void* record_function, uint64_t* words,
+                                  uint32_t capacity) noexcept {
   DirectMemory memory;
-  return encode_inputs(kInputLayout_2_13, g_undefined, record_function, memory, words, capacity);
+  static constexpr ScalarCodes codes = scalar_codes(kInputLayout_2_13);
+  return encode_inputs(kInputLayout_2_13, codes, g_undefined, record_function, memory, words,
+                       capacity);
 }
-uint32_t encode_other(const void* record_function, uint64_t* words, uint32_t capacity) noexcept {
+FASTPROF_HOT uint32_t encode_other(const void* record_function, uint64_t* words,
+                                   uint32_t capacity) noexcept {
   DirectMemory memory;
-  return encode_inputs(g_layout, g_undefined, record_function, memory, words, capacity);
+  return encode_inputs(g_layout, g_codes, g_undefined, record_function, memory, words, capacity);
 }
 
 struct Trial {
@@ -71,7 +76,8 @@ std::unique_ptr<ObserverContextView> start_tried(const RecordFunctionView& recor
              std::vector<uint64_t>(kMaxInputWords),
              {}};
   const uint32_t used =
-      encode_inputs(*trial.layout, reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor),
+      encode_inputs(*trial.layout, scalar_codes(*trial.layout),
+                    reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor),
                     &record_function, memory, op.words.data(), kMaxInputWords);
   op.texts = read_texts(*trial.layout, &record_function, memory);
   op.words.resize(memory.failed() ? 0 : used);
@@ -154,6 +160,7 @@ void trust_inputs(const InputLayout& layout) {
   if (g_encode.load(std::memory_order_relaxed) != nullptr) return;
   g_undefined = reinterpret_cast<uintptr_t>(functions_of_prepared().undefined_tensor);
   g_layout = layout;
+  g_codes = scalar_codes(layout);
   const bool known = numbers_of(layout) == numbers_of(kInputLayout_2_13);
   g_encode.store(known ? &encode_2_13 : &encode_other, std::memory_order_release);
 }

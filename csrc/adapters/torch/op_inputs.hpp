@@ -29,23 +29,38 @@ struct DirectMemory {
   }
 };
 
-// One op's inputs. `undefined`: the address of the undefined tensor, which has no sizes.
+// By IValue::Tag, how a value is put that needs no look elsewhere. Inputs come in any order, so a
+// branch for each kind would be a guess that fails; ScalarCode::words is 0 for the other kinds.
+struct ScalarCodes {
+  static constexpr uint32_t kTags = 256;  // layouts have them as bytes
+  ScalarCode of[kTags];
+};
+constexpr ScalarCodes scalar_codes(const InputLayout& layout) noexcept {
+  ScalarCodes codes{};
+  for (ScalarCode& code : codes.of) code = {InputKind::other, 1, 0};
+  codes.of[layout.tag_integer] = {InputKind::integer, 1, 0xFFFFFFFF};
+  codes.of[layout.tag_boolean] = {InputKind::boolean, 1, 0xFF};
+  codes.of[layout.tag_real] = {InputKind::real, 2, 0};
+  for (const uint8_t tag : {layout.tag_tensor, layout.tag_list, layout.tag_complex})
+    codes.of[tag] = {InputKind::other, 0, 0};
+  return codes;
+}
+
+// One op's inputs. `codes`: of the layout. `undefined`: the address of the undefined tensor, which
+// has no sizes.
 template <class Memory>
 class InputReader {
  public:
-  FASTPROF_ALWAYS_INLINE InputReader(const InputLayout& layout, uintptr_t undefined, Memory& memory,
-                                     InputWords& out) noexcept
-      : layout_(layout), undefined_(undefined), memory_(memory), out_(out) {}
+  FASTPROF_ALWAYS_INLINE InputReader(const InputLayout& layout, const ScalarCodes& codes,
+                                     uintptr_t undefined, Memory& memory, InputWords& out) noexcept
+      : layout_(layout), codes_(codes), undefined_(undefined), memory_(memory), out_(out) {}
 
   // False when it did not fit; then nothing was put.
   FASTPROF_ALWAYS_INLINE bool put(const ValueView& value) noexcept {
     if (FASTPROF_LIKELY(value.tag == layout_.tag_tensor)) return put_tensor(value.payload);
-    if (value.tag == layout_.tag_integer)
-      return out_.put_integer(static_cast<int64_t>(value.payload));
-    if (value.tag == 0) return out_.put(InputKind::other);
-    if (value.tag == layout_.tag_boolean)
-      return out_.put(InputKind::boolean, 0, (value.payload & 255) != 0 ? 1 : 0);
-    if (value.tag == layout_.tag_real) return out_.put_real(value.payload);
+    if (FASTPROF_UNLIKELY(value.tag >= ScalarCodes::kTags)) return out_.put(InputKind::other);
+    const ScalarCode& code = codes_.of[value.tag];
+    if (FASTPROF_LIKELY(code.words != 0)) return out_.put_scalar(code, value.payload);
     if (value.tag == layout_.tag_list) return put_list(value.payload);
     if (value.tag == layout_.tag_complex) return put_complex(value.payload);
     return out_.put(InputKind::other);
@@ -123,7 +138,32 @@ class InputReader {
     return to.items != nullptr;
   }
 
-  FASTPROF_NOINLINE bool put_list(uintptr_t list) noexcept {
+  // Most lists are sizes, dimensions and the like. A list that begins with an integer is none of
+  // tensors, whatever the type of its elements.
+  FASTPROF_ALWAYS_INLINE bool put_list(uintptr_t list) noexcept {
+    const auto first = memory_.template load<uintptr_t>(list + layout_.list_items);
+    const auto end = memory_.template load<uintptr_t>(list + layout_.list_items + 8);
+    const size_t count = (end - first) / sizeof(ValueView);
+    if (FASTPROF_UNLIKELY(count - 1 >= kMaxInputListLength)) return put_any_list(list);
+    ValueView room[kMaxInputListLength];
+    const ValueView* items = memory_.view(first, count, room);
+    if (FASTPROF_UNLIKELY(items == nullptr)) return false;
+    uint64_t* const words = out_.room_for_packed_list(static_cast<uint32_t>(count));
+    if (FASTPROF_UNLIKELY(words == nullptr)) return put_any_list(list);
+    uint64_t word = 0, others = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t value = items[i].payload;
+      others |= items[i].tag ^ layout_.tag_integer;
+      others |= value ^ static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
+      word = i % 2 == 0 ? value & 0xFFFFFFFF : word | value << 32;
+      words[i / 2] = word;
+    }
+    if (FASTPROF_UNLIKELY(others != 0)) return put_any_list(list);
+    out_.finish_packed_list(static_cast<uint32_t>(count));
+    return true;
+  }
+
+  FASTPROF_NOINLINE bool put_any_list(uintptr_t list) noexcept {
     const auto type = memory_.template load<uintptr_t>(list + layout_.list_type);
     const auto kind = memory_.template load<uint32_t>(type + layout_.type_kind);
     ListView view;
@@ -200,6 +240,7 @@ class InputReader {
   }
 
   const InputLayout& layout_;
+  const ScalarCodes& codes_;
   const uintptr_t undefined_;
   Memory& memory_;
   InputWords& out_;
@@ -229,16 +270,17 @@ FASTPROF_COLD uint32_t put_keywords(const InputLayout& layout, uintptr_t map, Me
 // The contents of a DetailType::shapes block for a RecordFunction in its start callback; the words
 // used, at most `capacity` (>= 2); 0 when it has no inputs, or they are not there.
 template <class Memory>
-FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const InputLayout& layout, uintptr_t undefined,
-                                              const void* record_function, Memory& memory,
-                                              uint64_t* words, uint32_t capacity) noexcept {
+FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const InputLayout& layout, const ScalarCodes& codes,
+                                              uintptr_t undefined, const void* record_function,
+                                              Memory& memory, uint64_t* words,
+                                              uint32_t capacity) noexcept {
   const auto rf = reinterpret_cast<uintptr_t>(record_function);
   const auto inputs = memory.template load<uintptr_t>(rf + layout.inputs);
   const auto count = memory.template load<uint64_t>(rf + layout.inputs + 8);
   const auto keywords = memory.template load<uint64_t>(rf + layout.kwinputs + 24);
   if (count == 0 && keywords == 0) return 0;
   InputWords out(words, capacity);
-  InputReader<Memory> reader(layout, undefined, memory, out);
+  InputReader<Memory> reader(layout, codes, undefined, memory, out);
   uint32_t stored = 0;
   for (; stored < count && stored < 0xFFFF; ++stored) {
     const auto value = memory.template load<ValueView>(inputs + stored * sizeof(ValueView));

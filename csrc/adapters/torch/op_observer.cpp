@@ -74,9 +74,9 @@ FASTPROF_COLD const Site* intern_name(ThreadOps* ops, ThreadOps::Name& entry, co
   return site;
 }
 
-FASTPROF_NOINLINE const Site* site_of_text(ThreadOps* ops, ThreadOps::Name& entry, const char* name,
-                                           uint8_t scope,
-                                           const RecordFunctionView& record_function) noexcept {
+FASTPROF_HOT FASTPROF_NOINLINE const Site* site_of_text(
+    ThreadOps* ops, ThreadOps::Name& entry, const char* name, uint8_t scope,
+    const RecordFunctionView& record_function) noexcept {
   const size_t length = std::strlen(name);
   const char* overload = g_overload_name(&record_function);
   const ThreadOps::Text& text = ops->text_entry(name, length);
@@ -142,6 +142,9 @@ FASTPROF_ALWAYS_INLINE OpContext* begin_op(State* s, uint32_t mask, ThreadOps* o
     delete context;
     return nullptr;
   }
+  // Work of another kind lies between two ops, so that the processor does not see where this goes.
+  __builtin_prefetch(slot + units + 8, 1);
+  __builtin_prefetch(slot + units + 11, 1);
   RecordTag tag = RecordTag::slot;
   if (count != 0) {
     write_args(slot, words, (units - 1) * 3);
@@ -167,11 +170,10 @@ FASTPROF_ALWAYS_INLINE uint64_t op_stack(ThreadOps* ops, CaptureStack capture,
 
 // The same with the Python stack, the modules and the op's inputs as blocks behind those of `op`;
 // what is asked for each may be null.
-FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, ThreadOps* ops,
-                                                  const Site* site, const char* name, bool is_async,
-                                                  const OpWords& op, CaptureStack capture_stack,
-                                                  ModuleHierarchy module_hierarchy,
-                                                  EncodeInputs encode, const void* rf) noexcept {
+FASTPROF_HOT FASTPROF_NOINLINE OpContext* begin_op_with_blocks(
+    State* s, uint32_t mask, ThreadOps* ops, const Site* site, const char* name, bool is_async,
+    const OpWords& op, CaptureStack capture_stack, ModuleHierarchy module_hierarchy,
+    EncodeInputs encode, const void* rf) noexcept {
   uint64_t words[sizeof op.words / sizeof op.words[0] + 5 + kMaxInputWords + 3];
   uint32_t count = op.count;
   for (uint32_t i = 1; i <= count; ++i) words[i] = op.words[i];
@@ -197,9 +199,8 @@ FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, Threa
     count += 1 + inputs;
   }
   if (count == 0) return begin_op(s, mask, ops, site, name, is_async, words, 0);
-  uint32_t padded = count;
-  while (padded % 3 != 2) words[++padded] = 0;
-  words[0] = padded;  // DetailHeader
+  words[count + 1] = words[count + 2] = 0;       // padding
+  words[0] = (count + 3) / 3 * uint64_t{3} - 1;  // DetailHeader
   OpContext* context = begin_op(s, mask, ops, site, name, is_async, words, count);
   if (stack != 0 && context != nullptr && ops->enclosing.op == nullptr && !is_async &&
       site->scope != RecordScope::USER_SCOPE) {
@@ -209,7 +210,8 @@ FASTPROF_NOINLINE OpContext* begin_op_with_blocks(State* s, uint32_t mask, Threa
   return context;
 }
 
-std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_function) noexcept {
+FASTPROF_HOT std::unique_ptr<ObserverContextView> start_op(
+    const RecordFunctionView& record_function) noexcept {
   const void* rf = &record_function;
   State* s = state();
   const uint32_t mask = load_relaxed(&s->mask);
@@ -254,8 +256,8 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
       begin_op(s, mask, ops, site, name, is_async, op.words, op.count));
 }
 
-void end_op(const RecordFunctionView& record_function,
-            ObserverContextView* observer_context) noexcept {
+FASTPROF_HOT void end_op(const RecordFunctionView& record_function,
+                         ObserverContextView* observer_context) noexcept {
   if (observer_context == nullptr) return;
   const auto* context = static_cast<const OpContext*>(observer_context);
   if (context->encloses) {

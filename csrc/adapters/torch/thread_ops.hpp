@@ -78,15 +78,16 @@ struct ThreadOps {
     const auto word = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(pointer));
     return names[(word * 0x9E3779B97F4A7C15u) >> (64 - kNameBits)];
   }
+  // Many names differ in one short word: ViewBackward0, MeanBackward0.
   Text& text_entry(const char* text, size_t length) noexcept {
-    uint64_t last = 0;
-    if (length >= 8)
+    uint64_t last = 0, before = 0;
+    if (length >= 8) {
       std::memcpy(&last, text + length - 8, 8);
-    else
+      std::memcpy(&before, length >= 16 ? text + length - 16 : text, 8);
+    } else {
       std::memcpy(&last, text, length);
-    uint64_t middle = 0;
-    if (length >= 16) std::memcpy(&middle, text + length - 16, 8);
-    const uint64_t mixed = (last ^ (middle * 0xD6E8FEB86659FD93u) ^ length) * 0x9E3779B97F4A7C15u;
+    }
+    const uint64_t mixed = (last ^ (before * 0xD6E8FEB86659FD93u) ^ length) * 0x9E3779B97F4A7C15u;
     return texts[(mixed ^ (mixed >> 32)) * 0x9E3779B97F4A7C15u >> (64 - kTextBits)];
   }
 };

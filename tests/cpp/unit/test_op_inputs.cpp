@@ -71,6 +71,60 @@ TEST(tensors_of_any_shape_and_stride) {
   }
 }
 
+TEST(scalars_without_a_branch_are_those_with_one) {
+  constexpr ScalarCode integer{InputKind::integer, 1, 0xFFFFFFFF};
+  constexpr ScalarCode boolean{InputKind::boolean, 1, 0xFF};
+  constexpr ScalarCode real{InputKind::real, 2, 0};
+  constexpr ScalarCode other{InputKind::other, 1, 0};
+  constexpr int64_t edges[] = {
+      0, 1, -1, 2147483647, -2147483648LL, 2147483648LL, -2147483649LL, INT64_MAX, INT64_MIN};
+  // Every room from none to plenty: what does not fit is refused, and nothing of it is there.
+  for (uint32_t capacity = 2; capacity < 24; ++capacity) {
+    Words by_code(capacity), by_kind(capacity);
+    for (const int64_t edge : edges) {
+      const auto value = static_cast<uint64_t>(edge);
+      by_code.add(by_code.put.put_scalar(integer, value));
+      by_kind.add(by_kind.put.put_integer(edge));
+    }
+    by_code.add(by_code.put.put_scalar(boolean, 0xABCD00));
+    by_kind.add(by_kind.put.put(InputKind::boolean, 0, 0));
+    by_code.add(by_code.put.put_scalar(boolean, 0xABCD01));
+    by_kind.add(by_kind.put.put(InputKind::boolean, 0, 1));
+    by_code.add(by_code.put.put_scalar(real, bits_of(-0.1)));
+    by_kind.add(by_kind.put.put_real(bits_of(-0.1)));
+    by_code.add(by_code.put.put_scalar(other, 77));
+    by_kind.add(by_kind.put.put(InputKind::other));
+    CHECK_EQ(by_code.stored, by_kind.stored);
+    const uint32_t used = by_code.put.finish(by_code.stored, 0, 13);
+    CHECK_EQ(used, by_kind.put.finish(by_kind.stored, 0, 13));
+    by_code.memory.resize(used);
+    by_kind.memory.resize(used);
+    CHECK(by_code.memory == by_kind.memory);
+  }
+}
+
+TEST(a_packed_list_in_place_is_the_one_put_at_once) {
+  std::mt19937_64 random(11);
+  for (uint32_t count = 1; count <= kMaxInputListLength; ++count) {
+    std::vector<int64_t> numbers;
+    for (uint32_t i = 0; i < count; ++i) numbers.push_back(static_cast<int32_t>(random()));
+    for (const uint32_t capacity : {1 + (count + 1) / 2, 2 + (count + 1) / 2}) {
+      Words at_once(capacity), in_place(capacity);
+      const bool fits = at_once.put.put_packed_list(numbers.data(), count);
+      uint64_t* const words = in_place.put.room_for_packed_list(count);
+      CHECK_EQ(words != nullptr, fits);
+      CHECK_EQ(fits, capacity == 2 + (count + 1) / 2);
+      if (words == nullptr) continue;
+      for (uint32_t i = 0; i < count; i += 2)
+        words[i / 2] = static_cast<uint32_t>(numbers[i]) |
+                       (i + 1 < count ? static_cast<uint64_t>(numbers[i + 1]) << 32 : 0);
+      in_place.put.finish_packed_list(count);
+      CHECK_EQ(in_place.put.finish(1, 0, 1), at_once.put.finish(1, 0, 1));
+      CHECK(in_place.memory == at_once.memory);
+    }
+  }
+}
+
 TEST(numbers_lists_and_texts) {
   constexpr int64_t edges[] = {
       0, 1, -1, 2147483647, -2147483648LL, 2147483648LL, -2147483649LL, INT64_MAX, INT64_MIN};

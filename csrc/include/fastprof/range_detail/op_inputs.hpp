@@ -54,6 +54,14 @@ constexpr uint32_t kMaxInputDims = 64;
 constexpr uint32_t kMaxInputListLength = 30;  // longer lists of numbers are `other`, as in PyTorch
 constexpr uint32_t kMaxInputTextBytes = 256;
 
+// How a number or nothing is put: words is 1, or 2 with the value in the second; in_high: what of
+// it lies in `high`.
+struct ScalarCode {
+  InputKind kind;
+  uint32_t words;
+  uint32_t in_high;
+};
+
 // Puts items into memory of the caller. What does not fit is left out: put returns false and
 // nothing of it is there. Owning thread only.
 class InputWords {
@@ -79,6 +87,17 @@ class InputWords {
     if (FASTPROF_LIKELY(value == static_cast<int32_t>(value)))
       return put(InputKind::integer, 0, static_cast<uint32_t>(value));
     return put_with(InputKind::integer, input_bit::wide, static_cast<uint64_t>(value));
+  }
+  // Without a branch for the kind.
+  FASTPROF_ALWAYS_INLINE bool put_scalar(const ScalarCode& code, uint64_t value) noexcept {
+    const bool narrow = value == static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
+    const bool integer = code.kind == InputKind::integer;
+    if (FASTPROF_UNLIKELY((integer & !narrow) | (end_ - at_ < 2)))
+      return integer ? put_integer(static_cast<int64_t>(value)) : put_last_scalar(code, value);
+    at_[0] = head(code.kind, 0, static_cast<uint32_t>(value) & code.in_high);
+    at_[1] = value;
+    at_ += code.words;
+    return true;
   }
   FASTPROF_ALWAYS_INLINE bool put_real(uint64_t bits) noexcept {
     return put_with(InputKind::real, 0, bits);
@@ -143,6 +162,15 @@ class InputWords {
     }
     return true;
   }
+  // Where the numbers of a list of `count` >= 1 go, two a word; null without room. They are part of
+  // the block once finish_packed_list was called.
+  FASTPROF_ALWAYS_INLINE uint64_t* room_for_packed_list(uint32_t count) noexcept {
+    return static_cast<size_t>(end_ - at_) < 1 + (size_t{count} + 1) / 2 ? nullptr : at_ + 1;
+  }
+  FASTPROF_ALWAYS_INLINE void finish_packed_list(uint32_t count) noexcept {
+    *at_ = head(InputKind::list, input_bit::packed, count);
+    at_ += 1 + (count + 1) / 2;
+  }
   bool put_text(const char* text, size_t length) noexcept {
     const bool cut = length > kMaxInputTextBytes;
     if (cut) length = kMaxInputTextBytes;
@@ -168,6 +196,10 @@ class InputWords {
     *at_++ = head(kind, bits, 0);
     *at_++ = word;
     return true;
+  }
+  // Where only one word is left, or none.
+  FASTPROF_COLD bool put_last_scalar(const ScalarCode& code, uint64_t value) noexcept {
+    return code.words == 1 && put(code.kind, 0, static_cast<uint32_t>(value) & code.in_high);
   }
   FASTPROF_ALWAYS_INLINE void push_half(uint64_t& word, uint32_t n, uint64_t number) noexcept {
     if (n % 2 == 0) {
