@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from known_torch import one_thread, torch  # noqa: F401 (one_thread serves every test)
+from plain_captures import WithoutKernels
 from torch_parity import theirs as by_torch
 from torch_pieces import train_perceptron
 
@@ -234,18 +235,6 @@ def test_saved_and_loaded_inputs_are_the_same(tmp_path: Any) -> None:
         fastprof.save(p.event_table, path)
         again = fastprof.EventList.from_table(fastprof.load(path))
         assert facts(again) == facts(p.events())
-
-
-class WithoutKernels:
-    """A capture whose distinct blocks are left to NumPy to find."""
-
-    def __init__(self, capture: Any) -> None:
-        self._capture = capture
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("find_blocks", "distinct_blocks"):
-            raise AttributeError(name)
-        return getattr(self._capture, name)
 
 
 def test_numpy_finds_the_inputs_that_the_kernel_finds() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plain_captures import WithoutKernels
 
 import fastprof
 from fastprof import _core, errors
@@ -87,18 +88,6 @@ def capture_of(shared: bool, inputs: list[Any] | None = None, **changes: Any) ->
     )
 
 
-class Plain:
-    """A capture whose blocks are left to NumPy to find."""
-
-    def __init__(self, capture: Any) -> None:
-        self._capture = capture
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("find_blocks", "distinct_blocks"):
-            raise AttributeError(name)
-        return getattr(self._capture, name)
-
-
 def values_of(table: EventTable) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {
         name: [column[row] for row in range(len(table))] for name, column in table.coded.items()
@@ -115,7 +104,7 @@ def test_columns_are_those_of_rows_with_inputs_of_their_own() -> None:
     assert expected["concrete_inputs"][0] == [7, -1]
     assert expected["input_shapes"] == [[[], []], [[4]], [[], []], [[4]], [[5]], [], [[], []]]
     assert expected["sequence_nr"] == list(range(len(INPUTS)))
-    for capture in (shared, Plain(whole), Plain(shared)):
+    for capture in (shared, WithoutKernels(whole), WithoutKernels(shared)):
         assert values_of(table_of(capture)) == expected
 
 
