@@ -176,7 +176,9 @@ bool is_known_python_stack(uint64_t id) noexcept {
 
 void resolve_python_stacks(Capture& capture) {
   std::unordered_map<uint64_t, std::optional<uint64_t>> texts;
-  const auto text_index = [&](uint64_t id) {
+  uint64_t last_id = 0;  // what is called from one place follows upon each other
+  std::optional<uint64_t> last_index;
+  const auto look_up = [&](uint64_t id) {
     const auto [at, fresh] = texts.try_emplace(id);
     if (!fresh) return at->second;
     const std::vector<PythonFrame> frames = frames_of(id);
@@ -193,6 +195,13 @@ void resolve_python_stacks(Capture& capture) {
     at->second = capture.strings.size();
     capture.strings.push_back(std::move(text));
     return at->second;
+  };
+  const auto text_index = [&](uint64_t id) {
+    if (id != last_id) {
+      last_id = id;
+      last_index = look_up(id);
+    }
+    return last_index;
   };
   for (size_t row = 0; row < capture.size(); ++row) {
     if ((capture.flags[row] & event_flag::detail) == 0) continue;

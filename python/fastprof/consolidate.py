@@ -340,6 +340,8 @@ class _Payload:
         Scaled by enabled / running time when the CPU shared its counters, as perf_event_open(2)
         says. A row whose counters could not be read, or that did not end, has None.
         """
+        if not names:
+            return None
         begin, end = (np.zeros(self.size, np.int64) for _ in range(2))  # 0: no block
         for column, kind in ((begin, _COUNTERS_BEGIN), (end, _COUNTERS_END)):
             for rows, at in self._blocks_of(kind):
@@ -350,7 +352,7 @@ class _Payload:
         known = (last & np.uint64(_WRITTEN)) != 0
         known &= ((first | last) & np.uint64(_UNAVAILABLE)) == 0
         rows = both[known]
-        if not names or not len(rows):
+        if not len(rows):
             return None
 
         def read(row: int) -> dict[str, float]:

@@ -319,22 +319,23 @@ class EventTree:
         kept = np.ones(len(self), np.bool_)
         kept[candidates] = False
         parent = _skip_rows(self.parent, kept)
-        # The deepest removed row of a chain hands its kernels to the row that stays: going through
-        # the removed rows from the roots down, the last write wins.
-        source = np.arange(len(self)) if self.kernel_rows is None else self.kernel_rows.copy()
-        if self.rows is not None and self.kernel_rows is None:
-            source = self.rows.copy()
+        keep_index = np.flatnonzero(kept)
+        kernel_rows = None
         if self.table.kernels:
+            # The deepest removed row of a chain hands its kernels to the row that stays: going
+            # through the removed rows from the roots down, the last write wins.
+            source = np.arange(len(self)) if self.kernel_rows is None else self.kernel_rows.copy()
+            if self.rows is not None and self.kernel_rows is None:
+                source = self.rows.copy()
             original = source.copy()
             removed = ~kept
             for level in self.levels[1:]:
                 gone = level[removed[level]]
                 source[parent[gone]] = original[gone]
-        keep_index = np.flatnonzero(kept)
+            kernel_rows = source[keep_index]
         position = np.full(len(self) + 1, -1, np.int32)
         position[keep_index] = np.arange(len(keep_index), dtype=np.int32)
         rows = keep_index if self.rows is None else self.rows[keep_index]
-        kernel_rows = source[keep_index] if self.table.kernels else None
         return EventTree(self.table, rows, position[parent[keep_index]], kernel_rows)
 
     def _named_as_parent(self, names: Array) -> Array:

@@ -29,6 +29,8 @@ class SiteTable {
   // Index of a memory site on a device (type in the low byte, index in the high one), which the
   // record carries.
   uint32_t device_index_of(const Site* site, uint16_t device) {
+    if (FASTPROF_LIKELY(site == last_on_device_ && device == last_device_))
+      return last_device_index_;
     const auto [at, fresh] =
         by_device_.try_emplace(std::make_pair(site, device), static_cast<uint32_t>(sites.size()));
     if (fresh) {
@@ -36,6 +38,9 @@ class SiteTable {
       sites.back().device_type = static_cast<int8_t>(device & 0xFF);
       sites.back().device_index = static_cast<int8_t>(device >> 8);
     }
+    last_on_device_ = site;
+    last_device_ = device;
+    last_device_index_ = at->second;
     return at->second;
   }
 
@@ -53,6 +58,7 @@ class SiteTable {
     by_text_.clear();
     by_device_.clear();
     last_ = nullptr;
+    last_on_device_ = nullptr;
     for (Cached& cached : cache_) cached = Cached{};
   }
 
@@ -99,6 +105,9 @@ class SiteTable {
   std::map<std::pair<const Site*, uint16_t>, uint32_t> by_device_;
   const Site* last_ = nullptr;
   uint32_t last_index_ = 0;
+  const Site* last_on_device_ = nullptr;
+  uint32_t last_device_index_ = 0;
+  uint16_t last_device_ = 0;
   Cached cache_[kCache];
 };
 
