@@ -8,6 +8,7 @@ second run on (the first fills caches, states of optimizers and compiled code). 
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Callable
 
@@ -139,6 +140,9 @@ def torchscript_fork() -> Step:
 
     def step() -> None:
         scripted(x)
+        # What waited goes on before the branch's function has ended. torch.profiler must not be stopped
+        # then: it keeps that function's event in memory that its stop gives back.
+        time.sleep(0.002)
 
     return step
 

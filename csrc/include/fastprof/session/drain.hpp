@@ -5,6 +5,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -76,7 +77,7 @@ class Drain {
     }
     aim(snapshot, finished_only ? UINT64_MAX : snapshot.t1);
     std::vector<Chunk*> consumed;
-    reserve_words(snapshot);
+    units_ahead_ = units_of(snapshot);
     for (const TrackSnapshot& track : snapshot.tracks) {
       TrackRows& rows = rows_of(track.info);
       track_id_ = track.info.id;
@@ -157,6 +158,7 @@ class Drain {
       if (FASTPROF_LIKELY(tag == RecordTag::slot && site->kind == SiteKind::range && units == 1)) {
         open += add_range(rows, slot, site);
       } else {
+        if (FASTPROF_UNLIKELY(units_ahead_ != 0)) reserve_words();
         add_other(rows, slot, site, tag);
         open += 1;  // not looked at: another kind may hold its chunk
       }
@@ -181,21 +183,27 @@ class Drain {
     return static_cast<size_t>(run.end - chunk_slots(run.chunk));
   }
 
+  static size_t units_of(const Snapshot& snapshot) noexcept {
+    size_t units = 0;
+    for (const TrackSnapshot& track : snapshot.tracks)
+      for (const PinnedRun& run : track.runs) units += run.refused ? 0 : units_of(run);
+    return units;
+  }
+
   static void reserve_rows(TrackRows& rows, size_t room) {
     if (room <= rows.begin.capacity()) return;
     if (rows.size() != 0 && room < rows.begin.capacity() * 2) room = rows.begin.capacity() * 2;
     rows.each_column([room](auto& column) { column.reserve(room); });
   }
 
-  // Untouched memory costs nothing, while a column that grows is copied and faulted in twice. No
-  // record gives more words than it has.
-  void reserve_words(const Snapshot& snapshot) {
-    size_t units = 0;
-    for (const TrackSnapshot& track : snapshot.tracks)
-      for (const PinnedRun& run : track.runs) units += run.refused ? 0 : units_of(run);
+  // Called with the first record that has words: ranges alone need no room for any. Untouched
+  // memory costs nothing, while a column that grows is copied and faulted in twice. No record gives
+  // more words than it has.
+  void reserve_words() {
     Column<uint64_t>& words = rows_.payload_words;
-    const size_t room = words.size() + 3 * units;
+    const size_t room = words.size() + 3 * units_ahead_;
     if (room > words.capacity()) words.reserve(std::max(room, words.capacity() * 2));
+    units_ahead_ = 0;
   }
 
   static void add_row(TrackRows& rows, uint64_t begin, uint64_t end, uint32_t site, EventKind kind,
@@ -361,7 +369,8 @@ class Drain {
   uint64_t unload_epoch_ = 0;
   RecordFilter filter_{};
   SegmentWalk segments_{0, false};
-  uint32_t track_id_ = 0;  // being read
+  uint32_t track_id_ = 0;   // being read
+  size_t units_ahead_ = 0;  // of this pass, until room for their words was made
   bool include_open_;
   uint32_t own_track_;
 };
