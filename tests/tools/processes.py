@@ -17,13 +17,14 @@ def resident_kilobytes() -> int:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-def run_python(code: str) -> str:
+def run_python(code: str, **environment: str) -> str:
     """What indented code prints in a new interpreter that imports as this one does; warnings are errors there.
 
+    environment: variables beside those of this process.
     Raises subprocess.CalledProcessError when it does not end with status 0.
     """
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
     ).stdout  # fmt: skip

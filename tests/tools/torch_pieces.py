@@ -16,6 +16,7 @@ __all__ = [
     "convolution",
     "double_backward",
     "mlp",
+    "overtaken",
     "recurrent",
     "train_perceptron",
     "views_in_place",
@@ -78,3 +79,14 @@ def views_in_place() -> None:
     """Views, updated in place, outside of autograd."""
     x = torch.zeros(4, 4)
     x.view(16)[2:5].add_(1).t().contiguous().mul_(2)
+
+
+def branch(x: torch.Tensor) -> torch.Tensor:
+    """What `overtaken` forks."""
+    return torch.cosh(x) + torch.sinh(x)
+
+
+def overtaken(x: torch.Tensor) -> torch.Tensor:
+    """For torch.jit.script: waits for a branch, and may be done before the branch's function has ended."""
+    future = torch.jit.fork(branch, x)
+    return torch.tanh(x) + torch.jit.wait(future)

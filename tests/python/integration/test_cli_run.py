@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,15 @@ def test_a_script_that_does_not_compile_or_exist(tmp_path: Path) -> None:
     assert list(tmp_path.glob("t.*")) == []
 
 
+@pytest.fixture
+def sigint() -> Iterator[None]:
+    """Programs begun here take Ctrl-C, also where the tests themselves were begun in the background, without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("sigint")
 def test_ctrl_c_keeps_what_was_recorded(tmp_path: Path) -> None:
     (tmp_path / "s.py").write_text(
         "import time, fastprof\n"
@@ -202,6 +212,7 @@ def test_a_wrong_sort_key_or_counter(tmp_path: Path) -> None:
     assert "no counter named 'beauty'" in result.stderr and "Traceback" not in result.stderr
 
 
+@pytest.mark.usefixtures("sigint")
 def test_on_a_terminal(tmp_path: Path) -> None:
     """The script has the terminal; Ctrl-C typed there ends it."""
     (tmp_path / "s.py").write_text(

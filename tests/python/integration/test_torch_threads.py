@@ -49,6 +49,40 @@ class Reenter(torch.autograd.Function):  # type: ignore[misc]
         return grads[0], None
 
 
+# torch.profiler writes ends that come after its stop into memory that it has freed: the same work under it ends
+# with a segmentation fault. Python's objects on malloc's heap, so that such a write would meet one.
+BRANCHES_END_AFTER_PROFILES = """
+import gc
+import warnings
+import torch
+import torch_pieces
+import fastprof
+
+torch.set_num_threads(1)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # TorchScript is deprecated
+    overtaken = torch.jit.script(torch_pieces.overtaken)
+gc.set_threshold(2000, 5, 5)
+x = torch.ones(4)
+begun = 0
+for round in range(20):
+    for options in ({}, {"record_shapes": True}, {"profile_memory": True}, {"with_stack": True}):
+        with fastprof.profile(**options) as p:
+            overtaken(x)
+        names = [event.name for event in p.events()]
+        assert names.count("aten::tanh") == names.count("aten::cosh") == 1, names
+        begun += len(names)
+    lists = [[k] for k in range(2000)]
+    gc.collect()
+print("all there" if begun >= 20 * 4 * 5 else begun)
+"""
+
+
+def test_branches_that_end_after_the_profile() -> None:
+    said = run_python(BRANCHES_END_AFTER_PROFILES, PYTHONMALLOC="malloc")
+    assert said.splitlines()[-1] == "all there"
+
+
 def forking() -> None:
     forks(torch.ones(1000))
 
