@@ -117,6 +117,17 @@ bool tensors_have_size(const Functions& f, uint32_t size_bytes) noexcept {
          static_cast<const ElfW(Sym)*>(entry)->st_size == size_bytes;
 }
 
+// What lies behind a tensor may look right by chance.
+const char* wrong_about_tensor_fields(const InputLayout& layout) noexcept {
+  const auto inside = [&layout](uint64_t at, uint64_t bytes) {
+    return at + bytes <= layout.tensor_size;
+  };
+  if (inside(layout.sizes, 8 + 16 * uint64_t{layout.inline_dims}) && inside(layout.dtype, 2) &&
+      inside(layout.key_set, 8) && inside(layout.symbolic, 1))
+    return nullptr;
+  return "fields of a tensor lie outside of it";
+}
+
 const Functions& functions_of_prepared() {
   const char* why = nullptr;
   const Functions* functions = find_functions(&why);
@@ -141,7 +152,9 @@ std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<v
     *why = "a tensor has another size";
     return {};
   }
-  if (const char* wrong = wrong_about_empty_inputs(functions, layout)) {
+  const char* wrong = wrong_about_empty_inputs(functions, layout);
+  if (wrong == nullptr) wrong = wrong_about_tensor_fields(layout);
+  if (wrong != nullptr) {
     *why = wrong;
     return {};
   }
