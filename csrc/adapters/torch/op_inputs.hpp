@@ -129,7 +129,7 @@ class InputReader {
                            strided ? sizes + apart : nullptr, n);
   }
 
-  bool list_at(uintptr_t list, ListView& to) noexcept {
+  FASTPROF_ALWAYS_INLINE bool list_at(uintptr_t list, ListView& to) noexcept {
     to.first = memory_.template load<uintptr_t>(list + layout_.list_items);
     const auto end = memory_.template load<uintptr_t>(list + layout_.list_items + 8);
     to.count = (end - to.first) / sizeof(ValueView);
@@ -141,35 +141,28 @@ class InputReader {
   // Most lists are sizes, dimensions and the like. A list that begins with an integer is none of
   // tensors, whatever the type of its elements.
   FASTPROF_ALWAYS_INLINE bool put_list(uintptr_t list) noexcept {
-    const auto first = memory_.template load<uintptr_t>(list + layout_.list_items);
-    const auto end = memory_.template load<uintptr_t>(list + layout_.list_items + 8);
-    const size_t count = (end - first) / sizeof(ValueView);
-    if (FASTPROF_UNLIKELY(count - 1 >= kMaxInputListLength)) return put_any_list(list);
-    ValueView room[kMaxInputListLength];
-    const ValueView* items = memory_.view(first, count, room);
-    if (FASTPROF_UNLIKELY(items == nullptr)) return false;
-    uint64_t* const words = out_.room_for_packed_list(static_cast<uint32_t>(count));
-    if (FASTPROF_UNLIKELY(words == nullptr)) return put_any_list(list);
+    ListView view;
+    if (FASTPROF_UNLIKELY(!list_at(list, view))) return false;
+    if (FASTPROF_UNLIKELY(view.count - 1 >= kMaxInputListLength)) return put_any_list(list, view);
+    uint64_t* const words = out_.room_for_packed_list(static_cast<uint32_t>(view.count));
+    if (FASTPROF_UNLIKELY(words == nullptr)) return put_any_list(list, view);
     uint64_t word = 0, others = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const uint64_t value = items[i].payload;
-      others |= items[i].tag ^ layout_.tag_integer;
+    for (size_t i = 0; i < view.count; ++i) {
+      const uint64_t value = view.items[i].payload;
+      others |= view.items[i].tag ^ layout_.tag_integer;
       others |= value ^ static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
       word = i % 2 == 0 ? value & 0xFFFFFFFF : word | value << 32;
       words[i / 2] = word;
     }
-    if (FASTPROF_UNLIKELY(others != 0)) return put_any_list(list);
-    out_.finish_packed_list(static_cast<uint32_t>(count));
+    if (FASTPROF_UNLIKELY(others != 0)) return put_any_list(list, view);
+    out_.finish_packed_list(static_cast<uint32_t>(view.count));
     return true;
   }
 
-  FASTPROF_NOINLINE bool put_any_list(uintptr_t list) noexcept {
+  FASTPROF_NOINLINE bool put_any_list(uintptr_t list, const ListView& view) noexcept {
     const auto type = memory_.template load<uintptr_t>(list + layout_.list_type);
     const auto kind = memory_.template load<uint32_t>(type + layout_.type_kind);
-    ListView view;
-    if (!list_at(list, view)) return false;
-    if (kind == layout_.kind_tensor) return put_tensors(view);
-    return put_numbers(view);
+    return kind == layout_.kind_tensor ? put_tensors(view) : put_numbers(view);
   }
 
   bool put_tensors(const ListView& list) noexcept {
@@ -214,14 +207,7 @@ class InputReader {
     const size_t count = list.count;
     if (count > kMaxInputListLength || (count != 0 && !is_number(list.items[0].tag)))
       return out_.put(InputKind::other);
-    int64_t integers[kMaxInputListLength + 1];
-    bool packed = true;
-    for (size_t i = 0; i < count; ++i) {
-      integers[i] = static_cast<int64_t>(list.items[i].payload);
-      packed &= list.items[i].tag == layout_.tag_integer &&
-                integers[i] == static_cast<int32_t>(integers[i]);
-    }
-    if (packed) return out_.put_packed_list(integers, static_cast<uint32_t>(count));
+    if (count == 0) return out_.put_packed_list(nullptr, 0);
     uint64_t* const before = out_.position();
     if (!out_.put(InputKind::list, 0, static_cast<uint32_t>(count))) return false;
     for (size_t i = 0; i < count; ++i) {

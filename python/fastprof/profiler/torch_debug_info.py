@@ -6,21 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 from fastprof import _core
+from fastprof.profiler.torch_versions import numbers_of_headers, version_of
 
 __all__ = ["prepare_debug_info"]
 
 
 def prepare_debug_info(torch: Any) -> str:
     """Find and prove it, once; empty when it holds, else the reason. Its ops are observed already."""
-    version = str(getattr(torch, "__version__", "of unknown version"))
+    version = version_of(torch)
     layout = _core.torch_known_memory_layout(version)
     if layout is not None:
         return _core.torch_memory_prepare(version)
-    # Not imported by the others: it loads what runs a compiler.
-    from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
-
-    try:
-        layout = layout_from_headers(torch, "memory")
-    except LayoutError as error:
-        return f"this fastprof does not know torch {version}, and {error}"
-    return _core.torch_memory_prepare(version, layout)
+    numbers = numbers_of_headers(torch, version, "memory")
+    return numbers if isinstance(numbers, str) else _core.torch_memory_prepare(version, numbers)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fastprof.profiler.torch_layout import SECTIONS, numbers_in, source_of
+from fastprof.profiler.torch_versions import cxx11_abi
 
 __all__ = ["LayoutError", "after_fork_in_child", "layout_from_headers"]
 
@@ -114,7 +115,7 @@ def _cache_path(torch: Any) -> Path:
                     " as the official ones do"
                 ) from None
             texts.append(b"")
-    identity = [str(torch.__version__), platform.machine(), _cxx11_abi(torch), source_of(SECTIONS)]
+    identity = [str(torch.__version__), platform.machine(), cxx11_abi(torch), source_of(SECTIONS)]
     digest = hashlib.sha256(repr([*identity, texts]).encode()).hexdigest()[:16]
     return Path(base) / "fastprof" / f"torch-layout-{digest}.json"
 
@@ -157,10 +158,6 @@ def _include(torch: Any) -> Path:
     return Path(place).resolve().parent / "include"
 
 
-def _cxx11_abi(torch: Any) -> bool:
-    return bool(getattr(getattr(torch, "_C", None), "_GLIBCXX_USE_CXX11_ABI", True))
-
-
 def _compiler() -> str:
     """A command, which may have arguments ("ccache g++"). Raises LayoutError when there is none."""
     named = os.environ.get("CXX")
@@ -191,7 +188,7 @@ def _compile(torch: Any, compiler: str, source: str) -> bytes:
             "-c",
         ]
         command += ["-fno-strict-aliasing", "-fno-lto", "-fPIC"]
-        command += [f"-D_GLIBCXX_USE_CXX11_ABI={int(_cxx11_abi(torch))}", f"-I{include}"]
+        command += [f"-D_GLIBCXX_USE_CXX11_ABI={int(cxx11_abi(torch))}", f"-I{include}"]
         command += [f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}"]
         try:
             done = subprocess.run(

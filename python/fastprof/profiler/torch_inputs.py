@@ -11,22 +11,19 @@ from typing import Any
 from fastprof import _core
 from fastprof.op_inputs import decode_op_inputs
 from fastprof.profiler.torch_layout import INPUTS
+from fastprof.profiler.torch_versions import cxx11_abi, numbers_of_headers
 
 __all__ = ["prepare_inputs", "wrong_about_known_inputs"]
 
 
-def prepare_inputs(torch: Any, version: str, cxx11_abi: bool) -> str:
+def prepare_inputs(torch: Any, version: str) -> str:
     """Try, and trust the layout when it holds; else the reason. On a thread without modes."""
     without = "torch ops are recorded without shapes and FLOPs:"
-    layout = _core.torch_known_input_layout(version, cxx11_abi)
+    layout: Sequence[int] | str | None = _core.torch_known_input_layout(version, cxx11_abi(torch))
     if layout is None:
-        # Not imported by the others: it loads what runs a compiler.
-        from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
-
-        try:
-            layout = layout_from_headers(torch, "inputs")
-        except LayoutError as error:
-            return f"{without} this fastprof does not know torch {version}, and {error}"
+        layout = numbers_of_headers(torch, version, "inputs")
+        if isinstance(layout, str):
+            return f"{without} {layout}"
     try:
         wrong = wrong_about_known_inputs(torch, layout)
     except Exception as failure:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from fastprof import _core
+from fastprof.profiler.torch_versions import cxx11_abi, numbers_of_headers, version_of
 
 if TYPE_CHECKING:  # importlib.abc costs more to load than the rest of this package
     from importlib.abc import Loader
@@ -175,30 +176,21 @@ def after_fork_in_child() -> None:
 
 
 def _unusable_reason(torch: ModuleType) -> str:
-    version = str(getattr(torch, "__version__", "of unknown version"))
+    version = version_of(torch)
     reason = _unusable.get(version)
     if reason is None:
         reason = _unusable[version] = _try(torch, version)
     return reason
 
 
-def _cxx11_abi(torch: ModuleType) -> bool:
-    return bool(getattr(getattr(torch, "_C", None), "_GLIBCXX_USE_CXX11_ABI", True))
-
-
 def _try(torch: ModuleType, version: str) -> str:
     """Empty when ops of this torch can be observed, else the reason."""
-    cxx11_abi = _cxx11_abi(torch)
-    layout: list[int] | None = None
-    if _core.torch_known_layout(version, cxx11_abi) is None:
-        # Not imported by the others: it loads what runs a compiler.
-        from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
-
-        try:
-            layout = layout_from_headers(torch, "ops")
-        except LayoutError as error:
-            return f"torch ops are not recorded: this fastprof does not know torch {version}, and {error}"
-    reason = _core.torch_prepare(version, cxx11_abi, layout)
+    layout: list[int] | str | None = None
+    if _core.torch_known_layout(version, cxx11_abi(torch)) is None:
+        layout = numbers_of_headers(torch, version, "ops")
+        if isinstance(layout, str):
+            return f"torch ops are not recorded: {layout}"
+    reason = _core.torch_prepare(version, cxx11_abi(torch), layout)
     if reason:
         return f"torch ops are not recorded: {reason}"
     wrong = _on_own_thread(
@@ -210,13 +202,13 @@ def _try(torch: ModuleType, version: str) -> str:
 
 
 def _unusable_inputs_reason(torch: ModuleType) -> str:
-    version = str(getattr(torch, "__version__", "of unknown version"))
+    version = version_of(torch)
     reason = _unusable_inputs.get(version)
     if reason is None:
         from fastprof.profiler.torch_inputs import prepare_inputs
 
         reason = _unusable_inputs[version] = _on_own_thread(
-            lambda: prepare_inputs(torch, version, _cxx11_abi(torch)), repr
+            lambda: prepare_inputs(torch, version), repr
         )
     return reason
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,6 +10,7 @@ import types
 from pathlib import Path
 
 import pytest
+from layout_cache import cache_folder, needs_compiler, use_cache  # noqa: F401
 
 from fastprof import _core
 from fastprof.profiler import torch_headers
@@ -21,20 +20,8 @@ from fastprof.profiler.torch_layout import FIELDS
 torch = pytest.importorskip("torch")
 pytestmark = [
     pytest.mark.integrations,
-    pytest.mark.skipif(
-        shutil.which(os.environ.get("CXX", "c++")) is None, reason="needs a C++ compiler"
-    ),
+    needs_compiler,
 ]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def use_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
 
 
 def test_the_headers_say_what_the_table_says(capfd: pytest.CaptureFixture[str]) -> None:

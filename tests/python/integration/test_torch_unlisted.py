@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from known_torch import VERSION, torch
+from layout_cache import COMPILER, cache_folder, needs_compiler, use_cache  # noqa: F401
 
 import fastprof
 from fastprof import _core
@@ -24,22 +24,11 @@ from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
 from fastprof.profiler.torch_layout import INPUTS, MEMORY
 
 HERE = Path(__file__).resolve().parent
-COMPILER = os.environ.get("CXX", "c++")
 
 pytestmark = [
     pytest.mark.integrations,
-    pytest.mark.skipif(shutil.which(COMPILER) is None, reason="needs a C++ compiler"),
+    needs_compiler,
 ]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def use_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For tests that ask the headers of torch: a cache of their own, empty when a file's tests begin."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+__all__ = ["COMPILER", "cache_folder", "needs_compiler", "use_cache"]
+
+COMPILER = os.environ.get("CXX", "c++")
+needs_compiler = pytest.mark.skipif(
+    shutil.which(COMPILER) is None, reason=f"needs a C++ compiler ({COMPILER})"
+)
+
+
+@pytest.fixture(scope="module", name="cache")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def use_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
