@@ -1,101 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture.find_blocks and Capture.distinct_blocks: where the detail blocks of rows lie, and which
-// rows have the same, so that each is decoded once.
+// Capture.read_details, flops_of and find_blocks: what the detail blocks of rows say, column by
+// column, and where they lie.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "bindings/capture_object.hpp"
+#include "bindings/column_array.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/export/details.hpp"
-#include "fastprof/range_detail/known_blocks.hpp"
+#include "fastprof/range_detail/detail_columns.hpp"
+#include "fastprof/range_detail/op_flops.hpp"
 
 namespace py = pybind11;
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
-
-// Numbers the distinct blocks of a capture in the order of their first rows.
-class BlockCodes {
- public:
-  explicit BlockCodes(const Capture& capture) : words_(capture.payload_words.data()) {}
-
-  int32_t code_of(uint32_t at, uint32_t count) {
-    int32_t& code = code_at(at);  // a block that rows share is looked at once
-    if (code >= 0) return code;
-    const uint32_t first = known_.first_of(words_, at, count);
-    if (first != at) return code = code_at(first);
-    code = static_cast<int32_t>(blocks_.size());
-    blocks_.emplace_back(at, count);
-    return code;
-  }
-
-  // Place and length of each, by code.
-  const std::vector<std::pair<uint32_t, uint32_t>>& blocks() const noexcept { return blocks_; }
-
- private:
-  struct Place {
-    uint32_t at = 0;
-    int32_t code = kFree;
-  };
-  static constexpr int32_t kFree = -2;
-
-  // The code of a place that was asked for before, else -1, to be set before the next new one.
-  // Open addressing, at most half full.
-  int32_t& code_at(uint32_t at) {
-    for (size_t i = slot_of(at);; ++i) {
-      Place& place = places_[i & (places_.size() - 1)];
-      if (place.code != kFree && place.at == at) return place.code;
-      if (place.code != kFree) continue;
-      if (++places_used_ * 2 > places_.size()) {
-        grow();
-        --places_used_;
-        return code_at(at);
-      }
-      place = {at, -1};
-      return place.code;
-    }
-  }
-
-  static size_t slot_of(uint32_t at) noexcept {
-    return static_cast<size_t>(at * uint64_t{0x9E3779B97F4A7C15u} >> 32);
-  }
-
-  void grow() {
-    std::vector<Place> grown(places_.size() * 4);
-    for (const Place& place : places_) {
-      if (place.code == kFree) continue;
-      size_t i = slot_of(place.at);
-      while (grown[i & (grown.size() - 1)].code != kFree) ++i;
-      grown[i & (grown.size() - 1)] = place;
-    }
-    places_ = std::move(grown);
-  }
-
-  const uint64_t* words_;
-  KnownBlocks known_;
-  std::vector<std::pair<uint32_t, uint32_t>> blocks_;
-  std::vector<Place> places_ = std::vector<Place>(1024);
-  size_t places_used_ = 0;
-};
-
-// An array over a column that it takes over: no copy.
-template <class T>
-py::array_t<T> array_of(Column<T> values) {
-  auto owner = std::make_unique<Column<T>>(std::move(values));
-  T* const data = owner->data();
-  const auto size = static_cast<py::ssize_t>(owner->size());
-  const py::capsule base(owner.get(), [](void* held) { delete static_cast<Column<T>*>(held); });
-  owner.release();
-  return py::array_t<T>(size, data, base);
-}
 
 size_t detailed_rows(const Capture& capture) {
   return static_cast<size_t>(
@@ -138,35 +65,56 @@ py::typing::List<Blocks> find_blocks(const CaptureObject& self, const std::vecto
   return all;
 }
 
-using Distinct = py::typing::Tuple<py::array_t<int64_t>, py::array_t<int32_t>,
-                                   py::typing::List<py::typing::List<py::int_>>>;
+// What is absent has no entry.
+using Details = py::typing::Dict<py::str, py::object>;
 
-Distinct distinct_blocks(const CaptureObject& self, int type) {
+void put_texts(Details& all, const char* name, TextCodes& texts) {
+  if (texts.codes.exists())
+    all[name] = py::make_tuple(array_of(texts.codes.take()), std::move(texts.strings));
+}
+
+template <class T>
+void put_column(Details& all, const char* name, SparseColumn<T>& column) {
+  if (column.exists()) all[name] = array_of(column.take());
+}
+
+Details read_details(const CaptureObject& self, const std::vector<bool>& pair_sites, bool stacks) {
   const Capture& capture = *self.capture;
-  const uint64_t* const first = capture.payload_words.data();
-  Column<int64_t> rows;
-  Column<int32_t> codes;
-  BlockCodes distinct(capture);
+  std::optional<DetailColumns> found;
   {
     const py::gil_scoped_release release;
-    const size_t most = detailed_rows(capture);
-    rows.reserve(most);
-    codes.reserve(most);
-    for (size_t row = 0; row < capture.size(); ++row) {
-      bool found = false;
-      for_each_detail(capture, row, [&](DetailType kind, const uint64_t* words, size_t count) {
-        if (found || static_cast<int>(kind) != type) return;
-        found = true;
-        rows.push_back(static_cast<int64_t>(row));
-        codes.push_back(
-            distinct.code_of(static_cast<uint32_t>(words - first), static_cast<uint32_t>(count)));
-      });
-    }
+    found.emplace(capture, pair_sites, stacks);
   }
+  Details all;
+  put_column(all, "sequence_nr", found->sequence_nr);
+  put_column(all, "fwd_thread", found->fwd_thread);
+  put_column(all, "node_id", found->node_id);
+  put_texts(all, "stack", found->stack);
+  put_texts(all, "modules", found->modules);
+  put_texts(all, "json", found->json);
+  if (!found->inputs.exists()) return all;
   std::vector<std::vector<uint64_t>> blocks;
-  for (const auto& [at, count] : distinct.blocks())
+  const uint64_t* const first = capture.payload_words.data();
+  for (const auto& [at, count] : found->input_blocks.blocks())
     blocks.emplace_back(first + at, first + at + count);
-  return py::make_tuple(array_of(std::move(rows)), array_of(std::move(codes)), blocks);
+  all["inputs"] = py::make_tuple(array_of(found->inputs.take()), std::move(blocks));
+  if (found->pairs.exists())
+    all["pairs"] = py::make_tuple(array_of(found->pairs.take()), std::move(found->pair_list));
+  return all;
+}
+
+using Pairs = py::array_t<int32_t, py::array::c_style>;
+
+py::array_t<double> flops_of(const CaptureObject& self, const Pairs& pairs,
+                             const std::vector<double>& estimates,
+                             const std::vector<bool>& covering) {
+  Column<double> flops;
+  {
+    const py::gil_scoped_release release;
+    flops = flops_by_row(*self.capture, pairs.data(), static_cast<size_t>(pairs.size()), estimates,
+                         covering);
+  }
+  return array_of(std::move(flops));
 }
 
 }  // namespace
@@ -177,11 +125,20 @@ void register_blocks(py::module_& module) {
       &find_blocks, py::name("find_blocks"), py::is_method(type), py::arg("types"),
       "(rows, at) for each of these types: the rows with such a detail block, ascending, and the "
       "index in payload_words of its first content word.");
-  type.attr("distinct_blocks") = py::cpp_function(&distinct_blocks, py::name("distinct_blocks"),
-                                                  py::is_method(type), py::arg("type"),
-                                                  "(rows, codes, blocks): the rows with a detail "
-                                                  "block of this type, the first of each, and the "
-                                                  "words of the distinct blocks by code.");
+  type.attr("read_details") = py::cpp_function(
+      &read_details, py::name("read_details"), py::is_method(type), py::arg("pair_sites"),
+      py::arg("stacks"),
+      "What the details of the rows say, found in one walk; what no row has is left out. "
+      "sequence_nr, fwd_thread, node_id: columns, -1 for none. stack, modules, json: (codes, "
+      "indices into strings by code), -1 for none; stacks=False leaves stack out. inputs: (1 + "
+      "code, 0 for none; the words of the "
+      "distinct blocks by code). pairs: (1 + index, 0 for none; the distinct (site, code)) of the "
+      "rows with inputs of the sites that pair_sites marks.");
+  type.attr("flops_of") = py::cpp_function(
+      &flops_of, py::name("flops_of"), py::is_method(type), py::arg("pairs"), py::arg("estimates"),
+      py::arg("covering"),
+      "estimates[pairs] by row, and 0 for rows of the sites that covering marks which have rows "
+      "with FLOPs of other sites inside.");
 }
 
 }  // namespace bindings

@@ -142,15 +142,6 @@ class Capture:
         The columns by name: read-only arrays over the capture, no copy.
         """
 
-    def distinct_blocks(
-        self, type: typing.SupportsInt | typing.SupportsIndex
-    ) -> tuple[
-        numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], list[list[int]]
-    ]:
-        """
-        (rows, codes, blocks): the rows with a detail block of this type, the first of each, and the words of the distinct blocks by code.
-        """
-
     def dropped(self) -> dict[str, int]:
         """
         Missing events by cause.
@@ -163,9 +154,26 @@ class Capture:
         (rows, at) for each of these types: the rows with such a detail block, ascending, and the index in payload_words of its first content word.
         """
 
+    def flops_of(
+        self,
+        pairs: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+        estimates: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+        covering: collections.abc.Sequence[bool],
+    ) -> numpy.typing.NDArray[numpy.float64]:
+        """
+        estimates[pairs] by row, and 0 for rows of the sites that covering marks which have rows with FLOPs of other sites inside.
+        """
+
     def foreign_end_track(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def foreign_row(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def payload_words(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
+    def read_details(
+        self, pair_sites: collections.abc.Sequence[bool], stacks: bool
+    ) -> dict[str, typing.Any]:
+        """
+        What the details of the rows say, found in one walk; what no row has is left out. sequence_nr, fwd_thread, node_id: columns, -1 for none. stack, modules, json: (codes, indices into strings by code), -1 for none; stacks=False leaves stack out. inputs: (1 + code, 0 for none; the words of the distinct blocks by code). pairs: (1 + index, 0 for none; the distinct (site, code)) of the rows with inputs of the sites that pair_sites marks.
+        """
+
     def sites(self) -> dict[str, list[typing.Any]]:
         """
         One list per field of fastprof.sites.Site.

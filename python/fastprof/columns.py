@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "NO_PARENT",
     "NO_PAYLOAD",
     "Array",
+    "CodedBySite",
     "CodedColumn",
     "ColumnSpec",
     "EventFlag",
@@ -130,6 +132,9 @@ class CodedColumn:
     codes: Array
     values: Sequence[Any]
 
+    def __len__(self) -> int:
+        return len(self.codes)
+
     def __getitem__(self, row: Any) -> Any:
         code = int(self.codes[row])
         return None if code < 0 else self.values[code]
@@ -155,6 +160,29 @@ class CodedColumn:
                 kept.append(value)
             codes[row] = code
         return cls(read_only(codes), tuple(kept))
+
+
+class CodedBySite(CodedColumn):
+    """A coded column whose codes are by_site[site]; made when somebody reads them."""
+
+    _site: Array
+    _by_site: Array
+
+    def __init__(self, site: Array, by_site: Array, values: Sequence[Any]) -> None:
+        for name, value in (("_site", site), ("_by_site", by_site), ("values", tuple(values))):
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def codes(self) -> Array:
+        """Code of each row, int32."""
+        return read_only(self._by_site[self._site])
+
+    def __len__(self) -> int:
+        return len(self._site)
+
+    def take(self, rows: Any) -> CodedColumn:
+        """The same column for a selection of rows; the values are shared."""
+        return CodedBySite(self._site[rows], self._by_site, self.values)
 
 
 @dataclass(frozen=True)

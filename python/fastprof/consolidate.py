@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.op_columns import OpInputColumns, overload_names
+from fastprof.detail_columns import COUNTERS_BEGIN, COUNTERS_END, Details, find_details
+from fastprof.op_columns import overload_names
 from fastprof.table import (
     NO_PAYLOAD,
     CodedColumn,
-    EventFlag,
     EventTable,
     SiteTable,
     Track,
@@ -25,10 +25,6 @@ __all__ = ["CaptureLike", "table_of", "without_pauses"]
 
 Array: TypeAlias = NDArray[Any]
 
-# DetailType in csrc/include/fastprof/recorder/site.hpp.
-_COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _SHAPES, _JSON, _MODULES = 1, 2, 4, 5, 6, 7, 9
-_SHAPES_AT = 10
-_READ_HERE = [_COUNTERS_BEGIN, _COUNTERS_END, _PYTHON_STACK, _OP, _JSON, _MODULES]
 # detail_flag in csrc/include/fastprof/range_detail/detail_block.hpp, shifted as in the block's word.
 _WRITTEN, _UNAVAILABLE = 1 << 32, 2 << 32
 # ArgType there.
@@ -36,9 +32,6 @@ _UINT64, _FLOAT64, _BOOLEAN, _STRING, _POINTER = 1, 2, 3, 4, 5
 
 # Arguments of a range that become columns of their own (csrc/bindings/range_payload.cpp).
 _FLOPS_ARGUMENT, _SHAPES_MEMBER, _TEXT_ARGUMENT = "flops", "Input Dims", "args"
-
-# Names of the ranges that PyTorch's autograd engine puts around each backward function.
-_ENGINE_PREFIX = "autograd::engine::evaluate_function: "
 
 
 class CaptureLike(Protocol):
@@ -62,17 +55,6 @@ class CaptureLike(Protocol):
     def foreign_row(self) -> Any: ...
     def foreign_end_track(self) -> Any: ...
     def dropped(self) -> dict[str, int]: ...
-
-
-@runtime_checkable
-class BlockFinder(Protocol):
-    """A capture that finds its rows' detail blocks itself: csrc/bindings/register_blocks.cpp."""
-
-    def find_blocks(self, types: Sequence[int]) -> list[tuple[Array, Array]]:
-        """(rows, index in the payload words of the first content word) for each type, int64."""
-
-    def distinct_blocks(self, type: int) -> tuple[Array, Array, list[list[int]]]:
-        """(rows, codes, contents by code) of the first block of this type of each row."""
 
 
 def table_of(
@@ -100,8 +82,8 @@ def table_of(
     coded: dict[str, CodedColumn] = {}
     if len(words):
         strings = capture.strings()
-        native = capture if isinstance(capture, BlockFinder) else None
-        decoder = _Payload(columns, sites, words, strings, native)
+        details = find_details(capture, columns, sites, words, with_stack, with_flops)
+        decoder = _Payload(columns, sites, words, strings, details)
         coded = decoder.coded(with_stack, with_modules, with_shapes, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
         if counters is not None:
@@ -157,7 +139,7 @@ class _Payload:
         sites: SiteTable,
         words: Array,
         strings: Sequence[str],
-        native: BlockFinder | None,
+        details: Details,
     ) -> None:
         self.site = columns["site"]
         self.payload = columns["payload"]
@@ -168,57 +150,15 @@ class _Payload:
         self.words = words
         self.strings = strings
         self.size = len(self.site)
-        self.arg_counts = np.array([len(names) for names in sites.field("arg_names")], np.int64)
-        self._blocks: list[tuple[int, Array, Array]]
-        if native is None:
-            self._blocks = list(self._find_blocks())
-            self._inputs = OpInputColumns.find(self._blocks_of(_SHAPES), words, self.size)
-        else:
-            found = zip(_READ_HERE, native.find_blocks(_READ_HERE), strict=True)
-            self._blocks = [(kind, rows, at) for kind, (rows, at) in found if len(rows)]
-            self._inputs = OpInputColumns(*native.distinct_blocks(_SHAPES), self.size)
-
-    def _find_blocks(self) -> Iterator[tuple[int, Array, Array]]:
-        """(type, rows, index of the first content word) of all detail blocks, a layer at a time."""
-        rows = np.flatnonzero(self.flags & EventFlag.DETAIL)
-        if not len(rows):
-            return
-        at = self.payload[rows].astype(np.int64) + self.arg_counts[self.site[rows]]
-        last = at + 1 + (self.words[at] & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        at += 1
-        while len(rows):
-            inside = at < last
-            rows, at, last = rows[inside], at[inside], last[inside]
-            block = self.words[at]
-            kinds = (block & np.uint64(0xFFFF)).astype(np.int64)
-            counts = ((block >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int64)
-            known = kinds != 0
-            for kind in np.unique(kinds[known]):
-                chosen = kinds == kind
-                if kind == _SHAPES_AT:
-                    shared = (block[chosen] >> np.uint64(32)).astype(np.int64)
-                    yield _SHAPES, rows[chosen], shared + 1
-                else:
-                    yield int(kind), rows[chosen], at[chosen] + 1
-            rows, at, last = rows[known], at[known] + 1 + counts[known], last[known]
-
-    def _blocks_of(self, kind: int) -> Iterator[tuple[Array, Array]]:
-        return ((rows, at) for found, rows, at in self._blocks if found == kind)
+        self.details = details
 
     def plain(self, with_flops: bool) -> dict[str, Array]:
         """Columns of numbers: those of ops, flops and node_id, where some range gave them."""
+        inputs = self.details.inputs
         found: dict[str, Array] = {}
-        if with_flops and self._inputs:
-            found["flops"] = self._inputs.flops(self.site, self.sites.names, self.parent)
-        for rows, at in self._blocks_of(_OP):
-            # Ops carry as many of (sequence number, forward thread, record function id, node) as they have.
-            count = (self.words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)
-            self._gather(found, "sequence_nr", np.int64, rows, at, 0)
-            given = count > 1
-            self._gather(found, "fwd_thread", np.int64, rows[given], at[given], 1)
-            given = count > 3
-            self._gather(found, "node_id", np.int32, rows[given], at[given], 3)
-        self._complete_links(found)
+        if with_flops and inputs:
+            found["flops"] = inputs.flops(self.site, self.sites.names, self.parent)
+        found.update(self.details.numbers)
         for site, names in enumerate(self.sites.field("arg_names")):
             if _FLOPS_ARGUMENT not in names:
                 continue
@@ -232,34 +172,6 @@ class _Payload:
             )
         return found
 
-    def _gather(
-        self, found: dict[str, Array], name: str, dtype: Any, rows: Array, at: Array, word: int
-    ) -> None:
-        """Put a word of the blocks at `at` into a column, made when some row has a value."""
-        values = self.words[at + word].view(np.int64)
-        given = values > 0 if name == "fwd_thread" else values >= 0  # thread 0: none
-        if given.any():
-            column = found.setdefault(name, np.full(self.size, -1, dtype))
-            column[rows[given]] = values[given]
-
-    def _complete_links(self, found: dict[str, Array]) -> None:
-        """PyTorch's rule: the engine's range around a backward function shows that one's numbers.
-
-        Without a sequence number there is no forward thread (AccumulateGrad has one of its own).
-        """
-        if "fwd_thread" not in found:
-            return
-        forward = found["fwd_thread"]
-        sequence = found.setdefault("sequence_nr", np.full(self.size, -1, np.int64))
-        forward[sequence < 0] = -1
-        wrapper = np.array([name.startswith(_ENGINE_PREFIX) for name in self.sites.names], np.bool_)
-        rows = np.flatnonzero(forward > 0)
-        parents = self.parent[rows]
-        rows, parents = rows[parents >= 0], parents[parents >= 0]
-        inside = wrapper[self.site[parents]]
-        rows, parents = rows[inside], parents[inside]
-        sequence[parents], forward[parents] = sequence[rows], forward[rows]
-
     def coded(
         self,
         with_stack: bool,
@@ -271,15 +183,15 @@ class _Payload:
         found: dict[str, CodedColumn] = {}
         if with_stack:
             stack = self._texts(
-                _PYTHON_STACK,
+                "stack",
                 lambda text: [entry for entry in text.split("\n") if keeps_frame(entry)],
             )
             if stack is not None:
                 found["stack"] = stack
-        modules = self._texts(_MODULES, str) if with_modules else None
+        modules = self._texts("modules", str) if with_modules else None
         if modules is not None:
             found["module_hierarchy"] = modules
-        members = self._texts(_JSON, json.loads)
+        members = self._texts("json", json.loads)
         if members is not None:
             shapes = [value.get(_SHAPES_MEMBER) for value in members.values]
             if any(shape is not None for shape in shapes):
@@ -288,25 +200,17 @@ class _Payload:
                 codes = np.where(given[members.codes] & (members.codes >= 0), members.codes, none)
                 found["input_shapes"] = CodedColumn(codes.astype(np.int32), (*shapes, []))
         found.update(self._arguments(members))
-        if with_shapes and self._inputs:
-            found.update(self._inputs.coded(found))
+        if with_shapes:
+            found.update(self.details.inputs.coded(found))
         return found
 
-    def _texts(self, kind: int, decode: Any) -> CodedColumn | None:
-        """One coded value per row from blocks that hold an index of `strings`."""
-        codes: Array | None = None
-        values: list[Any] = []
-        for rows, at in self._blocks_of(kind):
-            index = self.words[at].astype(np.int64)
-            code_of = np.zeros(len(self.strings), np.int32)
-            code_of[index] = 1
-            indices = np.flatnonzero(code_of)
-            code_of[indices] = np.arange(len(values), len(values) + len(indices))
-            if codes is None:
-                codes = np.full(self.size, -1, np.int32)
-            codes[rows] = code_of[index]
-            values += [decode(self.strings[i]) for i in indices.tolist()]
-        return None if codes is None else CodedColumn(codes, tuple(values))
+    def _texts(self, kind: str, decode: Any) -> CodedColumn | None:
+        """One coded value per row from the texts of this kind."""
+        texts = self.details.texts.get(kind)
+        if texts is None:
+            return None
+        codes, indices = texts
+        return CodedColumn(codes, tuple(decode(self.strings[i]) for i in indices))
 
     def _arguments(self, members: CodedColumn | None) -> dict[str, CodedColumn]:
         """kwinputs and concrete_inputs; a row's values are decoded when they are asked for."""
@@ -343,8 +247,8 @@ class _Payload:
         if not names:
             return None
         begin, end = (np.zeros(self.size, np.int64) for _ in range(2))  # 0: no block
-        for column, kind in ((begin, _COUNTERS_BEGIN), (end, _COUNTERS_END)):
-            for rows, at in self._blocks_of(kind):
+        for column, kind in ((begin, COUNTERS_BEGIN), (end, COUNTERS_END)):
+            for rows, at in self.details.blocks_of(kind):
                 column[rows] = at
         size = len(names) + 2  # and the times
         both = np.flatnonzero((begin > 0) & (end > 0))

@@ -4,67 +4,86 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof import errors
+from fastprof.columns import CodedBySite
 from fastprof.flops import FLOP_FORMULAS, estimate_flops
 from fastprof.op_inputs import OpInputs, code_blocks, decode_op_inputs
 from fastprof.table import CodedColumn, SiteTable
 
-__all__ = ["OpInputColumns", "overload_names"]
+__all__ = ["FlopsKernel", "OpInputColumns", "formula_sites", "overload_names"]
 
 Array: TypeAlias = NDArray[Any]
+
+
+class FlopsKernel(Protocol):
+    """What adds up FLOPs in the place of NumPy: csrc/include/fastprof/range_detail/op_flops.hpp."""
+
+    @property
+    def pairs(self) -> tuple[Array, Sequence[tuple[int, int]]] | None:
+        """Of rows of formula_sites: (1 + index, 0 for none; the distinct (site, block)); or none."""
+
+    def flops_of(self, pairs: Array, estimates: Sequence[float], covering: Sequence[bool]) -> Array:
+        """estimates[pairs] by row, without what rows of the sites `covering` cover."""
+
+
+def formula_sites(names: Sequence[str]) -> list[bool]:
+    """Which names are of ops that have a formula for FLOPs."""
+    return [name.removeprefix("aten::") in FLOP_FORMULAS for name in names]
 
 
 class OpInputColumns:
     """The inputs of a capture's rows. Falsy when no row has any.
 
-    rows, codes: the rows that have inputs, and which of `blocks`, the distinct contents of their
-    DetailType::shapes blocks, each has. size: of all rows.
+    codes: 1 + which of `blocks`, the distinct contents of their DetailType::shapes blocks, each row
+    has, 0 for none; None when no row has any. A block is decoded when somebody looks at it.
     """
 
     def __init__(
-        self, rows: Array, codes: Array, blocks: Sequence[Sequence[int]], size: int
+        self,
+        codes: Array | None,
+        blocks: Sequence[Sequence[int]],
+        kernel: FlopsKernel | None = None,
     ) -> None:
-        self._size, self._rows, self._codes = size, rows, codes
-        self._inputs = [decode_op_inputs(block) for block in blocks]
+        self._codes = codes
+        self._inputs = _Decoded(blocks)
+        self._kernel = kernel
 
     @classmethod
     def find(cls, blocks: Iterable[tuple[Array, Array]], words: Array, size: int) -> OpInputColumns:
         """From rows and, for each, the index in `words` of its block's first word."""
         found = [(rows, at) for rows, at in blocks if len(rows)]
         if not found:
-            return cls(np.empty(0, np.int64), np.empty(0, np.int32), [], size)
+            return cls(None, [])
         at = np.concatenate([at for _, at in found])
         count = ((words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int64)
-        return cls(
-            np.concatenate([rows for rows, _ in found]), *code_blocks(words, at, count), size
-        )
+        numbers, distinct = code_blocks(words, at, count)
+        codes = np.zeros(size, np.int32)
+        codes[np.concatenate([rows for rows, _ in found])] = numbers + 1
+        return cls(codes, distinct)
 
     def __bool__(self) -> bool:
-        return bool(self._inputs)
+        return self._codes is not None
 
     def coded(self, others: Mapping[str, CodedColumn]) -> dict[str, CodedColumn]:
         """The columns of objects; rows without inputs keep what `others` say of them."""
-        found = {}
-        nothing = len(self._inputs)  # the code of rows without inputs, which the columns share
-        shared = np.full(self._size, nothing, np.int32)
-        shared[self._rows] = self._codes
+        found: dict[str, CodedColumn] = {}
+        if self._codes is None:
+            return found
         for name in OpInputs._fields:
-            values: list[Any] = [getattr(inputs, name) for inputs in self._inputs]
             other = others.get(name)
-            if other is not None:
-                codes = np.where(shared == nothing, np.int32(-1), shared)
-                kept = (codes < 0) & (other.codes >= 0)
-                codes[kept] = other.codes[kept] + len(values)
-                found[name] = CodedColumn(codes, _Joined(values, other.values))
+            if other is None:  # rows without inputs have nothing, as in PyTorch
+                nothing: Any = {} if name == "kwinputs" else []
+                found[name] = CodedColumn(self._codes, _Field(self._inputs, name, (nothing,)))
                 continue
-            values.append(
-                {} if name == "kwinputs" else []
-            )  # the others have nothing, as in PyTorch
-            found[name] = CodedColumn(shared, tuple(values))
+            codes = self._codes - np.int32(1)
+            kept = (codes < 0) & (other.codes >= 0)
+            codes[kept] = other.codes[kept] + len(self._inputs)
+            found[name] = CodedColumn(codes, _Joined(_Field(self._inputs, name), other.values))
         return found
 
     def flops(self, site: Array, names: Sequence[str], parent: Array) -> Array:
@@ -72,38 +91,33 @@ class OpInputColumns:
 
         An op whose formula covers what ops inside it are counted for has 0.
         """
-        flops = np.zeros(self._size)
-        with_formula = np.array(
-            [name.removeprefix("aten::") in FLOP_FORMULAS for name in names], np.bool_
-        )
-        chosen = with_formula[site[self._rows]]
-        rows, codes = self._rows[chosen], self._codes[chosen]
-        pair_of = site[rows].astype(np.int64) * len(self._inputs) + codes
-        pairs, which = _distinct(pair_of, len(names) * len(self._inputs))
-        estimates = []
-        for pair in pairs.tolist():
-            inputs = self._inputs[pair % len(self._inputs)]
-            name = names[pair // len(self._inputs)]
-            known = inputs.input_dtypes[:1] != [""]  # a nested tensor has no sizes
-            estimate = estimate_flops(name, inputs.input_shapes, inputs.concrete_inputs)
-            estimates.append(estimate.flops if known and estimate is not None else 0)
-        flops[rows] = np.array(estimates, np.float64)[which]
-        covering = np.array([name.endswith("dot_product_attention") for name in names], np.bool_)
-        if covering.any():
-            _leave_out_covered(flops, covering[site], parent)
+        covering = [name.endswith("dot_product_attention") for name in names]
+        if self._kernel is not None:
+            if self._kernel.pairs is None:
+                return np.zeros(len(site))
+            numbers, pairs = self._kernel.pairs
+            estimates = [self._estimate(names[at], block) for at, block in pairs]
+            return self._kernel.flops_of(numbers, [0.0, *estimates], covering)
+        flops = np.zeros(len(site))
+        if self._codes is None:
+            return flops
+        with_formula = np.array(formula_sites(names), np.bool_)
+        rows = np.flatnonzero(with_formula[site] & (self._codes > 0))
+        pair_of = site[rows].astype(np.int64) * len(self._inputs) + self._codes[rows] - 1
+        found, which = np.unique(pair_of, return_inverse=True)
+        split = (divmod(pair, len(self._inputs)) for pair in found.tolist())
+        estimated = [self._estimate(names[at], block) for at, block in split]
+        flops[rows] = np.array(estimated, np.float64)[which.reshape(-1)]
+        if any(covering):
+            _leave_out_covered(flops, np.array(covering, np.bool_)[site], parent)
         return flops
 
-
-def _distinct(values: Array, size: int) -> tuple[Array, Array]:
-    """np.unique with its inverse, of integers in [0, size): without sorting when that is cheaper."""
-    if size > 4 * len(values) + (1 << 16):
-        found, which = np.unique(values, return_inverse=True)
-        return found, which.reshape(-1)
-    position = np.zeros(size, np.int32)
-    position[values] = 1
-    found = np.flatnonzero(position)
-    position[found] = np.arange(len(found), dtype=np.int32)
-    return found, position[values]
+    def _estimate(self, name: str, block: int) -> float:
+        inputs = self._inputs[block]
+        if inputs.input_dtypes[:1] == [""]:  # a nested tensor has no sizes
+            return 0.0
+        estimate = estimate_flops(name, inputs.input_shapes, inputs.concrete_inputs)
+        return 0.0 if estimate is None else float(estimate.flops)
 
 
 def _leave_out_covered(flops: Array, covering: Array, parent: Array) -> None:
@@ -124,8 +138,47 @@ def overload_names(site: Array, sites: SiteTable) -> CodedColumn | None:
     if not any(names):
         return None
     values = sorted(set(names))
-    by_site = np.array([values.index(name) for name in names], np.int32)
-    return CodedColumn(by_site[site], tuple(values))
+    code_of = {name: code for code, name in enumerate(values)}
+    return CodedBySite(site, np.array([code_of[name] for name in names], np.int32), values)
+
+
+class _Decoded(Sequence[OpInputs]):
+    """Blocks of inputs, each decoded once, when it is looked at first."""
+
+    def __init__(self, blocks: Sequence[Sequence[int]]) -> None:
+        self._blocks = blocks
+        self._made: list[OpInputs | None] = [None] * len(blocks)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getitem__(self, index: Any) -> Any:
+        made = self._made[index]
+        if made is None:
+            try:
+                made = decode_op_inputs(self._blocks[index])
+            except IndexError:  # which would end a loop over the values as if there were no more
+                raise errors.ValueError("the recorded inputs of an op are cut short") from None
+            self._made[index] = made
+        return made
+
+
+class _Field(Sequence[Any]):
+    """One field of all inputs, behind the values `lead`."""
+
+    def __init__(self, inputs: Sequence[OpInputs], name: str, lead: Sequence[Any] = ()) -> None:
+        self._inputs, self._name, self._lead = inputs, name, lead
+
+    def __len__(self) -> int:
+        return len(self._lead) + len(self._inputs)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        at = index % len(self) - len(self._lead)
+        return self._lead[at] if at < 0 else getattr(self._inputs[at], self._name)
 
 
 class _Joined(Sequence[Any]):

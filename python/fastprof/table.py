@@ -123,10 +123,8 @@ class EventTable:
                 raise errors.ValueError(
                     f"unknown coded column {name!r}; known: {', '.join(CODED_COLUMNS)}"
                 )
-            if len(column.codes) != size:
-                raise errors.ValueError(
-                    f"coded column {name!r} has {len(column.codes)} rows, not {size}"
-                )
+            if len(column) != size:
+                raise errors.ValueError(f"coded column {name!r} has {len(column)} rows, not {size}")
         self._columns = arrays
         self._cache: dict[str, Any] = {}
         self.sites = sites if isinstance(sites, SiteTable) else SiteTable.from_sites(sites)

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A column as a NumPy array.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <memory>
+#include <utility>
+
+#include "fastprof/base/column.hpp"
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+
+// An array over a column that it takes over: no copy.
+template <class T>
+pybind11::array_t<T> array_of(Column<T> values) {
+  auto owner = std::make_unique<Column<T>>(std::move(values));
+  T* const data = owner->data();
+  const auto size = static_cast<pybind11::ssize_t>(owner->size());
+  const pybind11::capsule base(owner.get(),
+                               [](void* held) { delete static_cast<Column<T>*>(held); });
+  owner.release();
+  return pybind11::array_t<T>(size, data, base);
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

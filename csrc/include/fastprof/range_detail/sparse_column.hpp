@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// SparseColumn: a column of a table that takes no memory until some row has a value.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "fastprof/base/column.hpp"
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// A column that exists once a row has a value; the other rows have `absent`. Memory is written
+// once, in the order of the rows, when values come in that order.
+template <class T>
+class SparseColumn {
+ public:
+  SparseColumn(size_t rows, T absent) : rows_(rows), absent_(absent) {}
+
+  bool exists() const noexcept { return exists_; }
+  void make() {
+    if (exists_) return;
+    values_.resize(rows_);
+    exists_ = true;
+  }
+  void set(size_t row, T value) {
+    make();
+    fill_to(row + 1);
+    values_[row] = value;
+  }
+  // Empty when no row has a value.
+  Column<T> take() {
+    if (exists_) fill_to(rows_);
+    return std::move(values_);
+  }
+
+ private:
+  void fill_to(size_t end) {
+    for (; filled_ < end; ++filled_) values_[filled_] = absent_;
+  }
+
+  Column<T> values_;
+  size_t rows_;
+  size_t filled_ = 0;
+  T absent_;
+  bool exists_ = false;
+};
+
+FASTPROF_NAMESPACE_END

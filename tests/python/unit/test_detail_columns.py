@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What details say, by a capture's own walk: as NumPy finds it, and refused where it is not there."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_captures import WithoutKernels
+
+from fastprof import _core, errors
+from fastprof.consolidate import table_of
+from fastprof.sites import Site
+from fastprof.table import NO_PAYLOAD, EventFlag, EventTable
+
+STACK, OP, SHAPES, JSON, NOTHING, MODULES, SHAPES_AT = 4, 5, 6, 7, 8, 9, 10  # DetailType
+ENGINE = "autograd::engine::evaluate_function: MmBackward0"
+NAMES = ("aten::mm", ENGINE, "aten::scaled_dot_product_attention", "aten::relu", "MmBackward0")
+STRINGS = ["a.py(1): f\nb.py(2): g", "a.py(3): h", "", "top.Linear", '{"a": 1}', '{"b": [2]}']
+NONE = 2**64 - 1
+
+
+def block(kind: int, *contents: int) -> list[int]:
+    return [kind | len(contents) << 16, *contents]
+
+
+def matrix(rows: int, columns: int) -> list[int]:
+    """One dense float matrix among the contents of a shapes block."""
+    return [1 | 6 << 4 | 2 << 12 | 1 << 22 | rows << 32, columns]
+
+
+def matrices(*sizes: tuple[int, int]) -> list[int]:
+    words = [len(sizes) | len(sizes) << 32]
+    for size in sizes:
+        words += matrix(*size)
+    return words
+
+
+def capture_of(rows: list[tuple[int, int, list[int] | None]], words: list[int]) -> _core.Capture:
+    """Rows of (site, parent, blocks); `words` lie in front of their payload."""
+    payload = []
+    for _, _, blocks in rows:
+        payload.append(NO_PAYLOAD if blocks is None else len(words))
+        words = words if blocks is None else [*words, len(blocks), *blocks]
+    size = len(rows)
+    has = np.array([blocks is not None for _, _, blocks in rows], np.bool_)
+    columns = {
+        "start_ns": np.arange(size) * 10,
+        "end_ns": np.arange(size) * 10 + 5,
+        "site": [site for site, _, _ in rows],
+        "track": np.zeros(size),
+        "parent": [parent for _, parent, _ in rows],
+        "payload": payload,
+        "kind": np.zeros(size),
+        "flags": np.where(has, int(EventFlag.DETAIL), 0) | int(EventFlag.FINISHED),
+        "payload_words": np.array(words, np.uint64),
+        "foreign_row": [],
+        "foreign_end_track": [],
+    }
+    return _core.capture_of(
+        columns=columns,
+        sites=[tuple(Site(name, category="cpu_op", function="o")) for name in NAMES],
+        tracks=[(1, 1, 1, "main", True)],
+        strings=STRINGS,
+        t0_ns=0,
+        t1_ns=10**9,
+        clock_error_ns=0,
+        pid=1,
+        process_name="test",
+        dropped={},
+    )
+
+
+def random_capture(seed: int) -> _core.Capture:
+    drawn = random.Random(seed)
+    shared = matrices((2, 3), (3, 4))
+    rows: list[tuple[int, int, list[int] | None]] = []
+    for row in range(drawn.choice([1, 7, 200])):
+        blocks: list[int] = []
+        if drawn.random() < 0.6:
+            numbers = [drawn.choice([NONE, 0, 5, row]), drawn.choice([0, 0, 1, 9, NONE])]
+            numbers += [row, drawn.choice([NONE, 0, 3])]
+            blocks += block(OP, *numbers[: drawn.randrange(5)])
+        for kind, texts in ((STACK, (0, 1, 2)), (MODULES, (3, 2)), (JSON, (4, 5))):
+            if drawn.random() < 0.4:
+                blocks += block(kind, drawn.choice(texts))
+        if drawn.random() < 0.2:
+            blocks += block(NOTHING, 77)
+        if drawn.random() < 0.6:
+            own = matrices((drawn.randrange(3), 3), (3, 4), (2, 2))
+            blocks += drawn.choice([[SHAPES_AT], block(SHAPES, *own), block(SHAPES)])
+        if drawn.random() < 0.3:
+            blocks += [0] * drawn.randrange(3)  # padding
+        parent = drawn.randrange(max(-1, row - 5), row) if row and drawn.random() < 0.8 else -1
+        site = drawn.randrange(len(NAMES))
+        rows.append((site, parent, None if drawn.random() < 0.2 else blocks))
+    return capture_of(rows, block(SHAPES, *shared))
+
+
+def values_of(table: EventTable) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        name: [repr(column[row]) for row in range(len(table))]
+        for name, column in table.coded.items()
+    }
+    for name in ("sequence_nr", "fwd_thread", "node_id", "flops"):
+        if table.has(name):
+            column = table.column(name)
+            found[name] = (column.dtype, column.tolist())
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_columns_are_those_that_numpy_finds(seed: int) -> None:
+    capture = random_capture(seed)
+    assert values_of(table_of(capture)) == values_of(table_of(WithoutKernels(capture)))
+    options: Any = {"with_flops": False, "with_stack": False}
+    plain = values_of(table_of(WithoutKernels(capture), **options))
+    assert values_of(table_of(capture, **options)) == plain
+
+
+def test_numbers_of_a_backward_function_are_shown_around_it() -> None:
+    rows: list[tuple[int, int, list[int] | None]] = [
+        (1, -1, None),
+        (4, 0, block(OP, 8, 2, 1)),
+        (1, -1, None),
+        (4, 2, block(OP, NONE, 2, 1)),  # AccumulateGrad: no sequence number
+    ]
+    table = table_of(capture_of(rows, []))
+    assert table.column("sequence_nr").tolist() == [8, 8, -1, -1]
+    assert table.column("fwd_thread").tolist() == [2, 2, -1, -1]
+    assert not table.has("node_id")
+    table = table_of(capture_of([*rows[2:3], (4, 0, rows[3][2])], []))
+    assert set(table.column("sequence_nr").tolist()) == {-1} and table.has("fwd_thread")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        (block(OP, 1, 2)[:-1], "row 1: its details are cut short"),
+        ([STACK | 9 << 16, 0], "row 1: its details are cut short"),
+        (block(STACK, len(STRINGS)), "row 1: its details refer to a text that is not there"),
+        (block(JSON, 2**40), "row 1: its details refer to a text that is not there"),
+    ],
+)
+def test_details_that_are_not_there_are_refused(blocks: list[int], message: str) -> None:
+    capture = capture_of([(0, -1, None), (0, -1, blocks)], [])
+    with pytest.raises(errors.ValueError, match=message):
+        table_of(capture)
+
+
+def test_flops_of_what_is_not_there_are_refused() -> None:
+    capture = random_capture(1)
+    size, sites = len(capture), [False] * len(NAMES)
+    zeros = np.zeros(size, np.int32)
+    assert capture.flops_of(zeros, [3.0], sites).tolist() == [3.0] * size
+    for pairs, estimates, covering in (
+        (zeros[1:], [0.0], sites),
+        (zeros, [], sites),
+        (zeros - 1, [0.0], sites),
+        (zeros + 1, [0.0], sites),
+        (zeros, [0.0], sites[1:]),
+    ):
+        with pytest.raises(errors.ValueError):
+            capture.flops_of(pairs, estimates, covering)
+
+
+def test_inputs_are_decoded_when_somebody_looks() -> None:
+    bad = block(SHAPES, 5 | 5 << 32)  # says that there are five
+    table = table_of(capture_of([(3, -1, bad)], []))
+    for look in (lambda values: values[1], list):
+        with pytest.raises(errors.ValueError, match="cut short"):
+            look(table.coded["input_shapes"].values)
+    assert table.coded["overload_name"][0] == "o"
