@@ -12,6 +12,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_session(module);
   fastprof::bindings::register_blocks(module);  // a method of Capture
   fastprof::bindings::register_table_capture(module);
+  fastprof::bindings::register_table_kernels(module);
   fastprof::bindings::register_propagate(module);
   fastprof::bindings::register_torch(module);
   fastprof::bindings::register_torch_memory(module);

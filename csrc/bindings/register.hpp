@@ -17,6 +17,7 @@ void register_session(pybind11::module_& module);
 void register_torch(pybind11::module_& module);
 void register_torch_memory(pybind11::module_& module);
 void register_table_capture(pybind11::module_& module);
+void register_table_kernels(pybind11::module_& module);
 void register_version(pybind11::module_& module);
 
 }  // namespace bindings

@@ -23,8 +23,13 @@ __all__: list[str] = [
     "counters_missing",
     "flow_begin",
     "flow_end",
+    "group_floats",
+    "group_times",
+    "group_usage",
     "libraries_of_other_abi",
+    "listed_rows",
     "mark",
+    "memory_usage",
     "now_ns",
     "record_function",
     "report_memory_usage",
@@ -319,15 +324,104 @@ def flow_end(id: int, name: str = "flow") -> None:
     """
 
 
+def group_floats(
+    *,
+    codes: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+    groups: typing.SupportsInt | typing.SupportsIndex,
+    parent: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+    rows: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
+    on_cpu: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    is_async: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    order: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
+    values: typing.Annotated[numpy.typing.ArrayLike, numpy.float64],
+) -> numpy.typing.NDArray[numpy.float64]:
+    """
+    Sums by group of a column of floats, added in the list's order, NaN as 0; capture/group_sums.hpp.
+    """
+
+
+def group_times(
+    *,
+    codes: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+    groups: typing.SupportsInt | typing.SupportsIndex,
+    parent: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+    rows: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
+    on_cpu: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    is_async: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    start: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+    end: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+]:
+    """
+    (total, self, count) by group of the events' durations; capture/group_sums.hpp.
+    """
+
+
+def group_usage(
+    *,
+    codes: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+    groups: typing.SupportsInt | typing.SupportsIndex,
+    parent: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+    rows: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
+    on_cpu: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    is_async: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    values: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+]:
+    """
+    (total, self, count of those that are not 0) by group of a column that includes children; capture/group_sums.hpp.
+    """
+
+
 def libraries_of_other_abi() -> list[str]:
     """
     Paths of loaded objects whose fastprof has another ABI major; "" is the executable.
     """
 
 
+def listed_rows(
+    *,
+    parent: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+    kind: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8] | None,
+    nests: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    hidden: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    site: typing.Annotated[numpy.typing.ArrayLike, numpy.uint32],
+    name_of_site: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+) -> tuple[numpy.typing.NDArray[numpy.int64] | None, numpy.typing.NDArray[numpy.int32]]:
+    """
+    (rows or None for all, parent in the list): the tree of a list without the repeated rows of wrappers; capture/listed_rows.hpp.
+    """
+
+
 def mark(name: str) -> None:
     """
     An instant on the calling thread.
+    """
+
+
+def memory_usage(
+    *,
+    kind: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8],
+    parent: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+    nests: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None,
+    payload: typing.Annotated[numpy.typing.ArrayLike, numpy.uint32],
+    site: typing.Annotated[numpy.typing.ArrayLike, numpy.uint32],
+    words: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+    cpu_sites: collections.abc.Sequence[bool],
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64] | None,
+    numpy.typing.NDArray[numpy.int64] | None,
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+]:
+    """
+    (CPU bytes by row or None, those of devices, rows left over, rows that failed): memory records told to the innermost ranges around them; capture/memory_usage.hpp.
     """
 
 

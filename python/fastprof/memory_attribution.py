@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastprof import errors
 from fastprof.device_type import DeviceType
+from fastprof.nesting import TableKernels
 from fastprof.sites import Site, SiteTable
 from fastprof.table import NO_PAYLOAD, EventKind, EventTable
 from fastprof.tree import EventTree, nest_intervals, nesting_rows
@@ -23,7 +24,9 @@ _LEFT_OVER = Site("[memory]", category="cpu_instant_event", scope=0)
 _OUT_OF_MEMORY = Site("[OutOfMemory]", category="cpu_instant_event", scope=0)
 
 
-def attribute_memory(table: EventTable, rule: str = "innermost") -> EventTable:
+def attribute_memory(
+    table: EventTable, rule: str = "innermost", kernels: TableKernels | None = None
+) -> EventTable:
     """A table with cpu_memory_usage and device_memory_usage of its ranges, children included.
 
     Bytes, negative for frees; memory of CPU, MKLDNN and IDEEP devices is CPU memory, of any other
@@ -36,15 +39,17 @@ def attribute_memory(table: EventTable, rule: str = "innermost") -> EventTable:
 
     A record that belongs to no range becomes a row "[memory]" of its own, without parent; every
     out-of-memory record becomes a row "[OutOfMemory]". The given table stays as it is; without
-    memory records it is returned.
+    memory records it is returned. kernels: what computes "innermost" for captured tables.
     """
     if rule not in RULES:
         raise errors.ValueError(f"unknown memory rule {rule!r}; valid: {', '.join(RULES)}")
     kind = table.column("kind")
-    memory = np.flatnonzero(kind == EventKind.MEMORY)
-    failed = np.flatnonzero(kind == EventKind.OUT_OF_MEMORY)
-    if not len(memory) and not len(failed):
+    recorded = (kind == EventKind.MEMORY, kind == EventKind.OUT_OF_MEMORY)
+    if not any(mask.any() for mask in recorded):
         return table
+    if kernels is not None and rule == "innermost" and _is_captured(table):
+        return _by_kernel(table, kernels)
+    memory, failed = (np.flatnonzero(mask) for mask in recorded)
     size_bytes = _sizes(table, memory)
     site_type = np.array(table.sites.field("device_type"), np.int64)
     on_cpu = np.isin(site_type, _CPU_TYPES)[table.column("site")[memory]]
@@ -57,6 +62,28 @@ def attribute_memory(table: EventTable, rule: str = "innermost") -> EventTable:
         if not usage[i].flags.writeable:
             usage[i] = usage[i].copy()
         usage[i][left_over] = part[~used]
+    return _with_own_rows(table, usage, left_over, failed)
+
+
+def _is_captured(table: EventTable) -> bool:
+    """Whether the kernels take the table: parents before children, and all columns there."""
+    given = all(table.has(name) for name in ("kind", "parent", "payload"))
+    return given and table.begin_ordered and table.payload_words is not None
+
+
+def _by_kernel(table: EventTable, kernels: TableKernels) -> EventTable:
+    on_cpu = np.isin(np.array(table.sites.field("device_type"), np.int64), _CPU_TYPES)
+    cpu, device, left_over, failed = kernels.memory_usage(
+        kind=table.column("kind"),
+        parent=table.column("parent"),
+        nests=nesting_rows(table),
+        payload=table.column("payload"),
+        site=table.column("site"),
+        words=np.asarray(table.payload_words),
+        cpu_sites=on_cpu.tolist(),
+    )
+    none = np.broadcast_to(np.int64(0), (len(table),))
+    usage = [none if column is None else column for column in (cpu, device)]
     return _with_own_rows(table, usage, left_over, failed)
 
 

@@ -3,17 +3,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NestKernel", "nest_intervals", "sum_by"]
+__all__ = ["NestKernel", "TableKernels", "nest_intervals", "sum_by"]
 
 Array: TypeAlias = NDArray[Any]
 # (start, end, group) -> parent index per interval, -1 for none; the rule of nest_intervals.
 NestKernel: TypeAlias = Callable[[Array, Array, "Array | None"], Array]
+
+
+class TableKernels(Protocol):
+    """What may compute in the place of NumPy, to the same results: fastprof._core does.
+
+    For tables in which a parent comes before its children; ValueError for others and for what
+    refers to a row, a site or a group that is not there. Masks are None where they would say
+    nothing; csrc/include/fastprof/capture/ has a header for each.
+    """
+
+    def memory_usage(
+        self,
+        *,
+        kind: Array,
+        parent: Array,
+        nests: Array | None,
+        payload: Array,
+        site: Array,
+        words: Array,
+        cpu_sites: Sequence[bool],
+    ) -> tuple[Array | None, Array | None, Array, Array]:
+        """attribute_memory's (CPU bytes or None, device's, rows left over, rows that failed)."""
+
+    def listed_rows(
+        self,
+        *,
+        parent: Array,
+        kind: Array | None,
+        nests: Array | None,
+        hidden: Array | None,
+        site: Array,
+        name_of_site: Sequence[int],
+    ) -> tuple[Array | None, Array]:
+        """(rows, parent) of EventTree.of(table).dedupe(); rows None for all."""
+
+    def group_times(
+        self,
+        *,
+        codes: Array,
+        groups: int,
+        parent: Array,
+        rows: Array | None,
+        on_cpu: Array | None,
+        is_async: Array | None,
+        start: Array,
+        end: Array,
+    ) -> tuple[Array, Array, Array]:
+        """EventTree.grouped_times."""
+
+    def group_usage(
+        self,
+        *,
+        codes: Array,
+        groups: int,
+        parent: Array,
+        rows: Array | None,
+        on_cpu: Array | None,
+        is_async: Array | None,
+        values: Array,
+    ) -> tuple[Array, Array, Array]:
+        """EventTree.grouped_usage, and how many rows are not 0."""
+
+    def group_floats(
+        self,
+        *,
+        codes: Array,
+        groups: int,
+        parent: Array,
+        rows: Array | None,
+        on_cpu: Array | None,
+        is_async: Array | None,
+        order: Array | None,
+        values: Array,
+    ) -> Array:
+        """EventTree.grouped_floats."""
+
 
 _EXACT_FLOAT = 1 << 53  # integers below this are exact in float64
 

@@ -7,6 +7,7 @@ parent nor children. Looking at a tree never changes the table under it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.device_type import DeviceType
-from fastprof.nesting import NestKernel, nest_intervals, sum_by
+from fastprof.nesting import NestKernel, TableKernels, nest_intervals, sum_by
 from fastprof.table import EventKind, EventTable
 
 __all__ = ["EventTree", "NestKernel", "nest_intervals", "nesting_rows", "sum_by"]
@@ -39,11 +40,13 @@ class EventTree:
         rows: Array | None,
         parent: Array,
         kernel_rows: Array | None = None,
+        kernels: TableKernels | None = None,
     ) -> None:
         self.table = table
         self.rows = rows
         self.parent = parent
         self.kernel_rows = kernel_rows
+        self._kernels = kernels
 
     @classmethod
     def of(
@@ -86,6 +89,31 @@ class EventTree:
         position = np.full(len(table) + 1, -1, np.int32)
         position[listed] = np.arange(len(listed), dtype=np.int32)
         return cls(table, listed, position[parent[listed]])
+
+    @classmethod
+    def by_kernels(
+        cls,
+        table: EventTable,
+        kernels: TableKernels,
+        hidden: Array | None,
+        name_of_site: Sequence[int],
+    ) -> EventTree | None:
+        """EventTree.of(table, hidden=hidden).dedupe(...), names told by site, and later its sums.
+
+        None when the table is not for kernels: without parents, in another order, with activities
+        of devices attached to its rows.
+        """
+        if not (table.begin_ordered and table.has("parent")) or table.kernels is not None:
+            return None
+        rows, parent = kernels.listed_rows(
+            parent=table.column("parent"),
+            kind=table.column("kind") if table.has("kind") else None,
+            nests=nesting_rows(table),
+            hidden=hidden,
+            site=table.column("site"),
+            name_of_site=name_of_site,
+        )
+        return cls(table, rows, parent, kernels=kernels)
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -219,8 +247,11 @@ class EventTree:
         in the cache: the cost of a row does not grow with their number, and nothing of the
         length of the table is made. total_ns and self_ns summed by group give the same.
         """
-        total, own, count = (np.zeros(groups, np.int64) for _ in range(3))
         start, end = self.table.start_ns, self.table.end_ns
+        if self._kernels is not None:
+            where = self._grouped(codes, groups)
+            return self._kernels.group_times(**where, start=start, end=end)
+        total, own, count = (np.zeros(groups, np.int64) for _ in range(3))
         step = max(_BLOCK, 4 * groups)
         for low in range(0, len(self), step):
             block = slice(low, low + step)
@@ -245,6 +276,14 @@ class EventTree:
 
         Only rows where it is not 0 are looked at: most ranges use no memory of their own.
         """
+        if self._kernels is not None:
+            values = self.table.column(column)
+            if values.strides == (0,):
+                values = values[:1].repeat(len(values)) if values[:1].any() else values[:0]
+            if not len(values):
+                return np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+            where = self._grouped(codes, groups)
+            return self._kernels.group_usage(**where, values=values)[:2]
         values = self.column(column)
         rows = np.flatnonzero(values) if values.strides != (0,) or values[:1].any() else _NO_ROWS
         values = values[rows]
@@ -258,6 +297,22 @@ class EventTree:
                 nested &= mask[parent]  # of parent -1 it does not matter
         own = sum_by(codes[rows[counts]], values[counts], groups)
         return total, own - sum_by(codes[parent[nested]], values[nested], groups)
+
+    def grouped_floats(self, column: str, codes: Array, groups: int, order: Array | None) -> Array:
+        """Sums by group of a column of floats, added in list order (None: as stored); NaN is 0."""
+        if self._kernels is not None and self.table.has(column):
+            where = self._grouped(codes, groups)
+            values = self.table.column(column)
+            return self._kernels.group_floats(**where, order=order, values=values)
+        values = np.nan_to_num(self.column(column))
+        if order is not None:
+            codes, values = codes[order], values[order]
+        return sum_by(codes, values, groups)
+
+    def _grouped(self, codes: Array, groups: int) -> dict[str, Any]:
+        """What the kernels ask of events in groups."""
+        where = {"codes": codes, "groups": groups, "parent": self.parent, "rows": self.rows}
+        return {**where, "on_cpu": self.on_cpu, "is_async": self.is_async}
 
     @cached_property
     def has_device_time(self) -> bool:

@@ -141,7 +141,7 @@ class Result:
             return self._recorded
         from fastprof.memory_attribution import attribute_memory
 
-        return attribute_memory(self._recorded, self.options.memory_attribution)
+        return attribute_memory(self._recorded, self.options.memory_attribution, _core)
 
     @cached_property
     def events(self) -> EventList:
@@ -179,4 +179,5 @@ def event_list(table: EventTable, options: Options) -> EventList:
         use_device=options.use_device,
         profile_memory=options.profile_memory,
         with_flops=options.with_flops,
+        kernels=_core,
     )

@@ -81,8 +81,9 @@ def average(
 ) -> EventFrame:
     """The summed frame: one row per group. What was not grouped by is blank, as in PyTorch.
 
-    With the `tree` that the frame was made of, CPU times and memory come from it (grouped_times,
-    grouped_usage) and the frame's own are not read: EventFrame.from_tree(..., times=False) will do.
+    With the `tree` that the frame was made of, CPU times, memory and FLOPs come from it
+    (grouped_times, grouped_usage, grouped_floats) and the frame's own are not read:
+    EventFrame.from_tree(..., times=False) will do.
     """
     codes, first = grouping
     groups = len(first)
@@ -106,7 +107,10 @@ def average(
             values = getattr(frame, field)
             sums[field] = None if values is None else _group_sum(codes, values, groups, frame)
     flops = None
-    if frame.flops is not None:
+    if tree is not None:
+        if tree.table.has("flops"):
+            flops = tree.grouped_floats("flops", codes, groups, frame.order)
+    elif frame.flops is not None:
         flops = _group_sum(codes, np.nan_to_num(frame.flops), groups, frame)
     blank = CodedColumn(np.full(groups, 0, np.int32), ("",))
     no_stack = CodedColumn(np.full(groups, 0, np.int32), ((),))

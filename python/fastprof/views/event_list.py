@@ -8,13 +8,20 @@ import os
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
+from fastprof.nesting import TableKernels
 from fastprof.table import EventTable
 from fastprof.tree import EventTree, NestKernel
 from fastprof.views.averages import average, group_rows
 from fastprof.views.backward_stacks import set_forward_stacks
 from fastprof.views.event_columns import table_of_events
 from fastprof.views.event_nesting import link_events, without_repeats
-from fastprof.views.frame import EventFrame, display_codes, machinery_rows, sequential_sum
+from fastprof.views.frame import (
+    EventFrame,
+    display_codes,
+    display_codes_by_site,
+    machinery_rows,
+    sequential_sum,
+)
 from fastprof.views.function_event_avg import FunctionEventAvg
 from fastprof.views.outputs import output
 from fastprof.views.row_list import RowList
@@ -61,16 +68,22 @@ class EventList(RowList):
         with_flops: bool = False,
         dedupe: bool = True,
         kernel: NestKernel | None = None,
+        kernels: TableKernels | None = None,
     ) -> EventList:
         """The events of a table: its ranges and device activities, in (start, -end) order.
 
         Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. `dedupe`
         leaves out the repeated rows of wrappers (EventTree.dedupe); `kernel` replaces the NumPy
-        nesting kernel for tables without parents.
+        nesting kernel for tables without parents, `kernels` more of it for captured ones.
         """
-        tree = EventTree.of(table, kernel=kernel, hidden=machinery_rows(table))
-        if dedupe:
-            tree = tree.dedupe(display_codes(tree)[0])
+        hidden, tree = machinery_rows(table), None
+        if dedupe and kernels is not None:
+            names = display_codes_by_site(table.sites)
+            tree = EventTree.by_kernels(table, kernels, hidden, names)
+        if tree is None:
+            tree = EventTree.of(table, kernel=kernel, hidden=hidden)
+            if dedupe:
+                tree = tree.dedupe(display_codes(tree)[0])
         events = cls(use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
         events._rows = TableRows(tree, use_device)
         events._tree_built = True

@@ -20,7 +20,14 @@ from fastprof.table import CodedColumn, EventTable
 from fastprof.tree import EventTree
 from fastprof.views.names import MACHINERY_NAMES, display_names
 
-__all__ = ["METRIC_FIELDS", "EventFrame", "display_codes", "machinery_rows", "sequential_sum"]
+__all__ = [
+    "METRIC_FIELDS",
+    "EventFrame",
+    "display_codes",
+    "display_codes_by_site",
+    "machinery_rows",
+    "sequential_sum",
+]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -77,8 +84,8 @@ class EventFrame:
     ) -> EventFrame:
         """Columns of the events of a tree. No Python object is made per event.
 
-        `times=False` is for averages: it leaves out CPU times, memory and parents (zeros stand for
-        them), which they sum straight from the tree, and the columns of objects, of which they
+        `times=False` is for averages: it leaves out CPU times, memory, FLOPs and parents (zeros or
+        None stand for them), which they sum straight from the tree, and the columns of objects, of which they
         take those that they group by.
         """
         table = tree.table
@@ -117,7 +124,7 @@ class EventFrame:
             device_memory_usage=memory[2],
             self_device_memory_usage=memory[3],
             count=None,
-            flops=tree.column("flops") if table.has("flops") else None,
+            flops=tree.column("flops") if times and table.has("flops") else None,
             node_id=_uniform(tree, "node_id"),
             device_type=_uniform(tree, "device_type"),
             is_async=none if tree.is_async is None else tree.is_async,
@@ -236,11 +243,15 @@ def display_codes(tree: EventTree, *, split_annotations: bool = False) -> tuple[
     With `split_annotations`, sites that differ in being a user annotation get codes of their own
     even when their text is the same.
     """
-    sites = tree.table.sites
-    name = f"display codes, annotations {'split' if split_annotations else 'merged'}"
-    codes, shown = sites.derived(name, lambda: _site_codes(sites, split_annotations))
+    codes, shown = _derived_codes(tree.table.sites, split_annotations)
     site = tree.column("site")
     return (site if codes is None else codes[site]), shown
+
+
+def display_codes_by_site(sites: SiteTable) -> list[int]:
+    """The code of display_codes of each site's rows."""
+    codes = _derived_codes(sites, False)[0]
+    return list(range(len(sites))) if codes is None else codes.tolist()
 
 
 def machinery_rows(table: EventTable) -> Array | None:
@@ -250,6 +261,12 @@ def machinery_rows(table: EventTable) -> Array | None:
         return None
     hidden: Array = np.array([name in MACHINERY_NAMES for name in names])[table.column("site")]
     return hidden if np.any(hidden) else None
+
+
+def _derived_codes(sites: SiteTable, split: bool) -> tuple[Array | None, list[str]]:
+    name = f"display codes, annotations {'split' if split else 'merged'}"
+    found: tuple[Array | None, list[str]] = sites.derived(name, lambda: _site_codes(sites, split))
+    return found
 
 
 def _site_codes(sites: SiteTable, split: bool) -> tuple[Array | None, list[str]]:

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tables, trees and averages compute with in the place of NumPy:
+// fastprof.nesting.TableKernels. Arrays are read without the GIL; nobody may write to them
+// meanwhile.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/column_array.hpp"
+#include "bindings/register.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/capture/group_sums.hpp"
+#include "fastprof/capture/listed_rows.hpp"
+#include "fastprof/capture/memory_usage.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+using Mask = std::optional<Array<bool>>;
+
+// The values of a column that must have so many.
+template <class T>
+const T* values_of(const Array<T>& array, size_t size, const char* name) {
+  if (array.ndim() != 1 || static_cast<size_t>(array.size()) != size)
+    raise<ValueError>(std::string(name) + " must have " + std::to_string(size) + " values");
+  return array.data();
+}
+
+const uint8_t* values_of(const Mask& mask, size_t size, const char* name) {
+  static_assert(sizeof(bool) == 1);
+  return mask ? reinterpret_cast<const uint8_t*>(values_of(*mask, size, name)) : nullptr;
+}
+
+const SiteKind* kinds_of(const Array<uint8_t>& kind, size_t size) {
+  return reinterpret_cast<const SiteKind*>(values_of(kind, size, "kind"));
+}
+
+using Usage = py::typing::Tuple<py::typing::Optional<py::array_t<int64_t>>,
+                                py::typing::Optional<py::array_t<int64_t>>, py::array_t<int64_t>,
+                                py::array_t<int64_t>>;
+
+py::object usage_array(Column<int64_t> usage) {
+  if (usage.empty()) return py::none();
+  return array_of(std::move(usage));
+}
+
+Usage memory_usage(const Array<uint8_t>& kind, const Array<int32_t>& parent, const Mask& nests,
+                   const Array<uint32_t>& payload, const Array<uint32_t>& site,
+                   const Array<uint64_t>& words, const std::vector<bool>& cpu_sites) {
+  MemoryRows table;
+  const size_t rows = table.rows = static_cast<size_t>(kind.size());
+  table.kind = kinds_of(kind, rows);
+  table.parent = values_of(parent, rows, "parent");
+  table.nests = values_of(nests, rows, "nests");
+  table.payload = values_of(payload, rows, "payload");
+  table.site = values_of(site, rows, "site");
+  table.words_count = static_cast<size_t>(words.size());
+  table.words = values_of(words, table.words_count, "words");
+  MemoryUsage found;
+  {
+    const py::gil_scoped_release release;
+    found = memory_by_innermost(table, cpu_sites);
+  }
+  return py::make_tuple(usage_array(std::move(found.cpu)), usage_array(std::move(found.device)),
+                        array_of(std::move(found.left_over)), array_of(std::move(found.failed)));
+}
+
+using Listed = py::typing::Tuple<py::typing::Optional<py::array_t<int64_t>>, py::array_t<int32_t>>;
+
+Listed listed_rows(const Array<int32_t>& parent, const std::optional<Array<uint8_t>>& kind,
+                   const Mask& nests, const Mask& hidden, const Array<uint32_t>& site,
+                   const std::vector<int32_t>& name_of_site) {
+  ListRequest table;
+  const size_t rows = table.rows = static_cast<size_t>(parent.size());
+  table.parent = values_of(parent, rows, "parent");
+  if (kind) table.kind = kinds_of(*kind, rows);
+  table.nests = values_of(nests, rows, "nests");
+  table.hidden = values_of(hidden, rows, "hidden");
+  table.site = values_of(site, rows, "site");
+  ListedRows found;
+  {
+    const py::gil_scoped_release release;
+    found = list_rows(table, name_of_site);
+  }
+  py::object listed = py::none();
+  if (!found.all) listed = array_of(std::move(found.rows));
+  return py::make_tuple(listed, array_of(std::move(found.parent)));
+}
+
+using Sums = py::typing::Tuple<py::array_t<int64_t>, py::array_t<int64_t>, py::array_t<int64_t>>;
+
+py::array_t<int64_t> int64_array(const std::vector<uint64_t>& values) {
+  py::array_t<int64_t> array(static_cast<py::ssize_t>(values.size()));
+  for (size_t i = 0; i < values.size(); ++i)
+    array.mutable_data()[i] = static_cast<int64_t>(values[i]);
+  return array;
+}
+
+// Codes come as the views have them: of 4 bytes or of 8, signed or not. sum: of GroupedEvents.
+template <class Sum>
+auto sums_of(const py::array& codes, size_t groups, const Array<int32_t>& parent,
+             const std::optional<Array<int64_t>>& rows, size_t table_rows, const Mask& on_cpu,
+             const Mask& is_async, const Sum& sum) {
+  const auto with_codes = [&](const auto& typed) {
+    using Code = std::decay_t<decltype(*typed.data())>;
+    GroupedEvents<Code> events;
+    const size_t size = events.size = static_cast<size_t>(parent.size());
+    events.groups = groups;
+    events.codes = values_of(typed, size, "codes");
+    events.parent = values_of(parent, size, "parent");
+    if (rows) events.rows = values_of(*rows, size, "rows");
+    events.table_rows = table_rows;
+    events.on_cpu = values_of(on_cpu, size, "on_cpu");
+    events.is_async = values_of(is_async, size, "is_async");
+    const py::gil_scoped_release release;
+    return sum(events);
+  };
+  const char kind = codes.dtype().kind();
+  if (kind != 'i' && kind != 'u') raise<ValueError>("codes must be integers");
+  if (codes.dtype().itemsize() == 4)
+    return with_codes(Array<uint32_t>(py::array(codes).view("uint32")));
+  return with_codes(Array<int64_t>(codes));
+}
+
+Sums arrays_of(const GroupSums& sums) {
+  return py::make_tuple(int64_array(sums.total), int64_array(sums.own), int64_array(sums.count));
+}
+
+Sums group_times(const py::array& codes, size_t groups, const Array<int32_t>& parent,
+                 const std::optional<Array<int64_t>>& rows, const Mask& on_cpu,
+                 const Mask& is_async, const Array<int64_t>& start, const Array<int64_t>& end) {
+  const auto size = static_cast<size_t>(start.size());
+  const int64_t* const starts = values_of(start, size, "start");
+  const int64_t* const ends = values_of(end, size, "end");
+  return arrays_of(sums_of(codes, groups, parent, rows, size, on_cpu, is_async,
+                           [&](const auto& events) { return sum_times(events, starts, ends); }));
+}
+
+Sums group_usage(const py::array& codes, size_t groups, const Array<int32_t>& parent,
+                 const std::optional<Array<int64_t>>& rows, const Mask& on_cpu,
+                 const Mask& is_async, const Array<int64_t>& values) {
+  const auto size = static_cast<size_t>(values.size());
+  const int64_t* const first = values_of(values, size, "values");
+  return arrays_of(sums_of(codes, groups, parent, rows, size, on_cpu, is_async,
+                           [&](const auto& events) { return sum_usage(events, first); }));
+}
+
+py::array_t<double> group_floats(const py::array& codes, size_t groups,
+                                 const Array<int32_t>& parent,
+                                 const std::optional<Array<int64_t>>& rows, const Mask& on_cpu,
+                                 const Mask& is_async, const std::optional<Array<int64_t>>& order,
+                                 const Array<double>& values) {
+  const auto size = static_cast<size_t>(values.size());
+  const double* const first = values_of(values, size, "values");
+  const int64_t* places = nullptr;
+  if (order) places = values_of(*order, static_cast<size_t>(parent.size()), "order");
+  const std::vector<double> sums =
+      sums_of(codes, groups, parent, rows, size, on_cpu, is_async,
+              [&](const auto& events) { return sum_floats(events, places, first); });
+  return py::array_t<double>(static_cast<py::ssize_t>(sums.size()), sums.data());
+}
+
+}  // namespace
+
+void register_table_kernels(py::module_& module) {
+  module.def("memory_usage", &memory_usage, py::kw_only(), py::arg("kind"), py::arg("parent"),
+             py::arg("nests"), py::arg("payload"), py::arg("site"), py::arg("words"),
+             py::arg("cpu_sites"),
+             "(CPU bytes by row or None, those of devices, rows left over, rows that failed): "
+             "memory records told to the innermost ranges around them; capture/memory_usage.hpp.");
+  module.def("listed_rows", &listed_rows, py::kw_only(), py::arg("parent"), py::arg("kind"),
+             py::arg("nests"), py::arg("hidden"), py::arg("site"), py::arg("name_of_site"),
+             "(rows or None for all, parent in the list): the tree of a list without the repeated "
+             "rows of wrappers; capture/listed_rows.hpp.");
+  module.def("group_times", &group_times, py::kw_only(), py::arg("codes"), py::arg("groups"),
+             py::arg("parent"), py::arg("rows"), py::arg("on_cpu"), py::arg("is_async"),
+             py::arg("start"), py::arg("end"),
+             "(total, self, count) by group of the events' durations; capture/group_sums.hpp.");
+  module.def("group_usage", &group_usage, py::kw_only(), py::arg("codes"), py::arg("groups"),
+             py::arg("parent"), py::arg("rows"), py::arg("on_cpu"), py::arg("is_async"),
+             py::arg("values"),
+             "(total, self, count of those that are not 0) by group of a column that includes "
+             "children; capture/group_sums.hpp.");
+  module.def("group_floats", &group_floats, py::kw_only(), py::arg("codes"), py::arg("groups"),
+             py::arg("parent"), py::arg("rows"), py::arg("on_cpu"), py::arg("is_async"),
+             py::arg("order"), py::arg("values"),
+             "Sums by group of a column of floats, added in the list's order, NaN as 0; "
+             "capture/group_sums.hpp.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

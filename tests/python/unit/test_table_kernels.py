@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native kernels of tables, trees and averages: to the results that NumPy has, and no wild reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastprof import _core, errors
+from fastprof.memory_attribution import attribute_memory
+from fastprof.sites import Site
+from fastprof.table import EventFlag, EventKind, EventTable
+from fastprof.tree import EventTree, nesting_rows
+from fastprof.views import EventList
+from fastprof.views.frame import display_codes, display_codes_by_site, machinery_rows
+
+SITES = [
+    Site("aten::a", category="cpu_op"),
+    Site("aten::b", category="cpu_op"),
+    Site("aten::a", category="user_annotation"),
+    Site("Iteration: 1"),
+    Site("profiler::_record_function_enter"),
+    Site("[memory]", device_type=0),
+    Site("[memory]", device_type=1, device_index=0),
+]
+MEMORY_SITES = (5, 6)
+RANGE, ASYNC = int(EventKind.RANGE), int(EventKind.ASYNC_RANGE)
+MEMORY, FAILED = int(EventKind.MEMORY), int(EventKind.OUT_OF_MEMORY)
+
+
+def random_table(seed: int, **changes: Any) -> EventTable:
+    """Rows in begin order whose parents come before them; of all kinds, on one or two devices."""
+    drawn = np.random.default_rng(seed)
+    size = int(drawn.choice([0, 1, 5, 60, 400]))
+    odds = [[1.0, 0, 0, 0, 0], [0.6, 0.1, 0.2, 0.05, 0.05], [0.7, 0, 0.3, 0, 0]][seed % 3]
+    kind = drawn.choice([RANGE, ASYNC, MEMORY, FAILED, int(EventKind.MARK)], size, p=odds)
+    site = drawn.integers(0, 5 if seed % 2 else 4, size)
+    site = np.where(kind == MEMORY, drawn.choice(MEMORY_SITES, size), site)
+    rows = np.arange(size)
+    parent = rows - drawn.integers(1, 4, size)
+    parent = np.where((parent < 0) | (drawn.random(size) < 0.1), -1, parent)
+    start = np.cumsum(drawn.integers(1, 9, size))
+    words = drawn.integers(-(2**40), 2**40, 4 * size).astype(np.int64).view(np.uint64)
+    words[drawn.random(4 * size) < 0.2] = 0
+    columns = {
+        "start_ns": start,
+        "end_ns": start + drawn.integers(0, 50, size),
+        "site": site,
+        "parent": parent,
+        "payload": rows * 4,
+        "kind": kind,
+        "flags": np.where(drawn.random(size) < (seed % 4 == 1) / 8, EventFlag.FOREIGN_END, 0) | 1,
+        "flops": drawn.choice(
+            [np.nan, 0.0, 0.5, 1e17, np.inf], size, p=[0.3, 0.3, 0.3, 0.09, 0.01]
+        ),
+        **({"device_type": drawn.choice([0, 1], size)} if seed % 5 == 0 else {}),
+        **changes,
+    }
+    return EventTable(columns, sites=SITES, payload_words=words, begin_ordered=True)
+
+
+def same(first: Any, second: Any) -> bool:
+    if isinstance(first, (tuple, list)):
+        return all(same(a, b) for a, b in zip(first, second, strict=True))
+    return first is second or bool(np.array_equal(first, second))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_memory_is_told_as_numpy_tells_it(seed: int) -> None:
+    table = random_table(seed)
+    plain, quick = attribute_memory(table), attribute_memory(table, kernels=_core)
+    assert plain.column_names == quick.column_names
+    assert list(plain.sites) == list(quick.sites)
+    for name in plain.column_names:
+        assert same(plain.column(name), quick.column(name)), name
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_trees_and_sums_are_those_of_numpy(seed: int) -> None:
+    table = attribute_memory(random_table(seed))
+    hidden = machinery_rows(table)
+    plain = EventTree.of(table, hidden=hidden)
+    plain = plain.dedupe(display_codes(plain)[0])
+    names = display_codes_by_site(table.sites)
+    quick = EventTree.by_kernels(table, _core, hidden, names)
+    assert quick is not None
+    assert same(plain.rows, quick.rows) and same(plain.parent, quick.parent)
+    assert plain.parent.dtype == quick.parent.dtype
+    for codes in (display_codes(plain)[0], np.arange(len(plain)) % 7):
+        groups = max(len(SITES) + 3, 7)
+        assert same(plain.grouped_times(codes, groups), quick.grouped_times(codes, groups))
+        for name in ("cpu_memory_usage", "device_memory_usage", "id"):
+            usages = [tree.grouped_usage(name, codes, groups) for tree in (plain, quick)]
+            assert same(*usages)
+        for order in (None, np.arange(len(plain))[::-1].copy()):
+            floats = [t.grouped_floats("flops", codes, groups, order) for t in (plain, quick)]
+            assert same(*floats)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lists_print_the_same(seed: int) -> None:
+    table = attribute_memory(random_table(seed))
+    options = {"profile_memory": True, "with_flops": True}
+    plain = EventList.from_table(table, **options)
+    quick = EventList.from_table(table, **options, kernels=_core)
+    assert plain.key_averages().table() == quick.key_averages().table()
+    assert plain.table() == quick.table()
+
+
+def test_tables_that_the_kernels_do_not_take_are_left_to_numpy() -> None:
+    table = random_table(2)
+    unordered = EventTable(table.to_dict(), sites=SITES, payload_words=table.payload_words)
+    assert EventTree.by_kernels(unordered, _core, None, display_codes_by_site(table.sites)) is None
+    plain, quick = attribute_memory(unordered), attribute_memory(unordered, kernels=_core)
+    assert same(plain.column("cpu_memory_usage"), quick.column("cpu_memory_usage"))
+
+
+def refused(function: Any, given: dict[str, Any], **change: Any) -> None:
+    function(**given)
+    with pytest.raises(errors.ValueError):
+        function(**{**given, **change})
+
+
+def test_what_is_not_there_is_refused() -> None:
+    table = random_table(1, flags=np.ones(60, np.uint8)) if len(random_table(1)) == 60 else None
+    seed = 0
+    while table is None or not (table.column("kind") == MEMORY).any() or len(table) < 60:
+        seed += 1
+        table = random_table(seed)
+    size = len(table)
+    later = table.column("parent").copy()
+    later[-2] = size - 1
+    far = np.full(size, 2**32 - 2, np.uint32)
+    usage = {name: table.column(name) for name in ("kind", "parent", "payload", "site")} | {
+        "nests": nesting_rows(table),
+        "words": table.payload_words,
+        "cpu_sites": [True] * 7,
+    }
+    refused(_core.memory_usage, usage, parent=np.arange(size, dtype=np.int32))
+    refused(_core.memory_usage, usage, payload=far)
+    refused(_core.memory_usage, usage, words=np.zeros(1, np.uint64))
+    refused(_core.memory_usage, usage, cpu_sites=[])
+    refused(_core.memory_usage, usage, site=table.column("site")[1:])
+    refused(_core.memory_usage, usage, nests=np.ones(size + 1, np.bool_))
+    listed = {
+        **{name: table.column(name) for name in ("kind", "parent", "site")},
+        "nests": None,
+        "hidden": None,
+        "name_of_site": list(range(7)),
+    }
+    refused(_core.listed_rows, listed, parent=later)
+    refused(_core.listed_rows, listed, site=far)
+    refused(_core.listed_rows, listed, name_of_site=[0])
+    refused(_core.listed_rows, listed, kind=table.column("kind")[1:])
+    where = {
+        "codes": np.zeros(size, np.int32),
+        "groups": 1,
+        "parent": table.column("parent"),
+        "rows": np.arange(size),
+        "on_cpu": None,
+        "is_async": None,
+    }
+    values = np.ones(size, np.int64)
+    for function, columns in (
+        (_core.group_times, {"start": 0 * values, "end": values}),
+        (_core.group_usage, {"values": values}),
+        (_core.group_floats, {"values": values.astype(np.float64), "order": None}),
+    ):
+        given = {**where, **columns}
+        for codes in (
+            np.ones(size, np.int32),
+            np.full(size, -1, np.int64),
+            np.zeros(size - 1, int),
+        ):
+            refused(function, given, codes=codes)
+        refused(function, given, codes=np.zeros(size, np.float32))
+        refused(function, given, rows=np.arange(size) + 1)
+        refused(function, given, rows=np.arange(size) - 1)
+        refused(function, given, groups=0)
+        if function is _core.group_floats:
+            refused(function, given, order=np.arange(size) + 1)
+            refused(function, given, order=np.arange(size)[1:])
+        else:
+            refused(function, given, parent=np.full(size, size, np.int32))
