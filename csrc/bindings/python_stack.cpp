@@ -7,9 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "adapters/torch/stack_capture.hpp"
@@ -131,6 +129,26 @@ bool is_own_frame(const PythonFrame& frame) {
   return file.size() >= own.size() && file.substr(file.size() - own.size()) == own;
 }
 
+// Makes blocks of stacks whose text is gone (by its index) mean nothing.
+void leave_out_stacks(Capture& capture, const std::vector<bool>& gone) {
+  for (size_t row = 0; row < capture.size(); ++row) {
+    if ((capture.flags[row] & event_flag::detail) == 0) continue;
+    size_t at = size_t{capture.payload[row]} + capture.sites[capture.site[row]].arg_types.size();
+    const size_t last = at + 1 + static_cast<uint32_t>(capture.payload_words[at]);
+    for (++at; at < last;) {
+      uint64_t& block = capture.payload_words[at++];
+      const size_t size = block >> 16 & 0xFFFF;
+      if ((block & 0xFFFF) == 0) break;
+      if (static_cast<DetailType>(block & 0xFFFF) == DetailType::python_stack && size != 0 &&
+          gone[capture.payload_words[at]]) {
+        capture.payload_words[at] = 0;
+        block = (block & ~uint64_t{0xFFFF}) | static_cast<uint64_t>(DetailType::nothing);
+      }
+      at += size;
+    }
+  }
+}
+
 }  // namespace
 
 uint64_t capture_python_stack() noexcept {
@@ -174,53 +192,24 @@ bool is_known_python_stack(uint64_t id) noexcept {
   return id != 0 && id >> 32 == load_relaxed(&generation);
 }
 
-void resolve_python_stacks(Capture& capture) {
-  std::unordered_map<uint64_t, std::optional<uint64_t>> texts;
-  uint64_t last_id = 0;  // what is called from one place follows upon each other
-  std::optional<uint64_t> last_index;
-  const auto look_up = [&](uint64_t id) {
-    const auto [at, fresh] = texts.try_emplace(id);
-    if (!fresh) return at->second;
-    const std::vector<PythonFrame> frames = frames_of(id);
-    // Walked for an earlier session, on a thread that came to stand between its walk and its record
-    // until this one had begun. That code is let go: the range has no stack.
-    if (frames.empty()) return at->second;
-    std::string text;
+void resolve_python_stacks(Capture& capture, bool wanted) {
+  std::vector<bool> gone(capture.strings.size());
+  bool any_gone = false;
+  for (const auto& [id, index] : capture.python_stacks) {
+    // Without frames: walked for an earlier session, on a thread that came to stand between its
+    // walk and its record until this one had begun. That code is let go: the range has no stack.
+    const std::vector<PythonFrame> frames = wanted ? frames_of(id) : std::vector<PythonFrame>();
+    if (frames.empty()) gone[index] = any_gone = true;
+    std::string& text = capture.strings[index];
     size_t i = 0;
     while (i < frames.size() && is_own_frame(frames[i])) ++i;
     for (; i < frames.size(); ++i) {
       if (!text.empty()) text += '\n';
       text += frame_text(frames[i]);
     }
-    at->second = capture.strings.size();
-    capture.strings.push_back(std::move(text));
-    return at->second;
-  };
-  const auto text_index = [&](uint64_t id) {
-    if (id != last_id) {
-      last_id = id;
-      last_index = look_up(id);
-    }
-    return last_index;
-  };
-  for (size_t row = 0; row < capture.size(); ++row) {
-    if ((capture.flags[row] & event_flag::detail) == 0) continue;
-    size_t at = size_t{capture.payload[row]} + capture.sites[capture.site[row]].arg_types.size();
-    const size_t last = at + 1 + static_cast<uint32_t>(capture.payload_words[at]);
-    for (++at; at < last;) {
-      const uint64_t block = capture.payload_words[at++];
-      const size_t size = block >> 16 & 0xFFFF;
-      if ((block & 0xFFFF) == 0) break;
-      if (static_cast<DetailType>(block & 0xFFFF) == DetailType::python_stack && size != 0) {
-        const std::optional<uint64_t> index = text_index(capture.payload_words[at]);
-        capture.payload_words[at] = index.value_or(0);
-        if (!index)
-          capture.payload_words[at - 1] =
-              (block & ~uint64_t{0xFFFF}) | static_cast<uint64_t>(DetailType::nothing);
-      }
-      at += size;
-    }
   }
+  capture.python_stacks.clear();
+  if (any_gone) leave_out_stacks(capture, gone);
 }
 
 void want_python_stacks() {

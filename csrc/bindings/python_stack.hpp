@@ -28,9 +28,10 @@ uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 // thread.
 bool is_known_python_stack(uint64_t id) noexcept;
 
-// Turns the stack ids of a capture into indices of its strings: one text a stack, a line a frame,
-// "file(line): function". GIL held. Must be called before the stacks are released.
-void resolve_python_stacks(Capture& capture);
+// Puts the texts of a capture's Python stacks into its strings: a line a frame, "file(line):
+// function". wanted: false for a session that did not ask for stacks, whose ranges then have none.
+// GIL held. Must be called before the stacks are released.
+void resolve_python_stacks(Capture& capture, bool wanted);
 
 // Sessions that want stacks: start counts one up, stop down; with the last the stacks are released.
 void want_python_stacks();

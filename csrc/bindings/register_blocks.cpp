@@ -78,12 +78,12 @@ void put_column(Details& all, const char* name, SparseColumn<T>& column) {
   if (column.exists()) all[name] = array_of(column.take());
 }
 
-Details read_details(const CaptureObject& self, const std::vector<bool>& pair_sites, bool stacks) {
+Details read_details(const CaptureObject& self, const std::vector<bool>& pair_sites) {
   const Capture& capture = *self.capture;
   std::optional<DetailColumns> found;
   {
     const py::gil_scoped_release release;
-    found.emplace(capture, pair_sites, stacks);
+    found.emplace(capture, pair_sites);
   }
   Details all;
   put_column(all, "sequence_nr", found->sequence_nr);
@@ -97,22 +97,21 @@ Details read_details(const CaptureObject& self, const std::vector<bool>& pair_si
   const uint64_t* const first = capture.payload_words.data();
   for (const auto& [at, count] : found->input_blocks.blocks())
     blocks.emplace_back(first + at, first + at + count);
-  all["inputs"] = py::make_tuple(array_of(found->inputs.take()), std::move(blocks));
-  if (found->pairs.exists())
-    all["pairs"] = py::make_tuple(array_of(found->pairs.take()), std::move(found->pair_list));
+  all["inputs"] =
+      py::make_tuple(array_of(found->inputs.take()), std::move(blocks), std::move(found->pairs));
   return all;
 }
 
-using Pairs = py::array_t<int32_t, py::array::c_style>;
+using Codes = py::array_t<int32_t, py::array::c_style>;
 
-py::array_t<double> flops_of(const CaptureObject& self, const Pairs& pairs,
+py::array_t<double> flops_of(const CaptureObject& self, const Codes& inputs, const OpPairs& pairs,
                              const std::vector<double>& estimates,
                              const std::vector<bool>& covering) {
   Column<double> flops;
   {
     const py::gil_scoped_release release;
-    flops = flops_by_row(*self.capture, pairs.data(), static_cast<size_t>(pairs.size()), estimates,
-                         covering);
+    flops = flops_by_row(*self.capture, inputs.data(), static_cast<size_t>(inputs.size()), pairs,
+                         estimates, covering);
   }
   return array_of(std::move(flops));
 }
@@ -127,18 +126,17 @@ void register_blocks(py::module_& module) {
       "index in payload_words of its first content word.");
   type.attr("read_details") = py::cpp_function(
       &read_details, py::name("read_details"), py::is_method(type), py::arg("pair_sites"),
-      py::arg("stacks"),
       "What the details of the rows say, found in one walk; what no row has is left out. "
       "sequence_nr, fwd_thread, node_id: columns, -1 for none. stack, modules, json: (codes, "
-      "indices into strings by code), -1 for none; stacks=False leaves stack out. inputs: (1 + "
-      "code, 0 for none; the words of the "
-      "distinct blocks by code). pairs: (1 + index, 0 for none; the distinct (site, code)) of the "
-      "rows with inputs of the sites that pair_sites marks.");
+      "indices into strings by code), -1 for none. inputs: (1 + code, 0 for none; the words of the "
+      "distinct blocks by code; the distinct (site, code) of sites that pair_sites marks).");
   type.attr("flops_of") = py::cpp_function(
-      &flops_of, py::name("flops_of"), py::is_method(type), py::arg("pairs"), py::arg("estimates"),
-      py::arg("covering"),
-      "estimates[pairs] by row, and 0 for rows of the sites that covering marks which have rows "
-      "with FLOPs of other sites inside.");
+      &flops_of, py::name("flops_of"), py::is_method(type), py::arg("inputs"), py::arg("pairs"),
+      py::arg("estimates"), py::arg("covering"),
+      "FLOPs by row: the estimate of its (site, code) of inputs, 0 for what is not among the "
+      "pairs, "
+      "and for rows of the sites that covering marks which have rows with FLOPs of other sites "
+      "inside.");
 }
 
 }  // namespace bindings

@@ -82,7 +82,7 @@ class SessionObject {
       if (!name_bytes(py::object(names[tid]).ptr(), storage, bytes)) throw py::error_already_set();
       track.name = bytes;
     }
-    if (holds_stacks_) resolve_python_stacks(*capture);
+    resolve_python_stacks(*capture, holds_stacks_);
     release_stacks();
     return CaptureObject{std::move(capture)};
   }

@@ -161,22 +161,25 @@ class Capture:
 
     def flops_of(
         self,
-        pairs: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+        inputs: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+        pairs: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+            ]
+        ],
         estimates: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
         covering: collections.abc.Sequence[bool],
     ) -> numpy.typing.NDArray[numpy.float64]:
         """
-        estimates[pairs] by row, and 0 for rows of the sites that covering marks which have rows with FLOPs of other sites inside.
+        FLOPs by row: the estimate of its (site, code) of inputs, 0 for what is not among the pairs, and for rows of the sites that covering marks which have rows with FLOPs of other sites inside.
         """
 
     def foreign_end_track(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def foreign_row(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def payload_words(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
-    def read_details(
-        self, pair_sites: collections.abc.Sequence[bool], stacks: bool
-    ) -> dict[str, typing.Any]:
+    def read_details(self, pair_sites: collections.abc.Sequence[bool]) -> dict[str, typing.Any]:
         """
-        What the details of the rows say, found in one walk; what no row has is left out. sequence_nr, fwd_thread, node_id: columns, -1 for none. stack, modules, json: (codes, indices into strings by code), -1 for none; stacks=False leaves stack out. inputs: (1 + code, 0 for none; the words of the distinct blocks by code). pairs: (1 + index, 0 for none; the distinct (site, code)) of the rows with inputs of the sites that pair_sites marks.
+        What the details of the rows say, found in one walk; what no row has is left out. sequence_nr, fwd_thread, node_id: columns, -1 for none. stack, modules, json: (codes, indices into strings by code), -1 for none. inputs: (1 + code, 0 for none; the words of the distinct blocks by code; the distinct (site, code) of sites that pair_sites marks).
         """
 
     def sites(self) -> dict[str, list[typing.Any]]:

@@ -82,7 +82,7 @@ def table_of(
     coded: dict[str, CodedColumn] = {}
     if len(words):
         strings = capture.strings()
-        details = find_details(capture, columns, sites, words, with_stack, with_flops)
+        details = find_details(capture, columns, sites, words, with_flops)
         decoder = _Payload(columns, sites, words, strings, details)
         coded = decoder.coded(with_stack, with_modules, with_shapes, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))

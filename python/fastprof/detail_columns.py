@@ -36,11 +36,17 @@ _ENGINE_PREFIX = "autograd::engine::evaluate_function: "
 class DetailReader(Protocol):
     """A capture that reads its rows' details itself: csrc/bindings/register_blocks.cpp."""
 
-    def read_details(self, pair_sites: Sequence[bool], stacks: bool) -> dict[str, Any]:
+    def read_details(self, pair_sites: Sequence[bool]) -> dict[str, Any]:
         """Columns by name; what no row has is left out."""
 
-    def flops_of(self, pairs: Array, estimates: Sequence[float], covering: Sequence[bool]) -> Array:
-        """estimates[pairs] by row, without what rows of the sites `covering` cover."""
+    def flops_of(
+        self,
+        inputs: Array,
+        pairs: Sequence[tuple[int, int]],
+        estimates: Sequence[float],
+        covering: Sequence[bool],
+    ) -> Array:
+        """FLOPs by row: the estimate of its (site, code) of inputs, less what is covered."""
 
     def find_blocks(self, types: Sequence[int]) -> list[tuple[Array, Array]]:
         """(rows, index in the payload words of the first content word) for each type, int64."""
@@ -62,8 +68,8 @@ class Details:
 
 
 class _Flops(NamedTuple):
-    pairs: tuple[Array, Sequence[tuple[int, int]]] | None
-    flops_of: Callable[[Array, Sequence[float], Sequence[bool]], Array]
+    pairs: Sequence[tuple[int, int]]
+    flops_of: Callable[..., Array]
 
 
 def find_details(
@@ -71,24 +77,21 @@ def find_details(
     columns: Mapping[str, Array],
     sites: SiteTable,
     words: Array,
-    with_stack: bool,
     with_flops: bool,
 ) -> Details:
     """The details of a capture with these columns, sites and payload words.
-
-    with_stack: False when stacks are of another session, and mean nothing in this capture.
 
     Raises errors.ValueError when a row's details are cut short or refer to what is not there.
     """
     if not isinstance(capture, DetailReader):
         return _Finder(columns, sites, words).details()
-    found = capture.read_details(formula_sites(sites.names) if with_flops else [], with_stack)
+    found = capture.read_details(formula_sites(sites.names) if with_flops else [])
+    codes, blocks, pairs = found.get("inputs", (None, [], []))
     reader = capture
-    codes, blocks = found.get("inputs", (None, []))
     return Details(
         {name: found[name] for name in _NUMBERS if name in found},
         {name: found[name] for name in _TEXTS if name in found},
-        OpInputColumns(codes, blocks, _Flops(found.get("pairs"), capture.flops_of)),
+        OpInputColumns(codes, blocks, _Flops(pairs, capture.flops_of)),
         lambda kind: iter(reader.find_blocks([kind])),
     )
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -24,11 +24,12 @@ class FlopsKernel(Protocol):
     """What adds up FLOPs in the place of NumPy: csrc/include/fastprof/range_detail/op_flops.hpp."""
 
     @property
-    def pairs(self) -> tuple[Array, Sequence[tuple[int, int]]] | None:
-        """Of rows of formula_sites: (1 + index, 0 for none; the distinct (site, block)); or none."""
+    def pairs(self) -> Sequence[tuple[int, int]]:
+        """The distinct (site, block) of the rows of formula_sites."""
 
-    def flops_of(self, pairs: Array, estimates: Sequence[float], covering: Sequence[bool]) -> Array:
-        """estimates[pairs] by row, without what rows of the sites `covering` cover."""
+    @property
+    def flops_of(self) -> Callable[..., Array]:
+        """From codes, pairs, an estimate for each, and by site whether it covers others."""
 
 
 def formula_sites(names: Sequence[str]) -> list[bool]:
@@ -92,12 +93,10 @@ class OpInputColumns:
         An op whose formula covers what ops inside it are counted for has 0.
         """
         covering = [name.endswith("dot_product_attention") for name in names]
-        if self._kernel is not None:
-            if self._kernel.pairs is None:
-                return np.zeros(len(site))
-            numbers, pairs = self._kernel.pairs
+        if self._kernel is not None and self._codes is not None:
+            pairs = self._kernel.pairs
             estimates = [self._estimate(names[at], block) for at, block in pairs]
-            return self._kernel.flops_of(numbers, [0.0, *estimates], covering)
+            return self._kernel.flops_of(self._codes, pairs, estimates, covering)
         flops = np.zeros(len(site))
         if self._codes is None:
             return flops

@@ -58,17 +58,19 @@ TEST(details_become_columns) {
   CHECK(texts(found.stack.codes.take()) == (Words{none, 0, none, none}));
   CHECK(texts(found.inputs.take()) == (Words{0, 1, 0, 1}));
   CHECK_EQ(found.input_blocks.blocks().size(), size_t{1});
-  const Column<int32_t> pairs = found.pairs.take();
-  CHECK_EQ(found.pair_list.size(), size_t{1});
-  const Column<double> flops = flops_by_row(capture, pairs.data(), 4, {0, 7}, {true, false});
+  CHECK(found.pairs == (OpPairs{{1, 0}}));
+  const std::vector<int32_t> codes = {0, 1, 0, 1};
+  const Column<double> flops =
+      flops_by_row(capture, codes.data(), 4, found.pairs, {7}, {true, false});
   CHECK(std::vector<double>(flops.begin(), flops.end()) == (std::vector<double>{0, 7, 0, 7}));
 }
 
 TEST(a_row_that_covers_others_counts_nothing) {
   Capture capture = capture_with({0});
-  const std::vector<int32_t> pairs = {1, 1, 0, 0};
+  const std::vector<int32_t> inputs = {1, 1, 0, 0};
+  const OpPairs pairs = {{0, 0}, {1, 0}};
   const auto flops = [&](const std::vector<bool>& covering) {
-    const Column<double> all = flops_by_row(capture, pairs.data(), 4, {0, 7}, covering);
+    const Column<double> all = flops_by_row(capture, inputs.data(), 4, pairs, {7, 7}, covering);
     return std::vector<double>(all.begin(), all.end());
   };
   CHECK(flops({true, false}) == (std::vector<double>{0, 7, 0, 0}));
@@ -77,8 +79,16 @@ TEST(a_row_that_covers_others_counts_nothing) {
   capture.parent[1] = 1;
   CHECK_THROWS(ValueError, flops({true, false}));
   CHECK_THROWS(ValueError, flops({true}));
-  CHECK_THROWS(ValueError, flops_by_row(capture, pairs.data(), 3, {0, 7}, {true, false}));
-  CHECK_THROWS(ValueError, flops_by_row(capture, pairs.data(), 4, {0}, {true, false}));
+  const auto refused = [&](size_t size, const OpPairs& given) {
+    CHECK_THROWS(ValueError,
+                 flops_by_row(capture, inputs.data(), size, given, {7}, {false, false}));
+  };
+  refused(3, {{0, 0}});
+  refused(4, pairs);
+  refused(4, {{2, 0}});
+  refused(4, {{0, -1}});
+  capture.site[3] = 2;
+  refused(4, {{0, 0}});
 }
 
 TEST(details_that_are_not_there_are_refused) {
@@ -112,6 +122,6 @@ TEST(without_details_there_are_no_columns) {
   for (const Capture& capture : {empty, b.finish()}) {
     DetailColumns found(capture, {true});
     CHECK(!found.sequence_nr.exists() && !found.fwd_thread.exists() && !found.inputs.exists());
-    CHECK(!found.stack.codes.exists() && !found.pairs.exists());
+    CHECK(!found.stack.codes.exists() && found.pairs.empty());
   }
 }

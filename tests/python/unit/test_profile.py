@@ -463,6 +463,16 @@ def test_stacks_only_when_asked_for() -> None:
         without.export_stacks("never.txt")
 
 
+def test_traces_of_a_profile_have_no_stacks_that_another_asked_for(tmp_path: Path) -> None:
+    with fastprof.profile(with_stack=True) as with_stacks, fastprof.profile() as without:
+        leaf()
+    for p, told in ((with_stacks, True), (without, False)):
+        path = tmp_path / f"{told}.json"
+        p.export_chrome_trace(path)
+        events = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("ph") == "X"]
+        assert any("Call stack" in event.get("args", {}) for event in events) == told
+
+
 def test_deep_recursion_and_code_that_is_gone() -> None:
     with fastprof.profile(with_stack=True) as p:
         for i in range(50):

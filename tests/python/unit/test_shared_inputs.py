@@ -110,20 +110,16 @@ def test_columns_are_those_of_rows_with_inputs_of_their_own() -> None:
 
 def test_distinct_blocks_are_told_once_and_in_order() -> None:
     for capture in (capture_of(False), capture_of(True)):
-        details = capture.read_details([False, True], True)
-        codes, contents = details["inputs"]
+        details = capture.read_details([False, True])
+        codes, contents, pairs = details["inputs"]
         assert codes.tolist() == [1, 2, 1, 2, 3, 0, 1]
         assert contents == [integers(7, -1), tensor(4), tensor(5)]
-        pairs, distinct = details["pairs"]
-        assert pairs.tolist() == [0, 1, 0, 1, 0, 0, 0]
-        assert distinct == [(1, 1)]
+        assert pairs == [(1, 1)]
 
 
 def test_many_distinct_blocks() -> None:
     inputs = [integers(i % 3000, i % 7) for i in range(9000)]
-    whole, shared = (
-        capture_of(way, inputs).read_details([], True)["inputs"] for way in (False, True)
-    )
+    whole, shared = (capture_of(way, inputs).read_details([])["inputs"] for way in (False, True))
     assert np.array_equal(shared[0], whole[0]) and shared[1] == whole[1]
     assert len(shared[1]) == len({tuple(words) for words in inputs})
 

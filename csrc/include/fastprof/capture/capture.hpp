@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fastprof/base/column.hpp"
@@ -78,6 +79,9 @@ struct Capture {
 
   Column<uint64_t> payload_words;
   std::vector<std::string> strings;
+  // Ids of Python stacks that rows have, and the index in `strings` of each one's text. The text is
+  // empty until whoever knows the ids has put it there.
+  std::vector<std::pair<uint64_t, uint32_t>> python_stacks;
   std::vector<SiteInfo> sites;
   std::vector<TrackInfo> tracks;
 

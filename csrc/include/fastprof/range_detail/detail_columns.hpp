@@ -17,6 +17,7 @@
 #include "fastprof/capture/validate.hpp"
 #include "fastprof/range_detail/block_codes.hpp"
 #include "fastprof/range_detail/detail_block.hpp"
+#include "fastprof/range_detail/op_flops.hpp"
 #include "fastprof/range_detail/sparse_column.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -32,11 +33,10 @@ struct TextCodes {
 
 class DetailColumns {
  public:
-  // stacks: false leaves Python stacks out, which another session asked for: they are ids that
-  // mean nothing here. pair_sites: by site, whether its rows' (site, inputs) are numbered; shorter:
+  // pair_sites: by site, whether its rows' (site, inputs) are numbered; shorter:
   // the others' are not. Raises ValueError naming the row whose details are cut short or refer to
   // what is not there.
-  DetailColumns(const Capture& capture, const std::vector<bool>& pair_sites, bool stacks = true)
+  DetailColumns(const Capture& capture, const std::vector<bool>& pair_sites)
       : sequence_nr(capture.size(), -1),
         fwd_thread(capture.size(), -1),
         node_id(capture.size(), -1),
@@ -45,9 +45,7 @@ class DetailColumns {
         json(capture.size()),
         inputs(capture.size(), 0),
         input_blocks(capture.payload_words.data()),
-        pairs(capture.size(), 0),
-        capture_(capture),
-        stacks_(stacks) {
+        capture_(capture) {
     for (const SiteInfo& site : capture.sites) {
       const size_t index = sites_.size();
       sites_.push_back({static_cast<uint32_t>(payload_words_of(site)),
@@ -68,10 +66,8 @@ class DetailColumns {
   // 1 + the code of the row's inputs in input_blocks, 0 for none; of several the first.
   SparseColumn<int32_t> inputs;
   BlockCodes input_blocks;
-  // 1 + the index in pair_list of the row's site and code of inputs, 0 for rows that are not asked
-  // for.
-  SparseColumn<int32_t> pairs;
-  std::vector<std::pair<uint32_t, int32_t>> pair_list;
+  // The distinct (site, code of inputs) of rows of pair_sites.
+  OpPairs pairs;
 
  private:
   // Names of the ranges that PyTorch's autograd engine puts around each backward function.
@@ -81,7 +77,7 @@ class DetailColumns {
     uint32_t arg_words;
     bool paired;
     bool engine;
-    std::vector<int32_t> pair_of;  // by code of inputs, 0: not met
+    std::vector<bool> met;  // by code of inputs
   };
 
   [[noreturn]] void fail(const char* what) const {
@@ -116,7 +112,7 @@ class DetailColumns {
         read_op(words, block.count);
         break;
       case DetailType::python_stack:
-        if (block.count != 0 && stacks_) add_text(stack, words[0]);
+        if (block.count != 0) add_text(stack, words[0]);
         break;
       case DetailType::modules:
         if (block.count != 0) add_text(modules, words[0]);
@@ -182,17 +178,12 @@ class DetailColumns {
     SiteUse& use = sites_[site];
     if (!use.paired) return;
     const auto code = static_cast<size_t>(last_code_);
-    if (code >= use.pair_of.size()) use.pair_of.resize(code + 1);
-    int32_t& pair = use.pair_of[code];
-    if (pair == 0) {
-      pair_list.emplace_back(site, last_code_);
-      pair = static_cast<int32_t>(pair_list.size());
-    }
-    pairs.set(row_, pair);
+    if (code >= use.met.size()) use.met.resize(code + 1);
+    if (!use.met[code]) pairs.emplace_back(site, last_code_);
+    use.met[code] = true;
   }
 
   const Capture& capture_;
-  bool stacks_;
   std::vector<SiteUse> sites_;
   size_t row_ = 0;
   size_t last_at_ = 0;

@@ -150,6 +150,7 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   capture.payload_words = std::move(drained.payload_words);
   capture.sites = std::move(drained.table.sites);
   capture.strings = std::move(drained.table.strings);
+  capture.python_stacks = std::move(drained.table.python_stacks);
   capture.exact_stop = snapshot.exact;
   capture.pid = static_cast<int64_t>(::getpid());
   capture.process_name = assembling::read_process_name();

@@ -160,7 +160,7 @@ class Drain {
       } else {
         if (FASTPROF_UNLIKELY(units_ahead_ != 0)) reserve_words();
         add_other(rows, slot, site, tag);
-        open += 1;  // not looked at: another kind may hold its chunk
+        open += is_open_range(slot, site, tag);
       }
       slot += units;
     }
@@ -237,6 +237,13 @@ class Drain {
     if (in_session(begin, end, site, flags))
       add_row(rows, begin, end, rows_.table.index_of(site), EventKind::range, kNoPayload, flags);
     return open;
+  }
+
+  // Of other records than the usual, by the rule of has_open_slots.
+  static size_t is_open_range(const Slot* slot, const Site* site, RecordTag tag) noexcept {
+    if ((tag != RecordTag::slot && tag != RecordTag::detailed) || site->kind != SiteKind::range)
+      return 0;
+    return load_acquire(&slot->end) < load_relaxed(&slot->begin) ? 1 : 0;
   }
 
   uint32_t add_words(const uint64_t* words, size_t count) {
@@ -322,7 +329,8 @@ class Drain {
   }
 
   // The header and blocks of a detailed record into `detail_`, without the padding: interned texts
-  // become indices into the strings, inputs a reference to the first block that said the same.
+  // and Python stacks become indices into the strings, inputs a reference to the first block that
+  // said the same.
   void read_detail(const uint64_t* words) {
     const uint64_t header = load_relaxed(words++);
     const uint64_t* const end = words + static_cast<uint32_t>(header);
@@ -337,10 +345,13 @@ class Drain {
       } else {
         detail_.push_back(block);
         for (size_t i = 0; i < size; ++i) detail_.push_back(load_relaxed(&words[i]));
-        if ((type == DetailType::json || type == DetailType::modules) && size != 0) {
-          uint64_t& text = detail_[detail_.size() - size];
-          text =
-              rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(text)));
+        if (size != 0) {
+          uint64_t& first = detail_[detail_.size() - size];
+          if (type == DetailType::python_stack)
+            first = rows_.table.stack_index(first);
+          else if (type == DetailType::json || type == DetailType::modules)
+            first = rows_.table.string_index(
+                reinterpret_cast<const char*>(static_cast<uintptr_t>(first)));
         }
       }
       words += size;

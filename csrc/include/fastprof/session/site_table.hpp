@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
@@ -52,6 +53,19 @@ class SiteTable {
     return at->second;
   }
 
+  // Index of a Python stack's text, for whoever knows the id to put there when the session is over.
+  uint32_t stack_index(uint64_t id) {
+    if (FASTPROF_LIKELY(id == last_stack_ && !python_stacks.empty())) return last_stack_index_;
+    const auto [at, fresh] = by_stack_.try_emplace(id, static_cast<uint32_t>(strings.size()));
+    if (fresh) {
+      strings.emplace_back();
+      python_stacks.emplace_back(id, at->second);
+    }
+    last_stack_ = id;
+    last_stack_index_ = at->second;
+    return at->second;
+  }
+
   // A library was unloaded: addresses may now mean something else. What was copied stays.
   void forget_addresses() {
     by_address_.clear();
@@ -64,6 +78,7 @@ class SiteTable {
 
   std::vector<SiteInfo> sites;
   std::vector<std::string> strings;
+  std::vector<std::pair<uint64_t, uint32_t>> python_stacks;  // id and index in strings
 
  private:
   struct Cached {
@@ -102,9 +117,12 @@ class SiteTable {
 
   std::unordered_map<const Site*, uint32_t> by_address_;
   std::unordered_map<const char*, uint32_t> by_text_;
+  std::unordered_map<uint64_t, uint32_t> by_stack_;
   std::map<std::pair<const Site*, uint16_t>, uint32_t> by_device_;
   const Site* last_ = nullptr;
   uint32_t last_index_ = 0;
+  uint64_t last_stack_ = 0;
+  uint32_t last_stack_index_ = 0;
   const Site* last_on_device_ = nullptr;
   uint32_t last_device_index_ = 0;
   uint16_t last_device_ = 0;
