@@ -108,9 +108,9 @@ py::array_t<int64_t> int64_array(const std::vector<uint64_t>& values) {
 
 // Codes come as the views have them: of 4 bytes or of 8, signed or not. sum: of GroupedEvents.
 template <class Sum>
-auto sums_of(const py::array& codes, size_t groups, const Array<int32_t>& parent,
-             const std::optional<Array<int64_t>>& rows, size_t table_rows, const Mask& on_cpu,
-             const Mask& is_async, const Sum& sum) {
+auto with_events(const py::array& codes, size_t groups, const Array<int32_t>& parent,
+                 const std::optional<Array<int64_t>>& rows, size_t table_rows, const Mask& on_cpu,
+                 const Mask& is_async, const Sum& sum) {
   const auto with_codes = [&](const auto& typed) {
     using Code = std::decay_t<decltype(*typed.data())>;
     GroupedEvents<Code> events;
@@ -142,8 +142,9 @@ Sums group_times(const py::array& codes, size_t groups, const Array<int32_t>& pa
   const auto size = static_cast<size_t>(start.size());
   const int64_t* const starts = values_of(start, size, "start");
   const int64_t* const ends = values_of(end, size, "end");
-  return arrays_of(sums_of(codes, groups, parent, rows, size, on_cpu, is_async,
-                           [&](const auto& events) { return sum_times(events, starts, ends); }));
+  return arrays_of(
+      with_events(codes, groups, parent, rows, size, on_cpu, is_async,
+                  [&](const auto& events) { return sum_times(events, starts, ends); }));
 }
 
 Sums group_usage(const py::array& codes, size_t groups, const Array<int32_t>& parent,
@@ -151,8 +152,8 @@ Sums group_usage(const py::array& codes, size_t groups, const Array<int32_t>& pa
                  const Mask& is_async, const Array<int64_t>& values) {
   const auto size = static_cast<size_t>(values.size());
   const int64_t* const first = values_of(values, size, "values");
-  return arrays_of(sums_of(codes, groups, parent, rows, size, on_cpu, is_async,
-                           [&](const auto& events) { return sum_usage(events, first); }));
+  return arrays_of(with_events(codes, groups, parent, rows, size, on_cpu, is_async,
+                               [&](const auto& events) { return sum_usage(events, first); }));
 }
 
 py::array_t<double> group_floats(const py::array& codes, size_t groups,
@@ -165,9 +166,21 @@ py::array_t<double> group_floats(const py::array& codes, size_t groups,
   const int64_t* places = nullptr;
   if (order) places = values_of(*order, static_cast<size_t>(parent.size()), "order");
   const std::vector<double> sums =
-      sums_of(codes, groups, parent, rows, size, on_cpu, is_async,
-              [&](const auto& events) { return sum_floats(events, places, first); });
+      with_events(codes, groups, parent, rows, size, on_cpu, is_async,
+                  [&](const auto& events) { return sum_floats(events, places, first); });
   return py::array_t<double>(static_cast<py::ssize_t>(sums.size()), sums.data());
+}
+
+py::array_t<int64_t> group_firsts(const py::array& codes, size_t groups,
+                                  const Array<int32_t>& parent,
+                                  const std::optional<Array<int64_t>>& order) {
+  const auto size = static_cast<size_t>(parent.size());
+  const int64_t* places = nullptr;
+  if (order) places = values_of(*order, size, "order");
+  const std::vector<int64_t> first =
+      with_events(codes, groups, parent, std::nullopt, size, std::nullopt, std::nullopt,
+                  [&](const auto& events) { return first_events(events, places); });
+  return py::array_t<int64_t>(static_cast<py::ssize_t>(first.size()), first.data());
 }
 
 }  // namespace
@@ -191,6 +204,10 @@ void register_table_kernels(py::module_& module) {
              py::arg("values"),
              "(total, self, count of those that are not 0) by group of a column that includes "
              "children; capture/group_sums.hpp.");
+  module.def("group_firsts", &group_firsts, py::kw_only(), py::arg("codes"), py::arg("groups"),
+             py::arg("parent"), py::arg("order"),
+             "The first event of each group in the list's order, -1 for none; "
+             "capture/group_sums.hpp.");
   module.def("group_floats", &group_floats, py::kw_only(), py::arg("codes"), py::arg("groups"),
              py::arg("parent"), py::arg("rows"), py::arg("on_cpu"), py::arg("is_async"),
              py::arg("order"), py::arg("values"),

@@ -23,6 +23,7 @@ __all__: list[str] = [
     "counters_missing",
     "flow_begin",
     "flow_end",
+    "group_firsts",
     "group_floats",
     "group_times",
     "group_usage",
@@ -324,6 +325,18 @@ def flow_begin(id: int, name: str = "flow") -> None:
 def flow_end(id: int, name: str = "flow") -> None:
     """
     The arrow of that id ends here.
+    """
+
+
+def group_firsts(
+    *,
+    codes: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+    groups: typing.SupportsInt | typing.SupportsIndex,
+    parent: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+    order: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
+) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    The first event of each group in the list's order, -1 for none; capture/group_sums.hpp.
     """
 
 

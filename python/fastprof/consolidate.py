@@ -221,20 +221,21 @@ class _Payload:
         rows = self._with_arguments(keyword)
         if members is not None:
             others = [any(key != _SHAPES_MEMBER for key in value) for value in members.values]
-            rows |= np.append(np.array(others, np.bool_), False)[members.codes]
-        if rows.any():
+            more = np.append(np.array(others, np.bool_), False)[members.codes]
+            rows = more if rows is None else rows | more
+        if rows is not None and rows.any():
             found["kwinputs"] = self._lazily(np.flatnonzero(rows), self._keywords(members))
         rows = self._with_arguments(text)
-        if rows.any():
+        if rows is not None and rows.any():
             found["concrete_inputs"] = self._lazily(
                 np.flatnonzero(rows), lambda row: [self.arguments(row)[_TEXT_ARGUMENT]]
             )
         return found
 
-    def _with_arguments(self, sites: Array) -> Array:
-        """Mask of the ranges of these sites that carry their arguments."""
+    def _with_arguments(self, sites: Array) -> Array | None:
+        """Mask of the ranges of these sites that carry their arguments; None without such sites."""
         if not sites.any():
-            return np.zeros(self.size, np.bool_)
+            return None
         given: Array = (self.payload != NO_PAYLOAD) & (self.kind <= 1) & sites[self.site]
         return given
 

@@ -76,6 +76,11 @@ class TableKernels(Protocol):
     ) -> tuple[Array, Array, Array]:
         """EventTree.grouped_usage, and how many rows are not 0."""
 
+    def group_firsts(
+        self, *, codes: Array, groups: int, parent: Array, order: Array | None
+    ) -> Array:
+        """EventTree.first_events."""
+
     def group_floats(
         self,
         *,

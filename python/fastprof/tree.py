@@ -298,6 +298,24 @@ class EventTree:
         own = sum_by(codes[rows[counts]], values[counts], groups)
         return total, own - sum_by(codes[parent[nested]], values[nested], groups)
 
+    def first_events(self, codes: Array, groups: int, order: Array | None) -> Array:
+        """The first row of each group in list order (None: as stored), -1 for groups without any."""
+        if self._kernels is not None:
+            return self._kernels.group_firsts(
+                codes=codes, groups=groups, parent=self.parent, order=order
+            )
+        first = np.full(groups, -1, np.int64)
+        # In blocks, so that nothing of the length of the list is made; most lists have met all their
+        # names in the first of them.
+        for low in range(0, len(self), _BLOCK):
+            high = min(low + _BLOCK, len(self))
+            rows = np.arange(low, high) if order is None else order[low:high]
+            rows = rows[first[codes[rows]] < 0][::-1]
+            first[codes[rows]] = rows  # of several writes to one place the last wins
+            if bool((first >= 0).all()):
+                break
+        return first
+
     def grouped_floats(self, column: str, codes: Array, groups: int, order: Array | None) -> Array:
         """Sums by group of a column of floats, added in list order (None: as stored); NaN is 0."""
         if self._kernels is not None and self.table.has(column):

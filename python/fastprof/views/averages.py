@@ -17,7 +17,6 @@ __all__ = ["Grouping", "average", "group_rows"]
 
 Array: TypeAlias = NDArray[Any]
 
-_BLOCK = 1 << 15
 _SUMMED = (
     "cpu_time_total",
     "self_cpu_time_total",
@@ -39,13 +38,15 @@ class Grouping(NamedTuple):
 
 def group_rows(
     frame: EventFrame,
+    tree: EventTree,
     by_shapes: bool = False,
     by_stack_n: int = 0,
     by_overload: bool = False,
 ) -> Grouping:
     """Group rows by (name, node, device type, legacy, annotation[, overload][, shapes][, frames]).
 
-    Groups are numbered in the order of their first row in the list. Cost: O(rows).
+    Groups are numbered in the order of their first row in the list; `tree` is what the frame was
+    made of. Cost: O(rows).
     """
     codes = frame.key.codes
     size = len(frame.key.values)
@@ -61,7 +62,7 @@ def group_rows(
         codes, size = _split(codes, size, *_text_codes(frame.input_shapes, None))
     if by_stack_n > 0 and frame.stack is not None:
         codes, size = _split(codes, size, *_text_codes(frame.stack, by_stack_n))
-    first = _first_rows(codes, size, frame)
+    first = tree.first_events(codes, size, frame.order)
     present = np.flatnonzero(first >= 0)
     ranked = present[np.argsort(_list_position(first[present], frame), kind="stable")]
     if len(ranked) == size and bool((ranked[1:] > ranked[:-1]).all()):
@@ -178,21 +179,6 @@ def _split(codes: Array, size: int, other: Array, other_size: int) -> tuple[Arra
     used[pairs] = True
     position = np.cumsum(used) - 1
     return position[pairs], int(position[-1]) + 1 if len(position) else 0
-
-
-def _first_rows(codes: Array, size: int, frame: EventFrame) -> Array:
-    """The first row of each code in list order, -1 for codes that do not occur."""
-    first = np.full(size, -1, np.int64)
-    # In blocks, so that nothing of the length of the list is made; most lists have met all their
-    # names in the first of them.
-    for low in range(0, frame.size, _BLOCK):
-        high = min(low + _BLOCK, frame.size)
-        rows = np.arange(low, high) if frame.order is None else frame.order[low:high]
-        rows = rows[first[codes[rows]] < 0][::-1]
-        first[codes[rows]] = rows  # of several writes to one place the last wins
-        if bool((first >= 0).all()):
-            break
-    return first
 
 
 def _list_position(rows: Array, frame: EventFrame) -> Array:

@@ -180,7 +180,7 @@ class EventList(RowList):
         if isinstance(rows, TableRows):
             options = (by_shapes, group_by_stack_n, group_by_overload_name)
             frame = rows.keys_frame(by_shapes, group_by_stack_n > 0, group_by_overload_name)
-            grouping = group_rows(frame, *options)
+            grouping = group_rows(frame, rows.tree, *options)
             summed = average(frame, grouping, *options, tree=rows.tree)
             averages = self._like()
             averages._rows = AverageRows(summed, grouping.first, rows)

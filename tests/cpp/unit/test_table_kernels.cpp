@@ -113,10 +113,15 @@ TEST(sums_by_group_are_checked) {
   CHECK(sum_usage(events, end.data()).own == (std::vector<uint64_t>{1, 8}));
   CHECK(sum_floats(events, nullptr, floats.data()) ==
         (std::vector<double>{0.5, std::numeric_limits<double>::max()}));
+  const Longs backwards = {2, 1, 0};
+  CHECK(first_events(events, nullptr) == (Longs{0, 1}));
+  CHECK(first_events(events, backwards.data()) == (Longs{0, 2}));
   const auto refused = [&](const GroupedEvents<uint32_t>& bad, const Longs& order) {
     CHECK_THROWS(ValueError, sum_floats(bad, order.data(), floats.data()));
   };
   refused(events, {0, 1, 3});
+  const Longs far_first = {3, 0, 1};
+  CHECK_THROWS(ValueError, first_events(events, far_first.data()));
   auto bad = events;
   bad.table_rows = 3;
   refused(bad, {0, 1, 2});

@@ -97,6 +97,8 @@ def test_trees_and_sums_are_those_of_numpy(seed: int) -> None:
         for order in (None, np.arange(len(plain))[::-1].copy()):
             floats = [t.grouped_floats("flops", codes, groups, order) for t in (plain, quick)]
             assert same(*floats)
+            firsts = [t.first_events(codes, groups, order) for t in (plain, quick)]
+            assert same(*firsts) and (len(plain) == 0 or firsts[0].max() >= 0)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -162,6 +164,11 @@ def test_what_is_not_there_is_refused() -> None:
         "on_cpu": None,
         "is_async": None,
     }
+    firsts = {name: where[name] for name in ("codes", "groups", "parent")} | {"order": None}
+    refused(_core.group_firsts, firsts, codes=np.full(size, 5, np.uint32))
+    refused(_core.group_firsts, firsts, order=np.arange(size) + size)
+    refused(_core.group_firsts, firsts, order=np.arange(size) - 1)
+    refused(_core.group_firsts, firsts, parent=where["parent"][1:])
     values = np.ones(size, np.int64)
     for function, columns in (
         (_core.group_times, {"start": 0 * values, "end": values}),

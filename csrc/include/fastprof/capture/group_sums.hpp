@@ -96,6 +96,23 @@ inline GroupSums sum_usage(const GroupedEvents<Code>& events, const int64_t* val
   return sums;
 }
 
+// The first event of each group in the order of the list (`order`: events by position; null: as
+// stored), -1 for groups without any.
+template <class Code>
+inline std::vector<int64_t> first_events(const GroupedEvents<Code>& events, const int64_t* order) {
+  std::vector<int64_t> first(events.groups, -1);
+  size_t missing = events.groups;
+  for (size_t at = 0; at < events.size && missing != 0; ++at) {
+    const size_t event = order == nullptr ? at : static_cast<size_t>(order[at]);
+    if (FASTPROF_UNLIKELY(event >= events.size)) events.fail(at, "no such place in the list");
+    int64_t& found = first[events.group_of(event)];
+    if (found >= 0) continue;
+    found = static_cast<int64_t>(event);
+    --missing;
+  }
+  return first;
+}
+
 // Sums of floats in the order of the list (`order`: events by position; null: as stored), as a loop
 // adds them. NaN counts as 0, infinities as the largest number of their sign.
 template <class Code>
