@@ -215,7 +215,7 @@ void resolve_python_stacks(Capture& capture, bool wanted) {
 void want_python_stacks() {
   const StackLock lock;
   store_relaxed(&python_stack_sessions, python_stack_sessions + 1);
-  store_relaxed(&torch_adapter::g_capture_stack, &capture_op_stack);
+  torch_adapter::capture_stacks_with(&capture_op_stack);
 }
 
 void release_python_stacks() {
@@ -225,7 +225,7 @@ void release_python_stacks() {
     if (python_stack_sessions == 0) return;
     store_relaxed(&python_stack_sessions, python_stack_sessions - 1);
     if (python_stack_sessions != 0) return;
-    store_relaxed(&torch_adapter::g_capture_stack, torch_adapter::CaptureStack{nullptr});
+    torch_adapter::capture_stacks_with(nullptr);
     Stacks& all = stacks();
     released.swap(all.frames);
     all = Stacks{};

@@ -25,23 +25,23 @@ namespace {
 using SeenTuple = py::typing::Tuple<py::str, py::int_, py::int_, py::int_, py::int_>;
 
 // In the order of fastprof.profiler.torch_layout.FIELDS.
-using Offsets = std::array<uint32_t, 7>;
+using Offsets = std::array<uint32_t, 8>;
 
 std::string torch_prepare(const std::string& version, bool cxx11_abi,
                           const std::optional<Offsets>& layout) {
   const py::gil_scoped_release release;
   if (!layout) return torch_adapter::prepare(version, cxx11_abi);
   const Offsets& at = *layout;
-  const torch_adapter::Layout given{at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
+  const torch_adapter::Layout given{at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]};
   return torch_adapter::prepare(version, cxx11_abi, &given);
 }
 
 std::optional<Offsets> torch_known_layout(const std::string& version, bool cxx11_abi) {
   const torch_adapter::Layout* known = torch_adapter::find_layout(version, cxx11_abi);
   if (known == nullptr) return std::nullopt;
-  return Offsets{known->size,        known->thread_id,         known->scope,
-                 known->sequence_nr, known->forward_thread_id, known->handle,
-                 known->is_async};
+  return Offsets{
+      known->size,   known->thread_id, known->scope, known->sequence_nr, known->forward_thread_id,
+      known->handle, known->is_async,  known->name};
 }
 
 std::string torch_self_test(const std::string& version, bool cxx11_abi, int shift) {

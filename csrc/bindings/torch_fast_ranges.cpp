@@ -104,11 +104,11 @@ void begin_fast_range(PyObject* object) {
 // memory is on; the op observer leaves that out, for it has less than the object tells.
 PyObject* fast_enter(PyObject* object, PyObject*) {
   PyObject* arguments[] = {object};
-  torch_adapter::ThreadOps* ops = torch_adapter::t_ops;
+  torch_adapter::ThreadOps* ops = torch_adapter::thread_ops();
   if (FASTPROF_UNLIKELY(ops == nullptr)) ops = torch_adapter::make_thread_ops();
-  if (FASTPROF_LIKELY(ops != nullptr)) ops->paused = true;
+  if (FASTPROF_LIKELY(ops != nullptr)) ops->flags |= torch_adapter::ops_flag::paused;
   PyObject* result = PyObject_Vectorcall(fast_ranges().enter, arguments, 1, nullptr);
-  if (FASTPROF_LIKELY(ops != nullptr)) ops->paused = false;
+  if (FASTPROF_LIKELY(ops != nullptr)) ops->flags &= ~torch_adapter::ops_flag::paused;
   if (result == nullptr) return nullptr;
   try {
     begin_fast_range(object);

@@ -501,7 +501,7 @@ def torch_known_input_layout(
 
 def torch_known_layout(
     version: str, cxx11_abi: bool
-) -> typing.Annotated[list[int], "FixedSize(7)"] | None:
+) -> typing.Annotated[list[int], "FixedSize(8)"] | None:
     """
     The offsets in the table of layouts; None for a version that is not there.
     """
@@ -575,7 +575,7 @@ def torch_prepare(
     version: str,
     cxx11_abi: bool,
     layout: typing.Annotated[
-        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(7)"
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(8)"
     ]
     | None = None,
 ) -> str:

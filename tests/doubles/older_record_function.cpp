@@ -157,6 +157,7 @@ extern "C" void layout(uint32_t* to) {
                             offsetof(Op, sequence_nr),
                             offsetof(Op, forward_thread_id),
                             offsetof(Op, handle),
-                            offsetof(Op, is_async)};
+                            offsetof(Op, is_async),
+                            offsetof(Op, text)};
   for (const size_t number : numbers) *to++ = static_cast<uint32_t>(number);
 }

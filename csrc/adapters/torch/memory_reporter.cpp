@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "adapters/torch/debug_info_links.hpp"
+#include "adapters/torch/op_view.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/process/attach.hpp"
 #include "fastprof/recorder/memory.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
-
-uint32_t g_reporting = 0;
 
 namespace {
 
@@ -55,7 +54,7 @@ struct Reporter final : MemoryReportingView {
                          device.index);
   }
   bool memory_profiling_enabled() const noexcept override {
-    return load_relaxed(&g_reporting) != 0;
+    return (load_relaxed(&g_op_view.wants) & op_extra::memory) != 0;
   }
   virtual int64_t no_profiler_0() const noexcept { return 0; }
   virtual int64_t no_profiler_1() const noexcept { return 0; }
@@ -143,7 +142,7 @@ bool start_reporting() {
   const DebugInfoFunctions& f = *all.functions;
   const DebugInfoView* holder = f.get(f.profiler_state);
   if (holder == nullptr) push_reporter(all);
-  if (all.count++ == 0) store_release(&g_reporting, 1u);  // after all.functions
+  if (all.count++ == 0) want_with_ops(op_extra::memory, true);  // after all.functions
   return holder == nullptr || holder == all.reporter.get();
 }
 
@@ -151,7 +150,7 @@ void stop_reporting() noexcept {
   Reporting& all = reporting();
   const std::lock_guard<std::mutex> hold(all.lock);
   if (all.count == 0 || --all.count != 0) return;
-  store_relaxed(&g_reporting, 0u);
+  want_with_ops(op_extra::memory, false);
   for (const auto& weak : all.links)
     if (const std::shared_ptr<DebugInfoLink> link = weak.lock())
       if (holds_reporter(all, *link)) retire(*all.functions, *link);
@@ -163,8 +162,6 @@ void stop_reporting() noexcept {
 }
 
 void report_from_thread() noexcept {
-  // Acquire: what prepare_memory() wrote is seen. Partner: start_reporting.
-  if (load_acquire(&g_reporting) == 0) return;
   Reporting& all = reporting();
   const DebugInfoFunctions* functions = all.functions;
   if (functions->get(functions->profiler_state) != nullptr) return;  // ours, or torch.profiler's
@@ -191,7 +188,7 @@ void forget_reporters_in_child() noexcept {
   new (&all.lock) std::mutex;
   new (&all.links) std::vector<std::weak_ptr<DebugInfoLink>>;
   all.count = 0;
-  store_relaxed(&g_reporting, 0u);
+  want_with_ops(op_extra::memory, false);
   withdraw_reporter();
 }
 

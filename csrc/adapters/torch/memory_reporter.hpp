@@ -38,15 +38,8 @@ bool withdraw_reporter() noexcept;
 // In a forked child: none reports.
 void forget_reporters_in_child() noexcept;
 
-// Relaxed: whether threads are to report. Written by start and stop only.
-extern uint32_t g_reporting;
-
+// At the begin of an op while op_extra::memory is wanted: the calling thread reports from here on.
 FASTPROF_COLD void report_from_thread() noexcept;
-
-// At the begin of an op: the calling thread reports from here on, when memory is wanted.
-FASTPROF_ALWAYS_INLINE void report_memory_here() noexcept {
-  if (FASTPROF_UNLIKELY(load_relaxed(&g_reporting) != 0)) report_from_thread();
-}
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

@@ -7,19 +7,18 @@
 #include <vector>
 
 #include "adapters/torch/loaded_library.hpp"
+#include "adapters/torch/op_view.hpp"
 #include "fastprof/recorder/intern.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
-
-ModuleHierarchy g_module_hierarchy = nullptr;
 
 namespace {
 
 // The symbol's name says that its std::string is that of the C++11 ABI, as ours is.
 constexpr const char* kSymbol = "_ZN5torch3jit22currentModuleHierarchyB5cxx11Ev";
 
-// Set before g_module_hierarchy first is, and never again.
+// Set before op_extra::modules first is, and never again.
 std::vector<std::string> (*g_current)() = nullptr;
 
 struct Users {
@@ -30,6 +29,8 @@ Users& users() noexcept {
   static Users& all = *new Users;
   return all;
 }
+
+}  // namespace
 
 const char* current_modules() noexcept {
   try {
@@ -43,8 +44,6 @@ const char* current_modules() noexcept {
   }
 }
 
-}  // namespace
-
 std::string start_module_hierarchy() {
   Users& all = users();
   const std::lock_guard<std::mutex> hold(all.lock);
@@ -57,7 +56,7 @@ std::string start_module_hierarchy() {
              "it";
   }
   ++all.count;
-  store_relaxed(&g_module_hierarchy, &current_modules);
+  want_with_ops(op_extra::modules, true);
   return {};
 }
 
@@ -65,14 +64,14 @@ void stop_module_hierarchy() noexcept {
   Users& all = users();
   const std::lock_guard<std::mutex> hold(all.lock);
   if (all.count == 0 || --all.count != 0) return;
-  store_relaxed(&g_module_hierarchy, ModuleHierarchy{nullptr});
+  want_with_ops(op_extra::modules, false);
 }
 
 void forget_module_hierarchy_in_child() noexcept {
   Users& all = users();
   new (&all.lock) std::mutex;  // another thread of the parent may have held it
   all.count = 0;
-  g_module_hierarchy = nullptr;
+  want_with_ops(op_extra::modules, false);
 }
 
 }  // namespace torch_adapter

@@ -12,11 +12,8 @@ namespace torch_adapter {
 
 // The interned text of what the calling thread's interpreter runs, outermost first, as Kineto's
 // "Module Hierarchy" has it ("TOP(Model)::forward.layer(Linear)::forward."); null when it runs
-// nothing.
-using ModuleHierarchy = const char* (*)() noexcept;
-
-// Relaxed: set while somebody wants it, else null.
-extern ModuleHierarchy g_module_hierarchy;
+// nothing. Only while op_extra::modules is wanted, or once it has been.
+const char* current_modules() noexcept;
 
 // Counted. Empty, or the reason why there is none; then nothing is to be stopped. Any thread.
 std::string start_module_hierarchy();

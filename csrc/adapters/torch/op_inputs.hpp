@@ -3,8 +3,7 @@
 // goes through a Memory: DirectMemory once the layout is proven, CheckedMemory for the proof.
 #pragma once
 
-#include <cstring>
-
+#include "adapters/torch/direct_memory.hpp"
 #include "adapters/torch/input_layout.hpp"
 #include "fastprof/range_detail/op_inputs.hpp"
 
@@ -13,21 +12,6 @@ namespace torch_adapter {
 
 // Words that the inputs of one op may take; what does not fit is left out and told.
 constexpr uint32_t kMaxInputWords = 1000;
-
-// Reads at any address it is given.
-struct DirectMemory {
-  template <class T>
-  FASTPROF_ALWAYS_INLINE T load(uintptr_t address) noexcept {
-    T value;
-    std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
-    return value;
-  }
-  // `count` objects at `address`, in place or in `room`; null when they cannot be read.
-  template <class T>
-  FASTPROF_ALWAYS_INLINE const T* view(uintptr_t address, size_t, T*) noexcept {
-    return reinterpret_cast<const T*>(address);
-  }
-};
 
 // By IValue::Tag, how a value is put that needs no look elsewhere. Inputs come in any order, so a
 // branch for each kind would be a guess that fails; ScalarCode::words is 0 for the other kinds.

@@ -59,6 +59,9 @@ struct Layout {
   uint32_t forward_thread_id;  // uint64: 0 for none
   uint32_t handle;             // uint64: 0 unless a callback needs ids
   uint32_t is_async;           // bool
+  // std::variant<std::string, reference to a FunctionSchema, which begins with its name>; 0 where
+  // it is another: then libtorch is asked.
+  uint32_t name;
 };
 
 // c10::string_view as it was before it became std::string_view.

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "adapters/torch/op_name.hpp"
 #include "adapters/torch/op_observer.hpp"
 #include "fastprof/base/error.hpp"
 
@@ -17,12 +18,18 @@ namespace {
 std::vector<SeenOp>* g_seen = nullptr;
 std::optional<Prepared> g_prepared;
 
+// Where the layout has it, as the observer reads it; but nothing that is not there.
+std::string name_of(const RecordFunctionView& record_function) {
+  const uint32_t at = g_prepared->layout.name;
+  if (at == 0) return g_prepared->functions->name(&record_function);
+  return read_name_checked(record_function, at).value_or("a name that is not there");
+}
+
 std::unique_ptr<ObserverContextView> start_seen(const RecordFunctionView& record_function) {
   const void* rf = &record_function;
   const Layout& layout = g_prepared->layout;
-  g_seen->push_back({g_prepared->functions->name(&record_function),
-                     field<uint8_t>(rf, layout.scope), field<int64_t>(rf, layout.sequence_nr),
-                     field<uint64_t>(rf, layout.thread_id),
+  g_seen->push_back({name_of(record_function), field<uint8_t>(rf, layout.scope),
+                     field<int64_t>(rf, layout.sequence_nr), field<uint64_t>(rf, layout.thread_id),
                      field<uint64_t>(rf, layout.forward_thread_id)});
   return nullptr;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "adapters/torch/op_view.hpp"
 #include "fastprof/recorder/slot.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -25,8 +26,14 @@ struct EnclosingStack {
 // same. Fills `enclosing`, all but `op`, when it has no op. Called with or without the GIL.
 using CaptureStack = uint64_t (*)(EnclosingStack& enclosing) noexcept;
 
-// Relaxed: what captures stacks while a session wants them, else null. Written by the bindings.
+// What captures stacks, once somebody has wanted them.
 inline CaptureStack g_capture_stack = nullptr;
+
+// Ops begin with `capture` from here on, until null is given. The bindings, which serialise.
+inline void capture_stacks_with(CaptureStack capture) noexcept {
+  if (capture != nullptr) store_relaxed(&g_capture_stack, capture);
+  want_with_ops(op_extra::stack, capture != nullptr);
+}
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

@@ -4,9 +4,12 @@
 
 #include <pthread.h>
 
+#include "fastprof/process/attach.hpp"
+
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
+OpView g_op_view;
 __thread ThreadOps* t_ops = nullptr;
 
 namespace {
@@ -19,7 +22,7 @@ void free_thread_ops(void* memory) noexcept {
     std::free(ops->free);
     ops->free = next;
   }
-  std::free(ops);
+  std::free(ops->memory);
 }
 
 // A key and not a destructor of t_ops: those are run before the last ops of a thread can be.
@@ -35,13 +38,27 @@ pthread_key_t thread_key() noexcept {
 
 }  // namespace
 
+ThreadOps* thread_ops_anywhere() noexcept {
+  return t_ops;
+}
+
+intptr_t thread_ops_offset() noexcept {
+  intptr_t of_block = 0;
+  return probe_tls(of_block) ? reinterpret_cast<char*>(&t_ops) - thread_pointer() : 0;
+}
+
 ThreadOps* make_thread_ops() noexcept {
   const pthread_key_t key = thread_key();
   if (key == pthread_key_t(-1)) return nullptr;
-  auto* ops = static_cast<ThreadOps*>(std::calloc(1, sizeof(ThreadOps)));
-  if (ops == nullptr) return nullptr;
+  // calloc and not aligned memory: what is fresh from the kernel stays untouched until it is used.
+  void* memory = std::calloc(1, sizeof(ThreadOps) + alignof(ThreadOps));
+  if (memory == nullptr) return nullptr;
+  const auto address = reinterpret_cast<uintptr_t>(memory) + alignof(ThreadOps) - 1;
+  auto* ops = reinterpret_cast<ThreadOps*>(address & ~(uintptr_t{alignof(ThreadOps)} - 1));
+  ops->memory = memory;
+  ops->flags = ops_flag::unknown_track;
   if (pthread_setspecific(key, ops) != 0) {
-    std::free(ops);
+    std::free(memory);
     return nullptr;
   }
   t_ops = ops;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread that runs ops keeps: the sites of names it has met, and contexts for ops in
-// progress.
+// What a thread that runs ops keeps: the names it has met, and contexts for ops in progress.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
+#include "adapters/torch/op_names.hpp"
+#include "adapters/torch/op_view.hpp"
 #include "adapters/torch/record_function_layout.hpp"
 #include "adapters/torch/stack_capture.hpp"
 #include "fastprof/recorder/local_sessions.hpp"
@@ -21,90 +21,79 @@ struct ThreadOps;
 // The calling thread's, null until its first op and after its end. __thread: thread_local would be
 // reached through a function that initialises it.
 extern __thread ThreadOps* t_ops;
+FASTPROF_COLD ThreadOps* thread_ops_anywhere() noexcept;
+
+// The same, without a call where the library lies in static thread-local storage.
+FASTPROF_ALWAYS_INLINE ThreadOps* thread_ops() noexcept {
+  const intptr_t offset = g_op_view.thread_ops;
+  if (FASTPROF_UNLIKELY(offset == 0)) return thread_ops_anywhere();
+  return *reinterpret_cast<ThreadOps**>(thread_pointer() + offset);
+}
+
+// What OpView::thread_ops is to be.
+intptr_t thread_ops_offset() noexcept;
 
 // An op in progress. Made and destroyed on any thread; libtorch destroys it with its
 // RecordFunction, which may be long after the profile. Its memory is the thread's own or malloc's,
 // never a recorder's chunk, which may be recycled by then.
 struct OpContext final : ObserverContextView {
+  OpContext(const OpenRange& open, const Site* of, uint32_t on_track) noexcept
+      : slot(open.slot), begin(open.begin), site(of), track(on_track) {}
   ~OpContext() override = default;
-  static void* operator new(size_t size, ThreadOps* ops) noexcept;
-  static void operator delete(void* memory, ThreadOps*) noexcept { std::free(memory); }
+  // Placed into memory of take_context().
+  static void* operator new(size_t, void* memory) noexcept { return memory; }
+  static void operator delete(void* memory, void*) noexcept { std::free(memory); }
   static void operator delete(void* memory) noexcept;
 
-  Slot* slot = nullptr;
-  uint64_t begin = 0;
-  const Site* site = nullptr;
-  uint32_t track = 0;
-  bool is_async = false;
-  bool encloses = false;  // it is the op of its thread's EnclosingStack
+  Slot* slot;
+  uint64_t begin;
+  const Site* site;
+  uint32_t track;
+  uint16_t is_async = 0;
+  uint16_t encloses = 0;  // it is the op of its thread's EnclosingStack
 };
 
+// Why the callback has more to do than to record: bits of ThreadOps::flags.
+namespace ops_flag {
+constexpr uint32_t unknown_track = 1;  // libtorch's id of this thread is in no table yet
+constexpr uint32_t paused = 2;  // what begins is recorded by somebody else: torch_fast_ranges.cpp
+}  // namespace ops_flag
+
 struct ThreadOps {
-  // A name met before: by the address that RecordFunction::name() returned, whose text is compared,
-  // for the memory may hold another name by now; or by the text alone, for names that libtorch
-  // makes anew each time.
-  struct Name {
-    const char* pointer;
-    const Site* site;
-  };
-  struct Text {
-    size_t length;
-    const Site* site;
-  };
   struct Free {
     Free* next;
   };
-  static constexpr unsigned kNameBits = 10;
-  static constexpr unsigned kTextBits = 8;
+  static constexpr uint32_t kMaxFree = 256;
 
   Free* free;  // contexts, at most kMaxFree
   uint32_t free_count;
-  bool track_known;  // libtorch's id of this thread is in the table of threads
-  bool paused;       // what begins is recorded by somebody else: see torch_fast_ranges.cpp
+  uint32_t flags;  // ops_flag
   // The last forward thread met: libtorch's id and ours.
   uint64_t forward_thread;
   uint64_t forward_track;
+  EnclosingStack enclosing;
   // The sessions that came with the work in progress (session_travel.hpp), 0 for none, and which of
   // them the thread joined for it.
   uint64_t travel;
   SessionStay stay;
-  EnclosingStack enclosing;
-  Name names[1u << kNameBits];
-  Text texts[1u << kTextBits];
-
-  static constexpr uint32_t kMaxFree = 256;
-
-  FASTPROF_ALWAYS_INLINE Name& name_entry(const char* pointer) noexcept {
-    const auto word = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(pointer));
-    return names[(word * 0x9E3779B97F4A7C15u) >> (64 - kNameBits)];
-  }
-  // Many names differ in one short word: ViewBackward0, MeanBackward0.
-  Text& text_entry(const char* text, size_t length) noexcept {
-    uint64_t last = 0, before = 0;
-    if (length >= 8) {
-      std::memcpy(&last, text + length - 8, 8);
-      std::memcpy(&before, length >= 16 ? text + length - 16 : text, 8);
-    } else {
-      std::memcpy(&last, text, length);
-    }
-    const uint64_t mixed = (last ^ (before * 0xD6E8FEB86659FD93u) ^ length) * 0x9E3779B97F4A7C15u;
-    return texts[(mixed ^ (mixed >> 32)) * 0x9E3779B97F4A7C15u >> (64 - kTextBits)];
-  }
+  void* memory;  // what it lies in
+  OpNames names;
 };
 
 // Makes the calling thread's; null without memory. Freed when the thread ends.
-ThreadOps* make_thread_ops() noexcept;
+FASTPROF_COLD ThreadOps* make_thread_ops() noexcept;
 
-FASTPROF_ALWAYS_INLINE void* OpContext::operator new(size_t size, ThreadOps* ops) noexcept {
+// Memory for one; null when there is none.
+FASTPROF_ALWAYS_INLINE void* take_context(ThreadOps* ops) noexcept {
   ThreadOps::Free* top = ops->free;
-  if (FASTPROF_UNLIKELY(top == nullptr)) return std::malloc(size);
+  if (FASTPROF_UNLIKELY(top == nullptr)) return std::malloc(sizeof(OpContext));
   ops->free = top->next;
   --ops->free_count;
   return top;
 }
 
 inline void OpContext::operator delete(void* memory) noexcept {
-  ThreadOps* ops = t_ops;
+  ThreadOps* ops = thread_ops();
   if (FASTPROF_UNLIKELY(ops == nullptr || ops->free_count >= ThreadOps::kMaxFree)) {
     std::free(memory);
     return;
@@ -113,6 +102,12 @@ inline void OpContext::operator delete(void* memory) noexcept {
   top->next = ops->free;
   ops->free = top;
   ++ops->free_count;
+}
+
+// Work of another kind lies between two ops, so that the processor does not see where this goes.
+FASTPROF_ALWAYS_INLINE void prefetch_behind(const Slot* slot) noexcept {
+  __builtin_prefetch(slot + 7, 1);
+  __builtin_prefetch(slot + 10, 1);
 }
 
 }  // namespace torch_adapter

@@ -19,11 +19,12 @@ __all__ = ["prepare_inputs", "wrong_about_known_inputs"]
 def prepare_inputs(torch: Any, version: str) -> str:
     """Try, and trust the layout when it holds; else the reason. On a thread without modes."""
     without = "torch ops are recorded without shapes and FLOPs:"
-    layout: Sequence[int] | str | None = _core.torch_known_input_layout(version, cxx11_abi(torch))
+    layout = _core.torch_known_input_layout(version, cxx11_abi(torch))
     if layout is None:
-        layout = numbers_of_headers(torch, version, "inputs")
-        if isinstance(layout, str):
-            return f"{without} {layout}"
+        numbers = numbers_of_headers(torch, version, "inputs")
+        if isinstance(numbers, str):
+            return f"{without} {numbers}"
+        layout = numbers
     try:
         wrong = wrong_about_known_inputs(torch, layout)
     except Exception as failure:

@@ -26,7 +26,7 @@ class Section(NamedTuple):
 
 # torch_adapter::Layout, CallbackView and ObserverContextView.
 _OPS = Section(
-    includes=("ATen/record_function.h",),
+    includes=("ATen/record_function.h", "ATen/core/function_schema.h"),
     numbers={
         "size": "sizeof(at::RecordFunction)",
         "thread_id": "offsetof(at::RecordFunction, step_callbacks_) + offsetof(at::StepCallbacks, thread_id_)",
@@ -35,8 +35,24 @@ _OPS = Section(
         "forward_thread_id": "offsetof(at::RecordFunction, fwd_thread_id_)",
         "handle": "offsetof(at::RecordFunction, handle_)",
         "is_async": "offsetof(at::RecordFunction, is_async_)",
+        "name": "name",
     },
     checks="""
+// 0 where a name is of another type: libtorch is asked then.
+using Text = std::string;
+using Operator = c10::OperatorName;
+template <class Function, class Schema, class = void>
+constexpr unsigned long long place_of_name = 0;
+template <class Function, class Schema>
+constexpr unsigned long long
+    place_of_name<Function, Schema, std::void_t<decltype(Function::fn_), decltype(Schema::name_)>> =
+        std::is_same_v<decltype(Function::fn_), std::variant<Text, std::reference_wrapper<const Schema>>> &&
+                std::is_same_v<decltype(Schema::name_), Operator> && offsetof(Schema, name_) == 0 &&
+                std::is_same_v<decltype(Operator::name), Text> && offsetof(Operator, name) == 0 &&
+                sizeof(Function::fn_) == 40 && sizeof(Text) == 32
+            ? offsetof(Function, fn_)
+            : 0;
+constexpr auto name = place_of_name<at::RecordFunction, c10::FunctionSchema>;
 #ifndef __GLIBCXX__
 #error "another standard library than libstdc++ is not known"
 #endif

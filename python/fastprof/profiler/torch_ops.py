@@ -185,11 +185,12 @@ def _unusable_reason(torch: ModuleType) -> str:
 
 def _try(torch: ModuleType, version: str) -> str:
     """Empty when ops of this torch can be observed, else the reason."""
-    layout: list[int] | str | None = None
+    layout: list[int] | None = None
     if _core.torch_known_layout(version, cxx11_abi(torch)) is None:
-        layout = numbers_of_headers(torch, version, "ops")
-        if isinstance(layout, str):
-            return f"torch ops are not recorded: {layout}"
+        numbers = numbers_of_headers(torch, version, "ops")
+        if isinstance(numbers, str):
+            return f"torch ops are not recorded: {numbers}"
+        layout = numbers
     reason = _core.torch_prepare(version, cxx11_abi(torch), layout)
     if reason:
         return f"torch ops are not recorded: {reason}"

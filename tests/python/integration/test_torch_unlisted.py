@@ -174,6 +174,17 @@ def test_headers_with_enumerated_kinds(tmp_path: Path) -> None:
     assert layout_from_headers(older, "memory") == [1, 2]
 
 
+def test_where_names_are_of_another_type_their_place_is_not_told(tmp_path: Path) -> None:
+    def other_type(text: str) -> str:
+        return text.replace(
+            "variant<std::string, schema_ref_t> fn_", "variant<std::string, schema_ref_t, int> fn_"
+        )
+
+    other = changed_torch(tmp_path, {"ATen/record_function.h": other_type})
+    known = _core.torch_known_layout(VERSION, True)
+    assert known is not None and layout_from_headers(other, "ops") == [*known[:-1], 0]
+
+
 def test_headers_that_differ_serve_for_what_they_still_say(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,9 +307,9 @@ def test_ops_of_an_older_torch_whose_names_are_told_otherwise(
         import ctypes
         from fastprof import _core
         older = ctypes.CDLL({double(tmp_path, "older_record_function.cpp", *options)!r})
-        numbers = (ctypes.c_uint32 * 7)()
+        numbers = (ctypes.c_uint32 * 8)()
         older.layout(numbers)
-        for field in range(7):
+        for field in range(8):
             wrong = list(numbers)
             wrong[field] += 8
             print("is not laid out" in _core.torch_prepare("2.3.0", True, wrong), end=" ")
@@ -313,7 +324,7 @@ def test_ops_of_an_older_torch_whose_names_are_told_otherwise(
         print(len(capture))
     """
     assert program(code).splitlines() == [
-        "True " * 7 + "''",
+        "True " * 8 + "''",
         "(5, [('aten::add', 0, 3, 5, 0)])",
         "1",
     ]

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The callbacks: what most ops need lies here, close together; the rest is called.
+#include "adapters/torch/op_callbacks.hpp"
+
+#include "adapters/torch/detailed_op.hpp"
+#include "adapters/torch/op_names.hpp"
+#include "adapters/torch/thread_ops.hpp"
+#include "fastprof/recorder/range.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+namespace {
+
+// Numbers that few ops have: with them the record has a block.
+struct OpNumbers {
+  int64_t sequence_nr;      // -1: none
+  uint64_t forward_thread;  // libtorch's number of it; 0: none
+  uint64_t handle;          // 0: none
+};
+
+// The record of an op of the calling thread: a slot, and `units` units for `numbers`, which are
+// written here. Null: it needs the long way, nothing was recorded.
+FASTPROF_ALWAYS_INLINE OpContext* begin_here(ThreadOps* ops, const OpName* name, uint32_t units,
+                                             const OpNumbers& numbers) noexcept {
+  ThreadOps::Free* memory = ops->free;
+  if (FASTPROF_UNLIKELY(memory == nullptr)) return nullptr;
+  ThreadBlock* block = static_thread_block();
+  Slot* slot = reserve_here(block, 1 + units);
+  if (FASTPROF_UNLIKELY(slot == nullptr)) return nullptr;
+  prefetch_behind(slot + 1 + units);
+  ops->free = memory->next;
+  --ops->free_count;
+  RecordTag tag = RecordTag::slot;
+  if (units != 0) {
+    const uint64_t words[6] = {3 * units - 1,  // DetailHeader
+                               static_cast<uint64_t>(DetailType::op) | (2 * units - 1) << 16,
+                               static_cast<uint64_t>(numbers.sequence_nr),
+                               ops->forward_track,
+                               numbers.handle,
+                               0};
+    write_args(slot, words, 3 * units);
+    tag = RecordTag::detailed;
+  }
+  const uint64_t begin = stamp_slot(slot, 0, site_word(name->site, tag));
+  return new (memory) OpContext({slot, begin}, name->site, block->track->id);
+}
+
+// An op with numbers.
+FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_numbered_op(
+    const RecordFunctionView& record_function, State* s, ThreadOps* ops,
+    const OpName* name) noexcept {
+  const void* rf = &record_function;
+  const OpNumbers numbers{field<int64_t>(rf, g_op_view.sequence_nr),
+                          field<uint64_t>(rf, g_op_view.forward_thread_id),
+                          field<uint64_t>(rf, g_op_view.handle)};
+  OpContext* context = nullptr;
+  if ((field<uint8_t>(rf, g_op_view.is_async) | name->collective) != 0) {
+  } else if ((numbers.forward_thread | numbers.handle) == 0) {
+    context = begin_here(ops, name, 1, numbers);
+  } else if (FASTPROF_LIKELY(numbers.forward_thread == ops->forward_thread)) {
+    context = begin_here(ops, name, 2, numbers);
+  }
+  if (FASTPROF_UNLIKELY(context == nullptr))
+    return start_detailed_op(record_function, s, ops, name);
+  return std::unique_ptr<ObserverContextView>(context);
+}
+
+FASTPROF_COLD void end_elsewhere(const RecordFunctionView& record_function,
+                                 const OpContext& context) noexcept {
+  if (context.encloses != 0) {
+    ThreadOps* ops = thread_ops();
+    if (ops != nullptr && ops->enclosing.op == &record_function) ops->enclosing.op = nullptr;
+  }
+  if (context.is_async != 0) {
+    const uint64_t begin = (context.begin >> 63) != 0 ? ~context.begin : context.begin;
+    end_async(AsyncHandle{begin, context.site, context.track});
+    return;
+  }
+  end_range(RangeHandle{context.slot, context.begin, context.site, context.track});
+}
+
+}  // namespace
+
+void prepare_callbacks(const Functions& functions, const Layout& layout) noexcept {
+  set_current_thread_id(functions.current_thread_id);
+  prepare_names(functions);
+  g_op_view.name = layout.name;
+  g_op_view.thread_ops = thread_ops_offset();
+  g_op_view.scope = layout.scope;
+  g_op_view.sequence_nr = layout.sequence_nr;
+  g_op_view.forward_thread_id = layout.forward_thread_id;
+  g_op_view.handle = layout.handle;
+  g_op_view.is_async = layout.is_async;
+}
+
+std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_function) noexcept {
+  State* s = state();
+  const uint32_t mask = load_relaxed(&s->mask);
+  if ((mask & (category::op | category::user | mask_bit::special)) == 0) return nullptr;
+  ThreadOps* ops = thread_ops();
+  if (FASTPROF_UNLIKELY(ops == nullptr || ((mask & mask_bit::special) | ops->flags |
+                                           load_relaxed(&g_op_view.wants)) != 0))
+    return start_detailed_op(record_function, s, ops, nullptr);
+  const OpName* name = find_name(ops->names, record_function);
+  if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
+  const void* rf = &record_function;
+  // All at once, for it is one guess of the processor's then.
+  const uint64_t has_sequence_nr = ~field<uint64_t>(rf, g_op_view.sequence_nr) >> 63;  // not < 0
+  if (FASTPROF_UNLIKELY((has_sequence_nr | field<uint64_t>(rf, g_op_view.forward_thread_id) |
+                         field<uint64_t>(rf, g_op_view.handle) |
+                         field<uint8_t>(rf, g_op_view.is_async) |
+                         static_cast<uint64_t>(name->collective)) != 0))
+    return start_numbered_op(record_function, s, ops, name);
+  OpContext* context = begin_here(ops, name, 0, {});
+  if (FASTPROF_UNLIKELY(context == nullptr))
+    return start_detailed_op(record_function, s, ops, name);
+  return std::unique_ptr<ObserverContextView>(context);
+}
+
+void end_op(const RecordFunctionView& record_function,
+            ObserverContextView* observer_context) noexcept {
+  if (observer_context == nullptr) return;
+  const auto& context = *static_cast<const OpContext*>(observer_context);
+  if (FASTPROF_LIKELY((context.is_async | context.encloses) == 0 && g_tls_static != 0)) {
+    const Track* track = static_thread_block()->track;
+    if (FASTPROF_LIKELY(track != nullptr && track->id == context.track)) {
+      // As end_open(); what is not the common case there is taken again below.
+      const uint64_t end = raw_ticks();
+      if (FASTPROF_LIKELY(load_relaxed(&context.slot->begin) == context.begin)) {
+        store_release(&context.slot->end, end);
+        return;
+      }
+    }
+  }
+  end_elsewhere(record_function, context);
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

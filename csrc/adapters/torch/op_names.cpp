@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names that have no place of their own, and sites for new ones: see op_names.hpp.
+#include "adapters/torch/op_names.hpp"
+
+#include <string_view>
+
+#include "adapters/torch/collective_metadata.hpp"
+#include "adapters/torch/overload_sites.hpp"
+#include "fastprof/primitives/scope_site.hpp"
+#include "fastprof/recorder/intern.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+namespace {
+
+const char* (*g_name)(const RecordFunctionView*) = nullptr;
+const char* (*g_overload_name)(const RecordFunctionView*) = nullptr;
+
+RecordScope scope_of(uint8_t scope) noexcept {
+  return scope < kNumRecordScopes ? static_cast<RecordScope>(scope) : RecordScope::FUNCTION;
+}
+
+bool same_overload(const Site* site, const char* overload) noexcept {
+  return std::strcmp(site->function != nullptr ? site->function : "", overload) == 0;
+}
+
+void note(OpName& place, const char* pointer, size_t length, uint8_t scope,
+          const Site* site) noexcept {
+  place.pointer = pointer;
+  place.site = site;
+  place.mask = site->mask;
+  place.length = static_cast<uint32_t>(length);
+  place.scope = scope;
+  place.collective = is_collective(site->name);
+  if (length <= OpName::kOwnText) std::memcpy(place.own, site->name, length);
+}
+
+// Beside its place where another name has that.
+void note_address(OpNames& names, const NameView& name, uint8_t scope, const Site* site) noexcept {
+  OpName& first = names.place_of_pointer(name.text);
+  OpName& beside = names.place_of_pointer(name.text, 1);
+  const bool taken = first.site != nullptr && first.pointer != name.text;
+  note(taken && beside.site == nullptr ? beside : first, name.text, name.length, scope, site);
+}
+
+FASTPROF_COLD const OpName* intern_name(OpNames& names, const NameView& name, uint8_t scope,
+                                        const char* overload) noexcept {
+  const Site& like = site_with_overload(scope_site(scope_of(scope)), overload);
+  // As PyTorch has it: to the first zero.
+  const size_t length = std::strlen(name.text);
+  const Site* site = intern_site(like, std::string_view(name.text, length));
+  // Tables full: the shared site has no name of its own, and the next look may fare better.
+  if (site->name[0] == '\0' || length != name.length) {
+    note(names.unnamed, nullptr, 0, scope, site);
+    return &names.unnamed;
+  }
+  if (name.of_schema) note_address(names, name, scope, site);
+  OpName& place = names.place_of_text(name.text, length);
+  note(place, nullptr, length, scope, site);
+  return &place;
+}
+
+}  // namespace
+
+// No call of memcmp, whose code is not in the cache.
+FASTPROF_HOT bool same_text(const OpName& met, const NameView& name) noexcept {
+  const size_t length = name.length;
+  if (met.length != length) return false;
+  const char* text = length <= OpName::kOwnText ? met.own : met.site->name;
+  if (length < 8) return std::memcmp(text, name.text, length) == 0;
+  for (size_t at = 0; at < length; at += OpName::kOwnText) {
+    // The last words lie over those before.
+    const size_t rest = length - at < 8 ? 8 : length - at;
+    const size_t from = length - at < 8 ? length - 8 : at;
+    if (!same_words(text + from, name.text + from,
+                    rest < OpName::kOwnText ? rest : OpName::kOwnText))
+      return false;
+  }
+  return true;
+}
+
+FASTPROF_HOT const OpName* find_elsewhere(OpNames& names, const NameView& name, uint8_t scope,
+                                          const RecordFunctionView& record_function) noexcept {
+  if (name.of_schema) {
+    const OpName& beside = names.place_of_pointer(name.text, 1);
+    if (beside.pointer == name.text && beside.scope == scope && same_text(beside, name))
+      return &beside;
+  }
+  const char* overload = name.of_schema ? g_overload_name(&record_function) : "";
+  const OpName& met = names.place_of_text(name.text, name.length);
+  if (FASTPROF_LIKELY(met.site != nullptr && met.scope == scope && same_text(met, name) &&
+                      same_overload(met.site, overload))) {
+    if (name.of_schema && names.place_of_pointer(name.text).site == nullptr)
+      note_address(names, name, scope, met.site);
+    return &met;
+  }
+  return intern_name(names, name, scope, overload);
+}
+
+NameView ask_name(const RecordFunctionView& record_function) noexcept {
+  const char* name = g_name(&record_function);
+  return {name, std::strlen(name), true};
+}
+
+void prepare_names(const Functions& functions) noexcept {
+  g_name = functions.name;
+  g_overload_name = functions.overload_name;
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END
