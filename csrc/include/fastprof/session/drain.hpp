@@ -15,31 +15,9 @@
 #include "fastprof/recorder/drops.hpp"
 #include "fastprof/session/session_control.hpp"
 #include "fastprof/session/site_table.hpp"
+#include "fastprof/session/track_rows.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-
-// Rows of one track, begin-ordered, in ticks (below 2^63).
-struct TrackRows {
-  TrackInfo info;
-  Column<int64_t> begin;
-  Column<int64_t> end;  // 0: open
-  Column<uint32_t> site;
-  Column<uint32_t> payload;
-  Column<EventKind> kind;
-  Column<uint8_t> flags;
-
-  size_t size() const noexcept { return begin.size(); }
-
-  template <class Each>
-  void each_column(Each&& each) {
-    each(begin);
-    each(end);
-    each(site);
-    each(payload);
-    each(kind);
-    each(flags);
-  }
-};
 
 // An end that was appended as a record of its own.
 struct EndRecord {
@@ -145,6 +123,7 @@ class Drain {
     const uint64_t open_ticks = chunk->open_ticks;
     segments_ = SegmentWalk(filter_.session_id, filter_.local);
     reserve_rows(rows, rows.size() + units_of(run));
+    RowWriter writer(rows, units_of(run));
     size_t open = 0;
     for (const Slot* slot = chunk_slots(chunk); slot < run.end;) {
       if (!wait_valid(slot, open_ticks)) {
@@ -156,10 +135,10 @@ class Drain {
       const RecordTag tag = tag_of(word);
       const uint32_t units = record_units(slot);
       if (FASTPROF_LIKELY(tag == RecordTag::slot && site->kind == SiteKind::range && units == 1)) {
-        open += add_range(rows, slot, site);
+        open += add_range(writer, slot, site);
       } else {
         if (FASTPROF_UNLIKELY(units_ahead_ != 0)) reserve_words();
-        add_other(rows, slot, site, tag);
+        add_other(writer, slot, site, tag);
         open += is_open_range(slot, site, tag);
       }
       slot += units;
@@ -206,16 +185,6 @@ class Drain {
     units_ahead_ = 0;
   }
 
-  static void add_row(TrackRows& rows, uint64_t begin, uint64_t end, uint32_t site, EventKind kind,
-                      uint32_t payload, uint8_t flags) {
-    rows.begin.push_back(static_cast<int64_t>(begin));
-    rows.end.push_back(static_cast<int64_t>(end));
-    rows.site.push_back(site);
-    rows.payload.push_back(payload);
-    rows.kind.push_back(kind);
-    rows.flags.push_back(flags);
-  }
-
   // Whether a record of this begin and these categories is the session's; flags gets `enclosing`
   // where it applies.
   bool in_session(uint64_t begin, uint64_t end, const Site* site, uint8_t& flags) const noexcept {
@@ -228,14 +197,14 @@ class Drain {
   }
 
   // Returns 1 when the range is open, else 0.
-  size_t add_range(TrackRows& rows, const Slot* slot, const Site* site) {
+  size_t add_range(RowWriter& rows, const Slot* slot, const Site* site) {
     const uint64_t begin = load_relaxed(&slot->begin);
     uint64_t end = load_acquire(&slot->end);
     uint8_t flags = 0;
     if (end < begin) end = 0;
     const size_t open = end == 0 ? 1 : 0;
     if (in_session(begin, end, site, flags))
-      add_row(rows, begin, end, rows_.table.index_of(site), EventKind::range, kNoPayload, flags);
+      rows.add(begin, end, rows_.table.index_of(site), EventKind::range, kNoPayload, flags);
     return open;
   }
 
@@ -252,7 +221,7 @@ class Drain {
     return at;
   }
 
-  void add_other(TrackRows& rows, const Slot* slot, const Site* site, RecordTag tag) {
+  void add_other(RowWriter& rows, const Slot* slot, const Site* site, RecordTag tag) {
     const uint64_t begin = load_relaxed(&slot->begin);
     const uint64_t second = load_acquire(&slot->end);
     const auto* words = reinterpret_cast<const uint64_t*>(slot + 1);
@@ -305,15 +274,15 @@ class Drain {
         const uint64_t packed = load_relaxed(&words[2]);
         if (site->kind == SiteKind::memory)
           rows_.payload_words.push_back(packed & ((uint64_t{1} << 48) - 1));
-        add_row(rows, begin, begin,
-                rows_.table.device_index_of(site, static_cast<uint16_t>(packed >> 48)), site->kind,
-                payload, flags);
+        rows.add(begin, begin,
+                 rows_.table.device_index_of(site, static_cast<uint16_t>(packed >> 48)), site->kind,
+                 payload, flags);
         return;
       }
       case SiteKind::segment:
         break;
     }
-    add_row(rows, begin, end, rows_.table.index_of(site), site->kind, payload, flags);
+    rows.add(begin, end, rows_.table.index_of(site), site->kind, payload, flags);
   }
 
   uint32_t add_args(const Site* site, const uint64_t* words, unsigned count) {

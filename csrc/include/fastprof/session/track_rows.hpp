@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// TrackRows: what a drain has read of one track, as columns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fastprof/base/column.hpp"
+#include "fastprof/base/config.hpp"
+#include "fastprof/capture/capture.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Rows of one track, begin-ordered, in ticks (below 2^63).
+struct TrackRows {
+  TrackInfo info;
+  Column<int64_t> begin;
+  Column<int64_t> end;  // 0: open
+  Column<uint32_t> site;
+  Column<uint32_t> payload;
+  Column<EventKind> kind;
+  Column<uint8_t> flags;
+
+  size_t size() const noexcept { return begin.size(); }
+
+  template <class Each>
+  void each_column(Each&& each) {
+    each(begin);
+    each(end);
+    each(site);
+    each(payload);
+    each(kind);
+    each(flags);
+  }
+};
+
+// Appends rows to the columns, for which there is room already, and grows these only twice: when it
+// is made and when it goes.
+class RowWriter {
+ public:
+  RowWriter(TrackRows& rows, size_t most) : rows_(rows), count_(rows.size()) {
+    resize(count_ + most);
+    begin_ = rows.begin.data();
+    end_ = rows.end.data();
+    site_ = rows.site.data();
+    payload_ = rows.payload.data();
+    kind_ = rows.kind.data();
+    flags_ = rows.flags.data();
+  }
+  RowWriter(const RowWriter&) = delete;
+  RowWriter& operator=(const RowWriter&) = delete;
+  ~RowWriter() { resize(count_); }
+
+  // At most as often as there is room for.
+  void add(uint64_t begin, uint64_t end, uint32_t site, EventKind kind, uint32_t payload,
+           uint8_t flags) noexcept {
+    const size_t at = count_++;
+    begin_[at] = static_cast<int64_t>(begin);
+    end_[at] = static_cast<int64_t>(end);
+    site_[at] = site;
+    payload_[at] = payload;
+    kind_[at] = kind;
+    flags_[at] = flags;
+  }
+
+ private:
+  void resize(size_t size) {
+    rows_.each_column([size](auto& column) { column.resize(size); });
+  }
+
+  TrackRows& rows_;
+  size_t count_;
+  int64_t* begin_;
+  int64_t* end_;
+  uint32_t* site_;
+  uint32_t* payload_;
+  EventKind* kind_;
+  uint8_t* flags_;
+};
+
+FASTPROF_NAMESPACE_END
