@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "adapters/torch/collective_metadata.hpp"
-#include "adapters/torch/input_proof.hpp"
 #include "adapters/torch/memory_reporter.hpp"
 #include "adapters/torch/module_hierarchy.hpp"
 #include "adapters/torch/op_inputs.hpp"
@@ -95,7 +94,13 @@ FASTPROF_ALWAYS_INLINE OpenRange begin_here(State* s, uint32_t mask, const Site*
   Slot* slot = reserve(s, block, 1 + units, site->mask);
   if (FASTPROF_UNLIKELY(slot == nullptr)) return {};
   prefetch_behind(slot + 1 + units);
-  write_args(slot, blocks.words, units * 3);
+  auto* unit = reinterpret_cast<uint64_t*>(slot + 1);
+  for (const uint64_t *word = blocks.words, *end = word + units * 3; word != end;
+       word += 3, unit += 3) {
+    store_relaxed(&unit[0], word[0]);
+    store_relaxed(&unit[1], word[1]);
+    store_relaxed(&unit[2], word[2]);
+  }
   const RecordTag tag = units != 0 ? RecordTag::detailed : RecordTag::slot;
   return {slot, stamp_slot(slot, 0, site_word(site, tag))};
 }
@@ -137,7 +142,7 @@ std::unique_ptr<ObserverContextView> start_detailed_op(const RecordFunctionView&
   }
   if (FASTPROF_UNLIKELY((ops->flags & ops_flag::paused) != 0)) return nullptr;
   if (FASTPROF_UNLIKELY((mask & (mask_bit::local | mask_bit::dynamic)) != 0)) take_up_sessions(ops);
-  if (name == nullptr) name = find_name(ops->names, record_function);
+  if (FASTPROF_UNLIKELY(name == nullptr)) name = look_for_name(ops->names, record_function);
   if ((mask & (name->mask | mask_bit::special)) == 0) return nullptr;
   if (FASTPROF_UNLIKELY((ops->flags & ops_flag::unknown_track) != 0 &&
                         note_thread(g_current_thread_id())))
@@ -155,8 +160,9 @@ std::unique_ptr<ObserverContextView> start_detailed_op(const RecordFunctionView&
     if (const char* modules = current_modules())
       blocks.put(DetailType::modules, reinterpret_cast<uintptr_t>(modules));
   uint64_t* const room = blocks.room_for_inputs();
-  uint32_t inputs =
-      (wants & op_extra::inputs) != 0 ? trusted_encoder()(rf, room, kMaxInputWords) : 0;
+  uint32_t inputs = (wants & op_extra::inputs) != 0
+                        ? load_relaxed(&g_op_view.encode_inputs)(rf, room, kMaxInputWords)
+                        : 0;
   if (FASTPROF_UNLIKELY(name->collective))
     inputs = append_collective_metadata(record_function, room, inputs, kMaxInputWords);
   blocks.put_inputs(inputs);

@@ -32,13 +32,13 @@ FASTPROF_HOT uint32_t encode_2_13(const void* record_function, uint64_t* words,
                                   uint32_t capacity) noexcept {
   DirectMemory memory;
   static constexpr ScalarCodes codes = scalar_codes(kInputLayout_2_13);
-  return encode_inputs(kInputLayout_2_13, codes, g_undefined, record_function, memory, words,
+  return encode_inputs({kInputLayout_2_13, codes, g_undefined}, record_function, memory, words,
                        capacity);
 }
 FASTPROF_HOT uint32_t encode_other(const void* record_function, uint64_t* words,
                                    uint32_t capacity) noexcept {
   DirectMemory memory;
-  return encode_inputs(g_layout, g_codes, g_undefined, record_function, memory, words, capacity);
+  return encode_inputs({g_layout, g_codes, g_undefined}, record_function, memory, words, capacity);
 }
 
 struct Trial {
@@ -75,10 +75,10 @@ std::unique_ptr<ObserverContextView> start_tried(const RecordFunctionView& recor
              trial.functions->overload_name(&record_function),
              std::vector<uint64_t>(kMaxInputWords),
              {}};
-  const uint32_t used =
-      encode_inputs(*trial.layout, scalar_codes(*trial.layout),
-                    reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor),
-                    &record_function, memory, op.words.data(), kMaxInputWords);
+  const ScalarCodes codes = scalar_codes(*trial.layout);
+  const uint32_t used = encode_inputs(
+      {*trial.layout, codes, reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor)},
+      &record_function, memory, op.words.data(), kMaxInputWords);
   op.texts = read_texts(*trial.layout, &record_function, memory);
   op.words.resize(memory.failed() ? 0 : used);
   trial.ops.push_back(std::move(op));

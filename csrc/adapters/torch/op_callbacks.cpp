@@ -98,11 +98,11 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   const uint32_t mask = load_relaxed(&s->mask);
   if ((mask & (category::op | category::user | mask_bit::special)) == 0) return nullptr;
   ThreadOps* ops = thread_ops();
-  if (FASTPROF_UNLIKELY(ops == nullptr || ((mask & mask_bit::special) | ops->flags |
-                                           load_relaxed(&g_op_view.wants)) != 0))
+  if (FASTPROF_UNLIKELY(ops == nullptr || ((mask & mask_bit::special) | ops->flags) != 0))
     return start_detailed_op(record_function, s, ops, nullptr);
   const OpName* name = find_name(ops->names, record_function);
   if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
+  if (load_relaxed(&g_op_view.wants) != 0) return start_detailed_op(record_function, s, ops, name);
   const void* rf = &record_function;
   // All at once, for it is one guess of the processor's then.
   const uint64_t has_sequence_nr = ~field<uint64_t>(rf, g_op_view.sequence_nr) >> 63;  // not < 0

@@ -30,24 +30,39 @@ constexpr ScalarCodes scalar_codes(const InputLayout& layout) noexcept {
   return codes;
 }
 
-// One op's inputs. `codes`: of the layout. `undefined`: the address of the undefined tensor, which
-// has no sizes.
+// Of libtorch. `codes`: of the layout. `undefined`: the address of the undefined tensor, which has
+// no sizes.
+struct InputSource {
+  const InputLayout& layout;
+  const ScalarCodes& codes;
+  uintptr_t undefined;
+};
+
+// One op's inputs. What is put for most of them is in line, and takes no address of a reader: its
+// position stays in a register.
 template <class Memory>
 class InputReader {
  public:
-  FASTPROF_ALWAYS_INLINE InputReader(const InputLayout& layout, const ScalarCodes& codes,
-                                     uintptr_t undefined, Memory& memory, InputWords& out) noexcept
-      : layout_(layout), codes_(codes), undefined_(undefined), memory_(memory), out_(out) {}
+  FASTPROF_ALWAYS_INLINE InputReader(const InputSource& source, Memory& memory,
+                                     const InputWords& out) noexcept
+      : source_(source), layout_(source.layout), memory_(memory), out_(out) {}
+
+  InputWords& out() noexcept { return out_; }
 
   // False when it did not fit; then nothing was put.
   FASTPROF_ALWAYS_INLINE bool put(const ValueView& value) noexcept {
     if (FASTPROF_LIKELY(value.tag == layout_.tag_tensor)) return put_tensor(value.payload);
     if (FASTPROF_UNLIKELY(value.tag >= ScalarCodes::kTags)) return out_.put(InputKind::other);
-    const ScalarCode& code = codes_.of[value.tag];
-    if (FASTPROF_LIKELY(code.words != 0)) return out_.put_scalar(code, value.payload);
-    if (value.tag == layout_.tag_list) return put_list(value.payload);
-    if (value.tag == layout_.tag_complex) return put_complex(value.payload);
-    return out_.put(InputKind::other);
+    const ScalarCode& code = source_.codes.of[value.tag];
+    if (FASTPROF_LIKELY(code.words != 0)) {
+      if (FASTPROF_LIKELY(out_.put_scalar(code, value.payload))) return true;
+    } else if (value.tag == layout_.tag_list && put_integers(value.payload)) {
+      return true;
+    }
+    uint64_t* const end = put_apart(source_, memory_, value, out_.position(), out_.end());
+    if (FASTPROF_UNLIKELY(end == nullptr)) return false;
+    out_.back_to(end);
+    return true;
   }
 
   // std::string in libstdc++'s layout: address, length.
@@ -88,7 +103,7 @@ class InputReader {
   };
 
   FASTPROF_ALWAYS_INLINE bool put_tensor(uintptr_t tensor) noexcept {
-    if (FASTPROF_UNLIKELY(tensor == undefined_)) return out_.put(InputKind::undefined);
+    if (FASTPROF_UNLIKELY(tensor == source_.undefined)) return out_.put(InputKind::undefined);
     const auto keys = memory_.template load<uint64_t>(tensor + layout_.key_set);
     const auto symbolic = memory_.template load<uint8_t>(tensor + layout_.symbolic);
     if (FASTPROF_UNLIKELY((keys & layout_.nested_keys) != 0 ||
@@ -123,13 +138,13 @@ class InputReader {
   }
 
   // Most lists are sizes, dimensions and the like. A list that begins with an integer is none of
-  // tensors, whatever the type of its elements.
-  FASTPROF_ALWAYS_INLINE bool put_list(uintptr_t list) noexcept {
+  // tensors, whatever the type of its elements. False, and nothing put, for other lists.
+  FASTPROF_ALWAYS_INLINE bool put_integers(uintptr_t list) noexcept {
     ListView view;
-    if (FASTPROF_UNLIKELY(!list_at(list, view))) return false;
-    if (FASTPROF_UNLIKELY(view.count - 1 >= kMaxInputListLength)) return put_any_list(list, view);
+    if (FASTPROF_UNLIKELY(!list_at(list, view) || view.count - 1 >= kMaxInputListLength))
+      return false;
     uint64_t* const words = out_.room_for_packed_list(static_cast<uint32_t>(view.count));
-    if (FASTPROF_UNLIKELY(words == nullptr)) return put_any_list(list, view);
+    if (FASTPROF_UNLIKELY(words == nullptr)) return false;
     uint64_t word = 0, others = 0;
     for (size_t i = 0; i < view.count; ++i) {
       const uint64_t value = view.items[i].payload;
@@ -138,14 +153,35 @@ class InputReader {
       word = i % 2 == 0 ? value & 0xFFFFFFFF : word | value << 32;
       words[i / 2] = word;
     }
-    if (FASTPROF_UNLIKELY(others != 0)) return put_any_list(list, view);
+    if (FASTPROF_UNLIKELY(others != 0)) return false;
     out_.finish_packed_list(static_cast<uint32_t>(view.count));
     return true;
   }
 
-  FASTPROF_NOINLINE bool put_any_list(uintptr_t list, const ListView& view) noexcept {
+  // What is not put in line, at a position of another reader's: the position behind it, or null.
+  FASTPROF_NOINLINE static uint64_t* put_apart(const InputSource& source, Memory& memory,
+                                               const ValueView& value, uint64_t* at,
+                                               uint64_t* end) noexcept {
+    InputReader reader(source, memory, InputWords::amid(at, end));
+    return reader.put_any(value) ? reader.out_.position() : nullptr;
+  }
+
+  bool put_any(const ValueView& value) noexcept {
+    if (value.tag == layout_.tag_list) return put_any_list(value.payload);
+    if (value.tag == layout_.tag_complex) return put_complex(value.payload);
+    if (value.tag == layout_.tag_integer)
+      return out_.put_integer(static_cast<int64_t>(value.payload));
+    if (value.tag == layout_.tag_real) return out_.put_real(value.payload);
+    if (value.tag == layout_.tag_boolean)
+      return out_.put(InputKind::boolean, 0, static_cast<uint8_t>(value.payload));
+    return out_.put(InputKind::other);
+  }
+
+  bool put_any_list(uintptr_t list) noexcept {
     const auto type = memory_.template load<uintptr_t>(list + layout_.list_type);
     const auto kind = memory_.template load<uint32_t>(type + layout_.type_kind);
+    ListView view;
+    if (!list_at(list, view)) return false;
     return kind == layout_.kind_tensor ? put_tensors(view) : put_numbers(view);
   }
 
@@ -209,57 +245,57 @@ class InputReader {
     return out_.put_complex(bits);
   }
 
+  const InputSource& source_;
   const InputLayout& layout_;
-  const ScalarCodes& codes_;
-  const uintptr_t undefined_;
   Memory& memory_;
-  InputWords& out_;
+  InputWords out_;
 };
 
-// The keyword inputs behind the positional ones; how many were put. libstdc++'s unordered_map: its
-// first node behind 16 bytes, their number behind 24; a node: next, text, value.
+// The keyword inputs behind the positional ones, at `*at`, which is moved; how many were put.
+// libstdc++'s unordered_map: its first node behind 16 bytes, their number behind 24; a node: next,
+// text, value.
 template <class Memory>
-FASTPROF_COLD uint32_t put_keywords(const InputLayout& layout, uintptr_t map, Memory& memory,
-                                    InputReader<Memory>& reader, InputWords& out) noexcept {
+FASTPROF_COLD uint32_t put_keywords(const InputSource& source, uintptr_t map, Memory& memory,
+                                    uint64_t** at, uint64_t* end) noexcept {
+  InputReader<Memory> reader(source, memory, InputWords::amid(*at, end));
   uint32_t put = 0;
   auto node = memory.template load<uintptr_t>(map + 16);
   for (auto left = memory.template load<uint64_t>(map + 24); left != 0 && node != 0; --left) {
-    uint64_t* const before = out.position();
     if (!reader.put_text(node + 8) ||
-        !reader.put_keyword(memory.template load<ValueView>(node + 8 + 32))) {
-      out.back_to(before);
+        !reader.put_keyword(memory.template load<ValueView>(node + 8 + 32)))
       break;
-    }
+    *at = reader.out().position();
     ++put;
     node = memory.template load<uintptr_t>(node);
   }
-  (void)layout;
   return put;
 }
 
 // The contents of a DetailType::shapes block for a RecordFunction in its start callback; the words
 // used, at most `capacity` (>= 2); 0 when it has no inputs, or they are not there.
 template <class Memory>
-FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const InputLayout& layout, const ScalarCodes& codes,
-                                              uintptr_t undefined, const void* record_function,
-                                              Memory& memory, uint64_t* words,
-                                              uint32_t capacity) noexcept {
+FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const InputSource& source,
+                                              const void* record_function, Memory& memory,
+                                              uint64_t* words, uint32_t capacity) noexcept {
+  const InputLayout& layout = source.layout;
   const auto rf = reinterpret_cast<uintptr_t>(record_function);
   const auto inputs = memory.template load<uintptr_t>(rf + layout.inputs);
   const auto count = memory.template load<uint64_t>(rf + layout.inputs + 8);
   const auto keywords = memory.template load<uint64_t>(rf + layout.kwinputs + 24);
   if (count == 0 && keywords == 0) return 0;
-  InputWords out(words, capacity);
-  InputReader<Memory> reader(layout, codes, undefined, memory, out);
+  InputReader<Memory> reader(source, memory, InputWords(words, capacity));
   uint32_t stored = 0;
   for (; stored < count && stored < 0xFFFF; ++stored) {
     const auto value = memory.template load<ValueView>(inputs + stored * sizeof(ValueView));
     if (FASTPROF_UNLIKELY(!reader.put(value))) break;
   }
   uint32_t named = 0;
-  if (FASTPROF_UNLIKELY(keywords != 0) && stored == count)
-    named = put_keywords(layout, rf + layout.kwinputs, memory, reader, out);
-  return out.finish(stored, named, count < 0xFFFFFFFF ? count : 0xFFFFFFFF);
+  if (FASTPROF_UNLIKELY(keywords != 0) && stored == count) {
+    uint64_t* at = reader.out().position();
+    named = put_keywords(source, rf + layout.kwinputs, memory, &at, reader.out().end());
+    reader.out().back_to(at);
+  }
+  return reader.out().finish(stored, named, count < 0xFFFFFFFF ? count : 0xFFFFFFFF);
 }
 
 }  // namespace torch_adapter

@@ -102,6 +102,10 @@ NameView ask_name(const RecordFunctionView& record_function) noexcept {
   return {name, std::strlen(name), true};
 }
 
+const OpName* look_for_name(OpNames& names, const RecordFunctionView& record_function) noexcept {
+  return find_name(names, record_function);
+}
+
 void prepare_names(const Functions& functions) noexcept {
   g_name = functions.name;
   g_overload_name = functions.overload_name;

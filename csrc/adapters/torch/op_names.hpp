@@ -101,6 +101,9 @@ FASTPROF_ALWAYS_INLINE const OpName* find_name(OpNames& names,
   return find_elsewhere(names, name, scope, record_function);
 }
 
+// The same, not in line.
+const OpName* look_for_name(OpNames& names, const RecordFunctionView& record_function) noexcept;
+
 // Once, before any callback exists.
 void prepare_names(const Functions& functions) noexcept;
 

@@ -85,6 +85,7 @@ void start_observing(bool inputs) {
   // libtorch hands inputs to all callbacks when one asks for them.
   if (!all.handle_has_inputs)
     all.inputs_handle = add(callback_for_all(&start_nothing, nullptr, true));
+  store_relaxed(&g_op_view.encode_inputs, trusted_encoder());
   want_with_ops(op_extra::inputs, true);
 }
 

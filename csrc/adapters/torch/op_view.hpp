@@ -28,6 +28,9 @@ struct alignas(64) OpView {
   uint32_t forward_thread_id = 0;
   uint32_t handle = 0;
   uint32_t is_async = 0;
+  // Writes the inputs of an op as input_proof.hpp says; null until they were wanted.
+  uint32_t (*encode_inputs)(const void* record_function, uint64_t* words,
+                            uint32_t capacity) noexcept = nullptr;
   uint32_t wants = 0;  // op_extra, relaxed: what serves a bit is in place before it is set
 };
 static_assert(sizeof(OpView) == 64, "one cache line");

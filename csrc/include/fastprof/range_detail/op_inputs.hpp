@@ -69,6 +69,10 @@ class InputWords {
   InputWords(uint64_t* words, uint32_t capacity) noexcept
       : first_(words), at_(words + 1), end_(words + capacity) {}
 
+  // Puts items between others.
+  static InputWords amid(uint64_t* at, uint64_t* end) noexcept { return {nullptr, at, end}; }
+  uint64_t* end() const noexcept { return end_; }
+
   // Completes word 0; the words used. Nothing may be put after it.
   uint32_t finish(uint32_t stored, uint32_t keywords, uint64_t given) noexcept {
     *first_ = stored | uint64_t{keywords} << 16 | given << 32;
@@ -88,12 +92,12 @@ class InputWords {
       return put(InputKind::integer, 0, static_cast<uint32_t>(value));
     return put_with(InputKind::integer, input_bit::wide, static_cast<uint64_t>(value));
   }
-  // Without a branch for the kind.
+  // Without a branch for the kind. False when it is put otherwise: an integer that needs more than
+  // 32 bits, or at the end of the room.
   FASTPROF_ALWAYS_INLINE bool put_scalar(const ScalarCode& code, uint64_t value) noexcept {
     const bool narrow = value == static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
     const bool integer = code.kind == InputKind::integer;
-    if (FASTPROF_UNLIKELY((integer & !narrow) | (end_ - at_ < 2)))
-      return integer ? put_integer(static_cast<int64_t>(value)) : put_last_scalar(code, value);
+    if (FASTPROF_UNLIKELY((integer & !narrow) | (end_ - at_ < 2))) return false;
     at_[0] = head(code.kind, 0, static_cast<uint32_t>(value) & code.in_high);
     at_[1] = value;
     at_ += code.words;
@@ -191,15 +195,13 @@ class InputWords {
   }
 
  private:
+  InputWords(uint64_t* first, uint64_t* at, uint64_t* end) noexcept
+      : first_(first), at_(at), end_(end) {}
   FASTPROF_ALWAYS_INLINE bool put_with(InputKind kind, uint64_t bits, uint64_t word) noexcept {
     if (FASTPROF_UNLIKELY(end_ - at_ < 2)) return false;
     *at_++ = head(kind, bits, 0);
     *at_++ = word;
     return true;
-  }
-  // Where only one word is left, or none.
-  FASTPROF_COLD bool put_last_scalar(const ScalarCode& code, uint64_t value) noexcept {
-    return code.words == 1 && put(code.kind, 0, static_cast<uint32_t>(value) & code.in_high);
   }
   FASTPROF_ALWAYS_INLINE void push_half(uint64_t& word, uint32_t n, uint64_t number) noexcept {
     if (n % 2 == 0) {
