@@ -58,6 +58,14 @@ struct Folder {
 
 }  // namespace
 
+TEST(no_member_of_the_top_level_comes_twice) {
+  ChromeTraceOptions options;
+  options.metadata = {{"\xED\xA0\x80", "1"}, {"\xED\xA0\x81", "2"}, {"traceEvents", "3"}};
+  const std::string text = chrome_text(rich_capture(), options);
+  CHECK(is_json_value(text));
+  CHECK(has(text, "\n\"\xEF\xBF\xBD\": 1,\n\"\xEF\xBF\xBD_\": 2,\n\"traceEvents_\": 3,\n"));
+}
+
 TEST(lines) {
   ChromeTraceOptions options;
   options.base_time_ns = 1'700'000'000'000'000'000;

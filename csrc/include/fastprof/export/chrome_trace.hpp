@@ -33,7 +33,7 @@ struct ChromeTraceOptions {
   static constexpr int64_t kAutomaticBase = INT64_MIN;
   int64_t base_time_ns = kAutomaticBase;
   // Further members of the top level: name and JSON text. A text that is no JSON is written as a
-  // string.
+  // string; a name that is taken gets a "_" behind it.
   std::vector<std::pair<std::string, std::string>> metadata;
   std::string trace_name;  // "traceName"; the path when empty
   FrameName frame_name;    // for native stacks; see capture_frame_name
@@ -91,9 +91,19 @@ class ChromeTraceWriter {
 
   void write_header() {
     std::string text = "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n";
-    for (const auto& [name, value] : options_.metadata) {
-      append_json_string(text, name);
-      text += ": ";
+    // No member comes twice, as in args: names that differ may be one once they are valid text.
+    std::vector<std::string> keys = {
+        "\"schemaVersion\"",       "\"deviceProperties\"", "\"fastprof\"", "\"displayTimeUnit\"",
+        "\"baseTimeNanoseconds\"", "\"traceEvents\"",      "\"traceName\""};
+    for (auto [name, value] : options_.metadata) {
+      std::string key;
+      for (;; name += '_') {
+        key.clear();
+        append_json_string(key, name);
+        if (std::find(keys.begin(), keys.end(), key) == keys.end()) break;
+      }
+      keys.push_back(key);
+      text += key + ": ";
       if (is_json_value(value)) {
         text += value;
       } else {
