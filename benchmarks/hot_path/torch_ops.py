@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What observing PyTorch's ops costs: ns an op over the bare step, as ratios to an empty callback.
 
-    python benchmarks/hot_path/torch_ops.py [--rounds N] [--json FILE]
+    python benchmarks/hot_path/torch_ops.py [--only WORKLOAD] [--rounds N] [--processes N] [--json FILE]
 
 Modes are interleaved, a round of each after the other, so that what else the machine does meets all
 alike, in an order that is drawn anew each round: what a mode leaves in caches and in the allocator meets
 the next one. Times are those of quiet rounds (the lowest decile of each mode), less that of the bare step.
+Processes differ by a fifth, for each has its memory laid out anew: figures are medians over some.
 Needs torch and a C++ compiler (for the empty callback).
 """
 
@@ -24,7 +25,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from operator import truediv
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -151,46 +154,86 @@ def modes_of(empty: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
     return modes
 
 
-def main() -> None:
-    """Print one table a workload."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=101)
-    parser.add_argument("--json", type=Path, help="append each row to this file")
-    arguments = parser.parse_args()
+def quiet_times(make: Callable[[], Callable[[], Any]], rounds: int) -> dict[str, Any]:
+    """Of each mode, ns an op in this process."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         modes = modes_of(empty_callback(folder))
-        for make in (add_step, mlp_step, transformer_step):
-            step = make()
-            step()
-            ops = count_ops(step)
-            times = measure(step, modes, arguments.rounds)
-            quiet = {name: sorted(own)[len(own) // 10] / ops for name, own in times.items()}
-            bare = quiet["bare"]
-            floor = quiet["empty callback"] - bare
-            print(f"{make.__name__}: {ops} ops, {bare:.0f} ns an op bare")
-            for name in list(modes)[1:]:
-                over = quiet[name] - bare
-                package, _, options = name.partition(", ")
-                theirs = quiet.get(f"torch.profiler, {options}", bare) - bare
-                ratio = f"{over / theirs:5.2f}x torch.profiler" if package == "fastprof" else ""
-                print(
-                    f"  {name:30} {over:7.0f} ns an op  {over / floor:6.2f}x empty"
-                    f"  step slowed by {100 * over / bare:5.1f} %  {ratio}"
-                )
-                if arguments.json:
-                    row = {
-                        "suite": "torch_ops", "case": f"{make.__name__}, {name}", "ops": ops, "bare_ns": bare,
-                        "over_bare_ns": over, "to_empty_callback": over / floor, "slowed_by": over / bare,
-                    }  # fmt: skip
-                    if ratio:
-                        row["to_torch_profiler"] = over / theirs
-                    with arguments.json.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
-            sys.stdout.flush()
+        step = make()
+        step()
+        ops = count_ops(step)
+        times = measure(step, modes, rounds)
+    return {"ops": ops, "ns": {name: sorted(t)[len(t) // 10] / ops for name, t in times.items()}}
 
+
+def in_a_process(workload: str, rounds: int) -> dict[str, Any]:
+    """The same in a process of its own: each has its memory laid out anew."""
+    command = [sys.executable, __file__, "--alone", workload, "--rounds", str(rounds)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise SystemExit(ran.stderr)
+    result: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return result
+
+
+def rows_of(workload: str, processes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Of each mode but the bare step, medians over the processes, each against its own bare step."""
+    for name in list(processes[0]["ns"])[1:]:
+        package, _, options = name.partition(", ")
+        over, floor, theirs = (
+            [p["ns"][mode] - p["ns"]["bare"] for p in processes]
+            for mode in (
+                name,
+                "empty callback",
+                f"torch.profiler, {options}" if options else "bare",
+            )
+        )
+        bare = [p["ns"]["bare"] for p in processes]
+        row = {
+            "suite": "torch_ops", "case": f"{workload}, {name}", "ops": processes[0]["ops"],
+            "bare_ns": median(bare), "over_bare_ns": median(over),
+            "to_empty_callback": median(map(truediv, over, floor)),
+            "slowed_by": median(map(truediv, over, bare)),
+        }  # fmt: skip
+        if package == "fastprof":
+            row["to_torch_profiler"] = median(map(truediv, over, theirs))
+        yield row
+
+
+def main() -> None:
+    """Print one table a workload."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=51)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--only", choices=list(WORKLOADS), help="one workload of the three")
+    parser.add_argument("--json", type=Path, help="append each row to this file")
+    parser.add_argument("--alone", choices=list(WORKLOADS), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.alone:
+        print(json.dumps(quiet_times(WORKLOADS[arguments.alone], arguments.rounds)))
+        return
+    for workload in [arguments.only] if arguments.only else WORKLOADS:
+        processes = [in_a_process(workload, arguments.rounds) for _ in range(arguments.processes)]
+        rows = list(rows_of(workload, processes))
+        print(f"{workload}: {rows[0]['ops']} ops, {rows[0]['bare_ns']:.0f} ns an op bare")
+        for row in rows:
+            ratio = row.get("to_torch_profiler")
+            print(
+                f"  {row['case'].partition(', ')[2]:30} {row['over_bare_ns']:7.0f} ns an op"
+                f"  {row['to_empty_callback']:6.2f}x empty  step slowed by {100 * row['slowed_by']:5.1f} %"
+                + (f"  {ratio:5.2f}x torch.profiler" if ratio else "")
+            )
+            if arguments.json:
+                with arguments.json.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+        sys.stdout.flush()
+
+
+WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
+    make.__name__: make for make in (add_step, mlp_step, transformer_step)
+}
 
 if __name__ == "__main__":
     main()
