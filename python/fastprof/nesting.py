@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NestKernel", "TableKernels", "nest_intervals", "sum_by"]
+__all__ = ["BLOCK_ROWS", "NestKernel", "TableKernels", "nest_intervals", "sum_by"]
 
 Array: TypeAlias = NDArray[Any]
 # (start, end, group) -> parent index per interval, -1 for none; the rule of nest_intervals.
@@ -61,7 +61,7 @@ class TableKernels(Protocol):
         start: Array,
         end: Array,
     ) -> tuple[Array, Array, Array]:
-        """EventTree.grouped_times."""
+        """grouping.group_times."""
 
     def group_usage(
         self,
@@ -74,12 +74,12 @@ class TableKernels(Protocol):
         is_async: Array | None,
         values: Array,
     ) -> tuple[Array, Array, Array]:
-        """EventTree.grouped_usage, and how many rows are not 0."""
+        """grouping.group_usage, and how many rows are not 0."""
 
     def group_firsts(
         self, *, codes: Array, groups: int, parent: Array, order: Array | None
     ) -> Array:
-        """EventTree.first_events."""
+        """grouping.group_firsts."""
 
     def group_floats(
         self,
@@ -93,9 +93,10 @@ class TableKernels(Protocol):
         order: Array | None,
         values: Array,
     ) -> Array:
-        """EventTree.grouped_floats."""
+        """grouping.group_floats."""
 
 
+BLOCK_ROWS = 1 << 15  # walked at a time: a few int64 columns of them fit into a core's cache
 _EXACT_FLOAT = 1 << 53  # integers below this are exact in float64
 
 

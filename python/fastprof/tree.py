@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.device_type import DeviceType
-from fastprof.nesting import NestKernel, TableKernels, nest_intervals, sum_by
+from fastprof.nesting import BLOCK_ROWS, NestKernel, TableKernels, nest_intervals, sum_by
 from fastprof.table import EventKind, EventTable
 
 __all__ = ["EventTree", "NestKernel", "nest_intervals", "nesting_rows", "sum_by"]
 
 Array: TypeAlias = NDArray[Any]
-_NO_ROWS = np.zeros(0, np.int64)
-_BLOCK = 1 << 15  # rows walked at a time: a few int64 columns of them fit into a core's cache
 
 
 class EventTree:
@@ -31,6 +29,7 @@ class EventTree:
     `rows` are the table rows that take part, in table order (None: all of them); `parent` is the
     index *within the tree* of each one's enclosing range, int32, -1 for none. `kernel_rows` are the
     table rows whose kernels each tree row carries (None: its own); they differ after `dedupe`.
+    `table_kernels`: what may sum in the place of NumPy (see grouping.py), None for NumPy.
     Build with `EventTree.of`. Safe to read from any number of threads.
     """
 
@@ -46,7 +45,7 @@ class EventTree:
         self.rows = rows
         self.parent = parent
         self.kernel_rows = kernel_rows
-        self._kernels = kernels
+        self.table_kernels = kernels
 
     @classmethod
     def of(
@@ -240,98 +239,6 @@ class EventTree:
             own = np.where(self.on_cpu, own, 0)
         return own
 
-    def grouped_times(self, codes: Array, groups: int) -> tuple[Array, Array, Array]:
-        """Sums by group without a column of times: (total ns, self ns, count), int64 each.
-
-        `codes` is the group of each row, in [0, groups). The rows are walked in blocks that stay
-        in the cache: the cost of a row does not grow with their number, and nothing of the
-        length of the table is made. total_ns and self_ns summed by group give the same.
-        """
-        start, end = self.table.start_ns, self.table.end_ns
-        if self._kernels is not None:
-            where = self._grouped(codes, groups)
-            return self._kernels.group_times(**where, start=start, end=end)
-        total, own, count = (np.zeros(groups, np.int64) for _ in range(3))
-        step = max(_BLOCK, 4 * groups)
-        for low in range(0, len(self), step):
-            block = slice(low, low + step)
-            rows = block if self.rows is None else self.rows[block]
-            duration = end[rows] - start[rows]
-            if self.on_cpu is not None:
-                duration = np.where(self.on_cpu[block], duration, 0)
-            code = codes[block]
-            count += np.bincount(code, minlength=groups)
-            sums = sum_by(code, duration, groups)
-            total += sums
-            if self.is_async is not None:
-                sums = sum_by(code, np.where(self.is_async[block], 0, duration), groups)
-            own += sums
-            parent = self.parent[block]
-            nested = np.flatnonzero(parent >= 0)
-            own -= sum_by(codes[parent[nested]], duration[nested], groups)
-        return total, own, count
-
-    def grouped_usage(self, column: str, codes: Array, groups: int) -> tuple[Array, Array]:
-        """Sums by group of a column that includes children and of its self_of: (total, self), int64.
-
-        Only rows where it is not 0 are looked at: most ranges use no memory of their own.
-        """
-        if self._kernels is not None:
-            values = self.table.column(column)
-            if values.strides == (0,):
-                values = values[:1].repeat(len(values)) if values[:1].any() else values[:0]
-            if not len(values):
-                return np.zeros(groups, np.int64), np.zeros(groups, np.int64)
-            where = self._grouped(codes, groups)
-            return self._kernels.group_usage(**where, values=values)[:2]
-        values = self.column(column)
-        rows = np.flatnonzero(values) if values.strides != (0,) or values[:1].any() else _NO_ROWS
-        values = values[rows]
-        total = sum_by(codes[rows], values, groups)
-        parent = self.parent[rows]
-        counts = np.ones(len(rows), np.bool_)
-        nested = parent >= 0
-        for mask in (None if self.is_async is None else ~self.is_async, self.on_cpu):
-            if mask is not None:
-                counts &= mask[rows]
-                nested &= mask[parent]  # of parent -1 it does not matter
-        own = sum_by(codes[rows[counts]], values[counts], groups)
-        return total, own - sum_by(codes[parent[nested]], values[nested], groups)
-
-    def first_events(self, codes: Array, groups: int, order: Array | None) -> Array:
-        """The first row of each group in list order (None: as stored), -1 for groups without any."""
-        if self._kernels is not None:
-            return self._kernels.group_firsts(
-                codes=codes, groups=groups, parent=self.parent, order=order
-            )
-        first = np.full(groups, -1, np.int64)
-        # In blocks, so that nothing of the length of the list is made; most lists have met all their
-        # names in the first of them.
-        for low in range(0, len(self), _BLOCK):
-            high = min(low + _BLOCK, len(self))
-            rows = np.arange(low, high) if order is None else order[low:high]
-            rows = rows[first[codes[rows]] < 0][::-1]
-            first[codes[rows]] = rows  # of several writes to one place the last wins
-            if bool((first >= 0).all()):
-                break
-        return first
-
-    def grouped_floats(self, column: str, codes: Array, groups: int, order: Array | None) -> Array:
-        """Sums by group of a column of floats, added in list order (None: as stored); NaN is 0."""
-        if self._kernels is not None and self.table.has(column):
-            where = self._grouped(codes, groups)
-            values = self.table.column(column)
-            return self._kernels.group_floats(**where, order=order, values=values)
-        values = np.nan_to_num(self.column(column))
-        if order is not None:
-            codes, values = codes[order], values[order]
-        return sum_by(codes, values, groups)
-
-    def _grouped(self, codes: Array, groups: int) -> dict[str, Any]:
-        """What the kernels ask of events in groups."""
-        where = {"codes": codes, "groups": groups, "parent": self.parent, "rows": self.rows}
-        return {**where, "on_cpu": self.on_cpu, "is_async": self.is_async}
-
     @cached_property
     def has_device_time(self) -> bool:
         """True when there are kernels or device activities."""
@@ -414,11 +321,11 @@ class EventTree:
     def _named_as_parent(self, names: Array) -> Array:
         """Rows with their parent's name: seldom any, so found block by block."""
         found = []
-        for low in range(0, len(self), _BLOCK):
-            parent = self.parent[low : low + _BLOCK]
+        for low in range(0, len(self), BLOCK_ROWS):
+            parent = self.parent[low : low + BLOCK_ROWS]
             if int(parent.max()) < 0:
                 continue
-            same = names[parent] == names[low : low + _BLOCK]  # parent -1 reads the last row
+            same = names[parent] == names[low : low + BLOCK_ROWS]  # parent -1 reads the last row
             same &= parent >= 0
             if same.any():
                 found.append(np.flatnonzero(same) + low)

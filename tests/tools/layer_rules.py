@@ -79,7 +79,8 @@ FOUNDATION = {
 PYTHON = {
     "table": set[str](),
     "tree": {"table"},
-    "views": {"tree", "table"},
+    "grouping": {"tree", "table"},
+    "views": {"grouping", "tree", "table"},
     "render": {"views", "tree", "table"},
     "exporters": {"tree", "table"},
     "importers": {"table"},

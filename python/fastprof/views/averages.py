@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.grouping import group_firsts, group_floats, group_times, group_usage
 from fastprof.table import CodedColumn
 from fastprof.tree import EventTree, sum_by
 from fastprof.views.frame import EventFrame
@@ -62,7 +63,7 @@ def group_rows(
         codes, size = _split(codes, size, *_text_codes(frame.input_shapes, None))
     if by_stack_n > 0 and frame.stack is not None:
         codes, size = _split(codes, size, *_text_codes(frame.stack, by_stack_n))
-    first = tree.first_events(codes, size, frame.order)
+    first = group_firsts(tree, codes, size, frame.order)
     present = np.flatnonzero(first >= 0)
     ranked = present[np.argsort(_list_position(first[present], frame), kind="stable")]
     if len(ranked) == size and bool((ranked[1:] > ranked[:-1]).all()):
@@ -83,7 +84,7 @@ def average(
     """The summed frame: one row per group. What was not grouped by is blank, as in PyTorch.
 
     With the `tree` that the frame was made of, CPU times, memory and FLOPs come from it
-    (grouped_times, grouped_usage, grouped_floats) and the frame's own are not read:
+    (grouping.py) and the frame's own are not read:
     EventFrame.from_tree(..., times=False) will do.
     """
     codes, first = grouping
@@ -92,12 +93,12 @@ def average(
     count = frame.count
     has_parent = frame.has_parent[first]
     if tree is not None:
-        times = tree.grouped_times(codes, groups)
+        times = group_times(tree, codes, groups)
         sums["cpu_time_total"], sums["self_cpu_time_total"], count_sums = times
         has_parent = tree.parent[first] >= 0
         for column in ("cpu_memory_usage", "device_memory_usage"):
             if tree.table.has(column):
-                usage = tree.grouped_usage(column, codes, groups)
+                usage = group_usage(tree, column, codes, groups)
                 sums[column], sums[f"self_{column}"] = usage
     elif count is None:
         count_sums = np.bincount(codes, minlength=groups)
@@ -110,7 +111,7 @@ def average(
     flops = None
     if tree is not None:
         if tree.table.has("flops"):
-            flops = tree.grouped_floats("flops", codes, groups, frame.order)
+            flops = group_floats(tree, "flops", codes, groups, frame.order)
     elif frame.flops is not None:
         flops = _group_sum(codes, np.nan_to_num(frame.flops), groups, frame)
     blank = CodedColumn(np.full(groups, 0, np.int32), ("",))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fastprof import _core, errors
+from fastprof.grouping import group_firsts, group_floats, group_times, group_usage
 from fastprof.memory_attribution import attribute_memory
 from fastprof.sites import Site
 from fastprof.table import EventFlag, EventKind, EventTable
@@ -90,14 +91,14 @@ def test_trees_and_sums_are_those_of_numpy(seed: int) -> None:
     assert plain.parent.dtype == quick.parent.dtype
     for codes in (display_codes(plain)[0], np.arange(len(plain)) % 7):
         groups = max(len(SITES) + 3, 7)
-        assert same(plain.grouped_times(codes, groups), quick.grouped_times(codes, groups))
+        assert same(group_times(plain, codes, groups), group_times(quick, codes, groups))
         for name in ("cpu_memory_usage", "device_memory_usage", "id"):
-            usages = [tree.grouped_usage(name, codes, groups) for tree in (plain, quick)]
+            usages = [group_usage(tree, name, codes, groups) for tree in (plain, quick)]
             assert same(*usages)
         for order in (None, np.arange(len(plain))[::-1].copy()):
-            floats = [t.grouped_floats("flops", codes, groups, order) for t in (plain, quick)]
+            floats = [group_floats(t, "flops", codes, groups, order) for t in (plain, quick)]
             assert same(*floats)
-            firsts = [t.first_events(codes, groups, order) for t in (plain, quick)]
+            firsts = [group_firsts(t, codes, groups, order) for t in (plain, quick)]
             assert same(*firsts) and (len(plain) == 0 or firsts[0].max() >= 0)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastprof.grouping import group_times, group_usage
 from fastprof.table import EventFlag, EventKind, EventTable, KernelTable, Site
 from fastprof.tree import EventTree, nest_intervals, sum_by
 
@@ -231,8 +232,8 @@ def test_grouped_times_are_the_sums_of_the_columns(
     tree = EventTree.of(table_of(rows, [0] * len(rows), **columns))
     codes = np.array([random.randint(0, 2) for _ in range(len(tree))], np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fastprof.tree._BLOCK", block)
-        total, own, count = tree.grouped_times(codes, 3)
+        patch.setattr("fastprof.grouping.BLOCK_ROWS", block)
+        total, own, count = group_times(tree, codes, 3)
     assert total.tolist() == sum_by(codes, tree.total_ns, 3).tolist()
     assert own.tolist() == sum_by(codes, tree.self_ns, 3).tolist()
     assert count.tolist() == np.bincount(codes, minlength=3).tolist()
@@ -252,7 +253,7 @@ def test_grouped_usage_is_the_sum_of_the_columns(
         columns["cpu_memory_usage"] = np.broadcast_to(np.int64(0), (len(rows),))
     tree = EventTree.of(table_of(rows, [0] * len(rows), **columns))
     codes = np.array([random.randint(0, 2) for _ in range(len(tree))], np.int64)
-    total, own = tree.grouped_usage("cpu_memory_usage", codes, 3)
+    total, own = group_usage(tree, "cpu_memory_usage", codes, 3)
     assert total.tolist() == sum_by(codes, tree.column("cpu_memory_usage"), 3).tolist()
     assert own.tolist() == sum_by(codes, tree.self_of("cpu_memory_usage"), 3).tolist()
 
