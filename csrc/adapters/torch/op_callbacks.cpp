@@ -53,20 +53,19 @@ FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_number
   const OpNumbers numbers{field<int64_t>(rf, g_op_view.sequence_nr),
                           field<uint64_t>(rf, g_op_view.forward_thread_id),
                           field<uint64_t>(rf, g_op_view.handle)};
+  const uint32_t units = (numbers.forward_thread | numbers.handle) == 0 ? 1 : 2;
+  const bool known = units == 1 || numbers.forward_thread == ops->forward_thread;
   OpContext* context = nullptr;
-  if ((field<uint8_t>(rf, g_op_view.is_async) | name->collective) != 0) {
-  } else if ((numbers.forward_thread | numbers.handle) == 0) {
-    context = begin_here(ops, name, 1, numbers);
-  } else if (FASTPROF_LIKELY(numbers.forward_thread == ops->forward_thread)) {
-    context = begin_here(ops, name, 2, numbers);
-  }
+  if (FASTPROF_LIKELY(known && (field<uint8_t>(rf, g_op_view.is_async) | name->collective) == 0))
+    context = begin_here(ops, name, units, numbers);
   if (FASTPROF_UNLIKELY(context == nullptr))
     return start_detailed_op(record_function, s, ops, name);
   return std::unique_ptr<ObserverContextView>(context);
 }
 
-FASTPROF_COLD void end_elsewhere(const RecordFunctionView& record_function,
-                                 const OpContext& context) noexcept {
+// Every other end: of ops that enclose others with stacks, async ones, on another thread, late.
+FASTPROF_HOT FASTPROF_NOINLINE void end_elsewhere(const RecordFunctionView& record_function,
+                                                  const OpContext& context) noexcept {
   if (context.encloses != 0) {
     ThreadOps* ops = thread_ops();
     if (ops != nullptr && ops->enclosing.op == &record_function) ops->enclosing.op = nullptr;
