@@ -8,6 +8,7 @@
 #include "adapters/torch/memory_reporter.hpp"
 #include "adapters/torch/module_hierarchy.hpp"
 #include "adapters/torch/op_inputs.hpp"
+#include "adapters/torch/op_record.hpp"
 #include "adapters/torch/session_travel.hpp"
 #include "adapters/torch/thread_numbers.hpp"
 #include "fastprof/primitives/scope_site.hpp"
@@ -33,52 +34,13 @@ constexpr AsyncSites make_async_sites() noexcept {
 }
 constexpr AsyncSites async_sites = make_async_sites();
 
-// A record's blocks: a DetailHeader word, then those of the op, its stack, its modules, its inputs.
-struct BlockWords {
-  static constexpr uint32_t kOpWords = 4;
-  static constexpr uint32_t kOneWordBlocks = 2 * 2;  // stack and modules
-  uint32_t count = 0;                                // without the header and padding
-  uint64_t words[1 + kOpWords + kOneWordBlocks + 1 + kMaxInputWords + 3];
-
-  FASTPROF_ALWAYS_INLINE void put(DetailType type, uint64_t word) noexcept {
-    words[count + 1] = static_cast<uint64_t>(type) | uint64_t{1} << 16;
-    words[count + 2] = word;
-    count += 2;
-  }
-  // Nothing without a sequence number and ids; else the number alone, or all three.
-  FASTPROF_ALWAYS_INLINE void put_op(int64_t sequence_nr, uint64_t forward_track,
-                                     uint64_t handle) noexcept {
-    if (forward_track == 0 && handle == 0) {
-      if (sequence_nr >= 0) put(DetailType::op, static_cast<uint64_t>(sequence_nr));
-      return;
-    }
-    words[1] = static_cast<uint64_t>(DetailType::op) | uint64_t{3} << 16;
-    words[2] = static_cast<uint64_t>(sequence_nr);
-    words[3] = forward_track;
-    words[4] = handle;
-    count = 4;
-  }
-  // Where the contents of a block of inputs go, and that they are there.
-  uint64_t* room_for_inputs() noexcept { return words + count + 2; }
-  FASTPROF_ALWAYS_INLINE void put_inputs(uint32_t used) noexcept {
-    if (used == 0) return;
-    words[count + 1] = static_cast<uint64_t>(DetailType::shapes) | uint64_t{used} << 16;
-    count += 1 + used;
-  }
-  // Units of three words that all of it takes.
-  FASTPROF_ALWAYS_INLINE uint32_t finish() noexcept {
-    if (count == 0) return 0;
-    words[count + 1] = words[count + 2] = 0;  // padding
-    const uint32_t units = (count + 3) / 3;
-    words[0] = units * uint64_t{3} - 1;  // DetailHeader
-    return units;
-  }
-};
+// Those of the op, its stack, its modules, its inputs.
+using Blocks = BlockWords<kOpBlockWords + 2 + 2 + 1 + kMaxInputWords>;
 
 // Async ops, and every op while counters, native stacks, a slow clock or a thread block at no fixed
 // offset need the long way.
 FASTPROF_COLD OpenRange begin_slow_op(State* s, const Site** site, bool is_async,
-                                      const BlockWords& blocks) noexcept {
+                                      const Blocks& blocks) noexcept {
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, (*site)->mask)) return {};
   if (is_async)
@@ -87,22 +49,13 @@ FASTPROF_COLD OpenRange begin_slow_op(State* s, const Site** site, bool is_async
 }
 
 FASTPROF_ALWAYS_INLINE OpenRange begin_here(State* s, uint32_t mask, const Site* site,
-                                            BlockWords& blocks) noexcept {
+                                            Blocks& blocks) noexcept {
   ThreadBlock* block = static_thread_block();
   if ((mask & site->mask) == 0 && (block->mask & site->mask) == 0) return {};
   const uint32_t units = blocks.finish();
   Slot* slot = reserve(s, block, 1 + units, site->mask);
   if (FASTPROF_UNLIKELY(slot == nullptr)) return {};
-  prefetch_behind(slot + 1 + units);
-  auto* unit = reinterpret_cast<uint64_t*>(slot + 1);
-  for (const uint64_t *word = blocks.words, *end = word + units * 3; word != end;
-       word += 3, unit += 3) {
-    store_relaxed(&unit[0], word[0]);
-    store_relaxed(&unit[1], word[1]);
-    store_relaxed(&unit[2], word[2]);
-  }
-  const RecordTag tag = units != 0 ? RecordTag::detailed : RecordTag::slot;
-  return {slot, stamp_slot(slot, 0, site_word(site, tag))};
+  return {slot, write_op(slot, site, blocks.words, units)};
 }
 
 // libtorch's number of the forward thread as a track of ours; 0 for none, or not known yet.
@@ -148,7 +101,7 @@ std::unique_ptr<ObserverContextView> start_detailed_op(const RecordFunctionView&
                         note_thread(g_current_thread_id())))
     ops->flags &= ~ops_flag::unknown_track;
 
-  BlockWords blocks;
+  Blocks blocks;
   blocks.put_op(field<int64_t>(rf, g_op_view.sequence_nr),
                 forward_track(ops, field<uint64_t>(rf, g_op_view.forward_thread_id)),
                 field<uint64_t>(rf, g_op_view.handle));

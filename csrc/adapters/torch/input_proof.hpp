@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "adapters/torch/input_layout.hpp"
+#include "adapters/torch/op_view.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -34,10 +35,7 @@ std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<v
 // that it holds. The first that is trusted stays. Any thread.
 void trust_inputs(const InputLayout& layout);
 
-// Writes a DetailType::shapes block's contents for a RecordFunction in its start callback; null
-// until trust_inputs().
-using EncodeInputs = uint32_t (*)(const void* record_function, uint64_t* words,
-                                  uint32_t capacity) noexcept;
+// What reads them so; null until trust_inputs().
 EncodeInputs trusted_encoder() noexcept;
 
 }  // namespace torch_adapter

@@ -4,6 +4,7 @@
 
 #include "adapters/torch/detailed_op.hpp"
 #include "adapters/torch/op_names.hpp"
+#include "adapters/torch/op_record.hpp"
 #include "adapters/torch/thread_ops.hpp"
 #include "fastprof/recorder/range.hpp"
 
@@ -11,53 +12,37 @@ FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 namespace {
 
-// Numbers that few ops have: with them the record has a block.
-struct OpNumbers {
-  int64_t sequence_nr;      // -1: none
-  uint64_t forward_thread;  // libtorch's number of it; 0: none
-  uint64_t handle;          // 0: none
-};
-
-// The record of an op of the calling thread: a slot, and `units` units for `numbers`, which are
-// written here. Null: it needs the long way, nothing was recorded.
-FASTPROF_ALWAYS_INLINE OpContext* begin_here(ThreadOps* ops, const OpName* name, uint32_t units,
-                                             const OpNumbers& numbers) noexcept {
+// The record of an op of the calling thread: a slot, and `units` units of `words`. Null: it needs
+// the long way, nothing was recorded.
+FASTPROF_ALWAYS_INLINE OpContext* begin_here(ThreadOps* ops, const OpName* name,
+                                             const uint64_t* words, uint32_t units) noexcept {
   ThreadOps::Free* memory = ops->free;
   if (FASTPROF_UNLIKELY(memory == nullptr)) return nullptr;
   ThreadBlock* block = static_thread_block();
   Slot* slot = reserve_here(block, 1 + units);
   if (FASTPROF_UNLIKELY(slot == nullptr)) return nullptr;
-  prefetch_behind(slot + 1 + units);
   ops->free = memory->next;
   --ops->free_count;
-  RecordTag tag = RecordTag::slot;
-  if (units != 0) {
-    const uint64_t words[6] = {3 * units - 1,  // DetailHeader
-                               static_cast<uint64_t>(DetailType::op) | (2 * units - 1) << 16,
-                               static_cast<uint64_t>(numbers.sequence_nr),
-                               ops->forward_track,
-                               numbers.handle,
-                               0};
-    write_args(slot, words, 3 * units);
-    tag = RecordTag::detailed;
-  }
-  const uint64_t begin = stamp_slot(slot, 0, site_word(name->site, tag));
+  const uint64_t begin = write_op(slot, name->site, words, units);
   return new (memory) OpContext({slot, begin}, name->site, block->track->id);
 }
 
-// An op with numbers.
+// An op with a sequence number, or with ids, which few have.
 FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_numbered_op(
     const RecordFunctionView& record_function, State* s, ThreadOps* ops,
     const OpName* name) noexcept {
   const void* rf = &record_function;
-  const OpNumbers numbers{field<int64_t>(rf, g_op_view.sequence_nr),
-                          field<uint64_t>(rf, g_op_view.forward_thread_id),
-                          field<uint64_t>(rf, g_op_view.handle)};
-  const uint32_t units = (numbers.forward_thread | numbers.handle) == 0 ? 1 : 2;
-  const bool known = units == 1 || numbers.forward_thread == ops->forward_thread;
+  const auto forward_thread = field<uint64_t>(rf, g_op_view.forward_thread_id);
+  const bool known = forward_thread == 0 || forward_thread == ops->forward_thread;
   OpContext* context = nullptr;
-  if (FASTPROF_LIKELY(known && (field<uint8_t>(rf, g_op_view.is_async) | name->collective) == 0))
-    context = begin_here(ops, name, units, numbers);
+  if (FASTPROF_LIKELY(known && (field<uint8_t>(rf, g_op_view.is_async) | name->collective) == 0)) {
+    BlockWords<kOpBlockWords> blocks;
+    blocks.put_op(field<int64_t>(rf, g_op_view.sequence_nr),
+                  forward_thread == 0 ? 0 : ops->forward_track,
+                  field<uint64_t>(rf, g_op_view.handle));
+    const uint32_t units = blocks.finish();
+    context = begin_here(ops, name, blocks.words, units);
+  }
   if (FASTPROF_UNLIKELY(context == nullptr))
     return start_detailed_op(record_function, s, ops, name);
   return std::unique_ptr<ObserverContextView>(context);
@@ -110,7 +95,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
                          field<uint8_t>(rf, g_op_view.is_async) |
                          static_cast<uint64_t>(name->collective)) != 0))
     return start_numbered_op(record_function, s, ops, name);
-  OpContext* context = begin_here(ops, name, 0, {});
+  OpContext* context = begin_here(ops, name, nullptr, 0);
   if (FASTPROF_UNLIKELY(context == nullptr))
     return start_detailed_op(record_function, s, ops, name);
   return std::unique_ptr<ObserverContextView>(context);

@@ -19,6 +19,11 @@ constexpr uint32_t modules = 4;
 constexpr uint32_t memory = 8;  // threads are to report allocations
 }  // namespace op_extra
 
+// Writes a DetailType::shapes block's contents for a RecordFunction in its start callback; the
+// words used, at most `capacity`.
+using EncodeInputs = uint32_t (*)(const void* record_function, uint64_t* words,
+                                  uint32_t capacity) noexcept;
+
 struct alignas(64) OpView {
   // Set once by prepare() of op_observer.hpp, before any callback exists. Offsets as in Layout.
   intptr_t thread_ops = 0;  // offset of t_ops from the thread pointer; 0: it is at no fixed one
@@ -28,9 +33,7 @@ struct alignas(64) OpView {
   uint32_t forward_thread_id = 0;
   uint32_t handle = 0;
   uint32_t is_async = 0;
-  // Writes the inputs of an op as input_proof.hpp says; null until they were wanted.
-  uint32_t (*encode_inputs)(const void* record_function, uint64_t* words,
-                            uint32_t capacity) noexcept = nullptr;
+  EncodeInputs encode_inputs = nullptr;  // null until they were wanted
   uint32_t wants = 0;  // op_extra, relaxed: what serves a bit is in place before it is set
 };
 static_assert(sizeof(OpView) == 64, "one cache line");

@@ -104,11 +104,5 @@ inline void OpContext::operator delete(void* memory) noexcept {
   ++ops->free_count;
 }
 
-// Work of another kind lies between two ops, so that the processor does not see where this goes.
-FASTPROF_ALWAYS_INLINE void prefetch_behind(const Slot* slot) noexcept {
-  __builtin_prefetch(slot + 7, 1);
-  __builtin_prefetch(slot + 10, 1);
-}
-
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END
