@@ -52,6 +52,8 @@ struct Chunk {
 };
 static_assert(sizeof(Chunk) == 128, "the chunk header is ABI");
 constexpr size_t kChunkCapacity = (kChunkBytes - sizeof(Chunk)) / sizeof(Slot);
+static_assert(kChunkBytes - sizeof(Chunk) - kChunkCapacity * sizeof(Slot) >= sizeof(uint64_t),
+              "blank_slot() behind the last one writes here");
 
 inline Slot* chunk_slots(Chunk* chunk) noexcept {
   return reinterpret_cast<Slot*>(chunk + 1);

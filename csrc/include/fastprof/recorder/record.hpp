@@ -25,6 +25,13 @@ struct OpenRange {
   uint64_t begin = 0;
 };
 
+// What lies before `next` is reserved. Release: who sees the cursor behind a slot sees that slot
+// blank or written (partner: chunk_written_end).
+FASTPROF_ALWAYS_INLINE void move_cursor(ThreadBlock* block, uintptr_t next) noexcept {
+  blank_slot(reinterpret_cast<Slot*>(next));
+  store_release(&block->cursor, next);
+}
+
 // Room for `units` contiguous units in the current chunk, the cursor moved; null when it does not
 // fit.
 FASTPROF_ALWAYS_INLINE Slot* reserve_here(ThreadBlock* block, uint32_t units) noexcept {
@@ -36,7 +43,7 @@ FASTPROF_ALWAYS_INLINE Slot* reserve_here(ThreadBlock* block, uint32_t units) no
   // from it to the new limit would run over what lies between.
   if (FASTPROF_UNLIKELY(block->limit - next > kChunkCapacity * sizeof(Slot) - units * sizeof(Slot)))
     return nullptr;
-  store_relaxed(&block->cursor, next);
+  move_cursor(block, next);
   if (cursor == 0)
     __builtin_unreachable();  // the compare sent 0 away: callers' checks cost nothing
   return reinterpret_cast<Slot*>(cursor);

@@ -122,6 +122,7 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units,
     const bool retired = track->block == nullptr;
     if (growing && retired && current->used_bytes / sizeof(Slot) + units <= kChunkCapacity) {
       slot = chunk_slots(current) + current->used_bytes / sizeof(Slot);
+      blank_slot(slot + units);
       current->used_bytes += units * static_cast<uint32_t>(sizeof(Slot));
       growing = false;
     } else {
@@ -133,12 +134,14 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units,
       if (chunk != nullptr) {
         append_chunk(s, track, chunk);
         slot = repeat_segments(s, track, chunk);
+        blank_slot(slot);
+        blank_slot(slot + units);
         if (retired) {
           chunk->used_bytes = static_cast<uint32_t>(slot + units - chunk_slots(chunk)) *
                               static_cast<uint32_t>(sizeof(Slot));
         } else {
           busy.set_limit(reinterpret_cast<uintptr_t>(chunk_end(chunk)));
-          store_relaxed(&block->cursor, reinterpret_cast<uintptr_t>(slot + units));
+          store_release(&block->cursor, reinterpret_cast<uintptr_t>(slot + units));
         }
       } else {
         busy.set_limit(0);

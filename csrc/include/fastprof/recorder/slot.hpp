@@ -30,14 +30,21 @@ FASTPROF_ALWAYS_INLINE void store_release(T* p, T value) noexcept {
 }
 
 // A record. Valid iff begin >= chunk.open_ticks; a range is closed iff end != 0 && end >= begin.
-// Write order: reserve, end = 0, site, argument units, then begin with release (partner: the
-// drain's acquire load of begin); end with release (partner: the drain's acquire load of end).
+// Write order: begin = 0 before it is reserved, reserve, end = 0, site, argument units, then begin
+// with release (partner: the drain's acquire load of begin); end with release (partner: the drain's
+// acquire load of end).
 struct Slot {
   uint64_t begin;
   uint64_t end;
   uintptr_t site;  // address of a Site plus a RecordTag
 };
 static_assert(sizeof(Slot) == 24, "the slot is ABI");
+
+// What lies behind the last record is of an earlier life of the chunk: words of any value. The next
+// slot must look like no record from the moment it is reserved until it is written.
+FASTPROF_ALWAYS_INLINE void blank_slot(Slot* slot) noexcept {
+  store_relaxed(&slot->begin, uint64_t{0});
+}
 
 // A unit of argument or detail words behind a slot. Same size as a slot: everything in a chunk is a
 // multiple of it.
