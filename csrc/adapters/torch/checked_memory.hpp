@@ -14,8 +14,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// A Memory of op_inputs.hpp and op_names.hpp. What cannot be read is zero, and failed() from then
-// on. Two system calls a read. One thread.
+// A Memory of input_reader.hpp and op_names.hpp. What cannot be read is zero, and failed() from
+// then on. Two system calls a read. One thread.
 class CheckedMemory {
  public:
   CheckedMemory() noexcept {

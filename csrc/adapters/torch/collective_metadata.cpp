@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "adapters/torch/loaded_library.hpp"
-#include "fastprof/range_detail/op_inputs.hpp"
+#include "fastprof/range_detail/input_words.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {

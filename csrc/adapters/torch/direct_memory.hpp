@@ -11,7 +11,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// A Memory of op_inputs.hpp and op_names.hpp, as CheckedMemory is, which is for proofs.
+// A Memory of input_reader.hpp and op_names.hpp, as CheckedMemory is, which is for proofs.
 struct DirectMemory {
   template <class T>
   FASTPROF_ALWAYS_INLINE T load(uintptr_t address) noexcept {
@@ -21,7 +21,8 @@ struct DirectMemory {
   }
   // `count` objects at `address`, in place or in `room`; null when they cannot be read.
   template <class T>
-  FASTPROF_ALWAYS_INLINE const T* view(uintptr_t address, size_t, T*) noexcept {
+  __attribute__((returns_nonnull)) FASTPROF_ALWAYS_INLINE const T* view(uintptr_t address, size_t,
+                                                                        T*) noexcept {
     return reinterpret_cast<const T*>(address);
   }
 };

@@ -80,7 +80,7 @@ std::unique_ptr<ObserverContextView> start_tried(const RecordFunctionView& recor
       {*trial.layout, codes, reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor)},
       &record_function, memory, op.words.data(), kMaxInputWords);
   op.texts = read_texts(*trial.layout, &record_function, memory);
-  op.words.resize(memory.failed() ? 0 : used);
+  op.words.resize(memory.failed() ? 0 : used & ~kInputsLeftOut);
   trial.ops.push_back(std::move(op));
   return nullptr;
 }

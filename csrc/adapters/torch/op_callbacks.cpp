@@ -5,6 +5,7 @@
 #include "adapters/torch/detailed_op.hpp"
 #include "adapters/torch/op_names.hpp"
 #include "adapters/torch/op_record.hpp"
+#include "adapters/torch/slow_op.hpp"
 #include "adapters/torch/thread_ops.hpp"
 #include "fastprof/recorder/range.hpp"
 
@@ -13,7 +14,7 @@ namespace torch_adapter {
 namespace {
 
 // The record of an op of the calling thread: a slot, and `units` units of `words`. Null: it needs
-// the long way, nothing was recorded.
+// the slow way, nothing was recorded.
 FASTPROF_ALWAYS_INLINE OpContext* begin_here(ThreadOps* ops, const OpName* name,
                                              const uint64_t* words, uint32_t units) noexcept {
   ThreadOps::Free* memory = ops->free;
@@ -36,15 +37,15 @@ FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_number
   const bool known = forward_thread == 0 || forward_thread == ops->forward_thread;
   OpContext* context = nullptr;
   if (FASTPROF_LIKELY(known && (field<uint8_t>(rf, g_op_view.is_async) | name->collective) == 0)) {
-    BlockWords<kOpBlockWords> blocks;
+    uint64_t words[kOpBlockWords];
+    BlockWords blocks(words);
     blocks.put_op(field<int64_t>(rf, g_op_view.sequence_nr),
                   forward_thread == 0 ? 0 : ops->forward_track,
                   field<uint64_t>(rf, g_op_view.handle));
     const uint32_t units = blocks.finish();
-    context = begin_here(ops, name, blocks.words, units);
+    context = begin_here(ops, name, words, units);
   }
-  if (FASTPROF_UNLIKELY(context == nullptr))
-    return start_detailed_op(record_function, s, ops, name);
+  if (FASTPROF_UNLIKELY(context == nullptr)) return start_slow_op(record_function, s, ops, name);
   return std::unique_ptr<ObserverContextView>(context);
 }
 
@@ -83,7 +84,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   if ((mask & (category::op | category::user | mask_bit::special)) == 0) return nullptr;
   ThreadOps* ops = thread_ops();
   if (FASTPROF_UNLIKELY(ops == nullptr || ((mask & mask_bit::special) | ops->flags) != 0))
-    return start_detailed_op(record_function, s, ops, nullptr);
+    return start_slow_op(record_function, s, ops, nullptr);
   const OpName* name = find_name(ops->names, record_function);
   if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
   if (load_relaxed(&g_op_view.wants) != 0) return start_detailed_op(record_function, s, ops, name);
@@ -96,8 +97,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
                          static_cast<uint64_t>(name->collective)) != 0))
     return start_numbered_op(record_function, s, ops, name);
   OpContext* context = begin_here(ops, name, nullptr, 0);
-  if (FASTPROF_UNLIKELY(context == nullptr))
-    return start_detailed_op(record_function, s, ops, name);
+  if (FASTPROF_UNLIKELY(context == nullptr)) return start_slow_op(record_function, s, ops, name);
   return std::unique_ptr<ObserverContextView>(context);
 }
 

@@ -9,19 +9,20 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// Words of the largest block of DetailType::op, its own word included.
-constexpr uint32_t kOpBlockWords = 4;
+// Words that an op's blocks may take beside its inputs: the header, its numbers, its stack, its
+// modules, the word of the inputs, the padding.
+constexpr uint32_t kOpBlockWords = 1 + 4 + 2 + 2 + 1 + 2;
 
-// A record's blocks, at most kCapacity words of them, between the DetailHeader and the padding.
-template <uint32_t kCapacity>
-struct BlockWords {
-  uint32_t count = 0;  // without the header and padding
-  uint64_t words[1 + kCapacity + 2];
+// A record's blocks, into memory of the caller: the DetailHeader first, the padding last. Two words
+// more than the blocks need must be there.
+class BlockWords {
+ public:
+  FASTPROF_ALWAYS_INLINE explicit BlockWords(uint64_t* words) noexcept
+      : first_(words), at_(words + 1) {}
 
   FASTPROF_ALWAYS_INLINE void put(DetailType type, uint64_t word) noexcept {
-    words[count + 1] = static_cast<uint64_t>(type) | uint64_t{1} << 16;
-    words[count + 2] = word;
-    count += 2;
+    store_relaxed(at_++, static_cast<uint64_t>(type) | uint64_t{1} << 16);
+    store_relaxed(at_++, word);
   }
   // Before all others. Nothing without a sequence number and ids; else the number alone, or all
   // three.
@@ -31,44 +32,73 @@ struct BlockWords {
       if (sequence_nr >= 0) put(DetailType::op, static_cast<uint64_t>(sequence_nr));
       return;
     }
-    words[1] = static_cast<uint64_t>(DetailType::op) | uint64_t{3} << 16;
-    words[2] = static_cast<uint64_t>(sequence_nr);
-    words[3] = forward_track;
-    words[4] = handle;
-    count = 4;
+    store_relaxed(at_++, static_cast<uint64_t>(DetailType::op) | uint64_t{3} << 16);
+    store_relaxed(at_++, static_cast<uint64_t>(sequence_nr));
+    store_relaxed(at_++, forward_track);
+    store_relaxed(at_++, handle);
   }
   // Where the contents of a block of inputs go, and that they are there.
-  uint64_t* room_for_inputs() noexcept { return words + count + 2; }
+  uint64_t* room_for_inputs() const noexcept { return at_ + 1; }
   FASTPROF_ALWAYS_INLINE void put_inputs(uint32_t used) noexcept {
     if (used == 0) return;
-    words[count + 1] = static_cast<uint64_t>(DetailType::shapes) | uint64_t{used} << 16;
-    count += 1 + used;
+    store_relaxed(at_, static_cast<uint64_t>(DetailType::shapes) | uint64_t{used} << 16);
+    at_ += 1 + used;
   }
   // Units of three words that all of it takes.
   FASTPROF_ALWAYS_INLINE uint32_t finish() noexcept {
-    if (count == 0) return 0;
-    words[count + 1] = words[count + 2] = 0;  // padding
-    const uint32_t units = (count + 3) / 3;
-    words[0] = units * uint64_t{3} - 1;  // DetailHeader
+    const auto used = static_cast<uint32_t>(at_ - first_);
+    if (used == 1) return 0;
+    store_relaxed(&at_[0], uint64_t{0});
+    store_relaxed(&at_[1], uint64_t{0});
+    const uint32_t units = (used + 2) * 0xAAABu >> 17;  // / 3, below 0x8000
+    store_relaxed(first_, units * uint64_t{3} - 1);     // DetailHeader
     return units;
   }
+  // The same, where there are more.
+  FASTPROF_COLD void pad_to(uint32_t units) noexcept {
+    for (const uint64_t* end = first_ + units * 3; at_ < end; ++at_)
+      store_relaxed(at_, uint64_t{0});
+    store_relaxed(first_, units * uint64_t{3} - 1);
+  }
+
+  const uint64_t* words() const noexcept { return first_; }
+  // Without the header and the padding.
+  uint32_t count() const noexcept { return static_cast<uint32_t>(at_ - first_) - 1; }
+
+ private:
+  FASTPROF_COLD static void pad(uint64_t* first, uint64_t* at, uint32_t units) noexcept {
+    for (const uint64_t* end = first + units * 3; at < end; ++at) store_relaxed(at, uint64_t{0});
+    store_relaxed(first, units * uint64_t{3} - 1);
+  }
+
+  uint64_t* first_;
+  uint64_t* at_;
 };
 
-// Fills a reserved slot and the `units` units behind it; returns its begin. Work of another kind
-// lies between two ops, so that the processor does not see where the next record goes.
-FASTPROF_ALWAYS_INLINE uint64_t write_op(Slot* slot, const Site* site, const uint64_t* words,
-                                         uint32_t units) noexcept {
-  const Slot* next = slot + 1 + units;
+// Work of another kind lies between two ops, so that the processor does not see where the next
+// record goes. `next`: the end of what will have been written.
+FASTPROF_ALWAYS_INLINE void expect_record(const Slot* next) noexcept {
   __builtin_prefetch(next + 7, 1);
   __builtin_prefetch(next + 10, 1);
+}
+
+// Completes a reserved slot whose `units` units are there; returns its begin.
+FASTPROF_ALWAYS_INLINE uint64_t stamp_op(Slot* slot, const Site* site, uint32_t units) noexcept {
+  const RecordTag tag = units != 0 ? RecordTag::detailed : RecordTag::slot;
+  return stamp_slot(slot, 0, site_word(site, tag));
+}
+
+// The same, with units from elsewhere.
+FASTPROF_ALWAYS_INLINE uint64_t write_op(Slot* slot, const Site* site, const uint64_t* words,
+                                         uint32_t units) noexcept {
+  expect_record(slot + 1 + units);
   auto* unit = reinterpret_cast<Unit*>(slot + 1);
   for (uint32_t i = 0; i < units; ++i, ++unit, words += 3) {
     store_relaxed(&unit->words[0], words[0]);
     store_relaxed(&unit->words[1], words[1]);
     store_relaxed(&unit->words[2], words[2]);
   }
-  const RecordTag tag = units != 0 ? RecordTag::detailed : RecordTag::slot;
-  return stamp_slot(slot, 0, site_word(site, tag));
+  return stamp_op(slot, site, units);
 }
 
 }  // namespace torch_adapter

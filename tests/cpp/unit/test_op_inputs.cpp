@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs of ops as words: what is put is what is read, what does not fit is left out, and words
 // that nobody has put are read without harm.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
@@ -10,7 +11,7 @@
 
 #include "../check.hpp"
 #include "fastprof/export/op_inputs_text.hpp"
-#include "fastprof/range_detail/op_inputs.hpp"
+#include "fastprof/range_detail/input_words.hpp"
 
 using namespace fastprof;
 
@@ -71,9 +72,51 @@ TEST(tensors_of_any_shape_and_stride) {
   }
 }
 
+TEST(small_tensors_are_put_alike) {
+  std::mt19937_64 random(11);
+  int put = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const auto dims = static_cast<uint32_t>(random() % 5);
+    int64_t sizes[4], strides[4];
+    for (int i = 0; i < 4; ++i) {
+      sizes[i] =
+          static_cast<int64_t>(random() % 4 == 0 ? random() >> (random() % 64) : random() % 9);
+      strides[i] = static_cast<int64_t>(random());
+    }
+    int64_t expected = 1;
+    for (uint32_t i = dims; i-- > 0;) {
+      strides[i] = random() % 16 == 0 ? expected + 1 : expected;
+      expected = static_cast<int64_t>(static_cast<uint64_t>(expected) *
+                                      static_cast<uint64_t>(sizes[i] > 1 ? sizes[i] : 1));
+    }
+    uint64_t words[kSmallTensorWords] = {}, one_by_one[kSmallTensorWords] = {};
+    const SmallTensor tensor = put_small_numbers(words, sizes, strides, dims);
+    const SmallTensor same = put_small_numbers_one_by_one(one_by_one, sizes, strides, dims);
+    CHECK_EQ(tensor.wide != 0, same.wide != 0);
+    if (tensor.wide == 0) {
+      CHECK_EQ(tensor.dense, same.dense);
+      for (size_t i = 0; i < 2 * dims; ++i)
+        CHECK(std::memcmp(reinterpret_cast<char*>(words) + 4 + 4 * i,
+                          reinterpret_cast<char*>(one_by_one) + 4 + 4 * i, 4) == 0);
+    }
+    Words small(static_cast<uint32_t>(random() % 3 == 0 ? 1 + random() % 4 : 20)), other(20);
+    CHECK(other.put.put_tensor(7, sizes, strides, dims));
+    uint64_t* const before = small.put.position();
+    if (!small.put.put_small_tensor(7, sizes, strides, dims)) {
+      CHECK(small.put.position() == before);
+      continue;
+    }
+    ++put;
+    const size_t used = small.put.finish(1, 0, 1);
+    CHECK_EQ(used, other.put.finish(1, 0, 1));
+    CHECK(std::equal(small.memory.begin(), small.memory.begin() + used, other.memory.begin()));
+  }
+  CHECK(put > 5000);
+}
+
 TEST(scalars_without_a_branch_are_those_with_one) {
-  constexpr ScalarCode integer{InputKind::integer, 1, 0xFFFFFFFF};
-  constexpr ScalarCode boolean{InputKind::boolean, 1, 0xFF};
+  constexpr ScalarCode integer{InputKind::integer, 1, 32};
+  constexpr ScalarCode boolean{InputKind::boolean, 1, 8};
   constexpr ScalarCode real{InputKind::real, 2, 0};
   constexpr ScalarCode other{InputKind::other, 1, 0};
   constexpr int64_t edges[] = {

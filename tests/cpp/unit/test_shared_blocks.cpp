@@ -14,8 +14,8 @@
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/range_detail/decode_detail.hpp"
+#include "fastprof/range_detail/input_words.hpp"
 #include "fastprof/range_detail/known_blocks.hpp"
-#include "fastprof/range_detail/op_inputs.hpp"
 #include "fastprof/recorder/detailed_range.hpp"
 
 using namespace fastprof;

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -306,6 +307,49 @@ def test_lists_too_long_to_record_say_so() -> None:
     shapes = event.structured_input_shapes
     assert 300 < len(shapes[0]) < 700
     assert event.input_dtypes == ["TensorList", "..."]
+
+
+def test_each_length_of_a_list_of_tensors() -> None:
+    # Around the room that is reserved for an op before its length is known, and the end of chunks.
+    tensors = [torch.zeros(i % 3 + 1, 2, 2, 2, 2) for i in range(90)]
+    with fastprof.profile(record_shapes=True) as p:
+        for repeat in range(40):
+            for count in range(1 + repeat % 3, len(tensors), 3):
+                torch.cat(tensors[:count])
+    cats = [event for event in p.events() if event.name == "aten::cat"]
+    assert len(cats) == 40 * 30 - 13  # a third of the repeats begins at 3
+    lists = [event.structured_input_shapes[0] for event in cats]
+    for shapes in lists:
+        assert shapes == [[i % 3 + 1, 2, 2, 2, 2] for i in range(len(shapes))]
+    assert {len(shapes) for shapes in lists} == set(range(1, 90))
+
+
+def test_a_stop_while_other_threads_run_ops() -> None:
+    stopped = threading.Event()
+    a, b = torch.ones(2, 3), torch.ones(2, 3)
+
+    def work() -> None:
+        while not stopped.is_set():
+            torch.add(a, b, alpha=-2.5)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        seen = 0
+        for _ in range(300):
+            with fastprof.profile(record_shapes=True) as p:
+                torch.sub(a, b)
+            for event in p.events():
+                if event.name == "aten::add":
+                    assert event.input_shapes == [[2, 3], [2, 3], []]
+                    assert event.concrete_inputs[2] == -2.5
+                    seen += 1
+        assert seen != 0
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_shapes_while_stacks_are_recorded() -> None:

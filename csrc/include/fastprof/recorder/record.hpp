@@ -49,7 +49,19 @@ FASTPROF_ALWAYS_INLINE Slot* reserve_here(ThreadBlock* block, uint32_t units) no
   return reinterpret_cast<Slot*>(cursor);
 }
 
-// The same, in a new chunk if need be; null: counted as dropped.
+// For a record whose length is known when it is there: it was written into `reserved` units and
+// needs `used` of them. False when something was reserved behind it meanwhile, by a signal handler:
+// all of them are its own then.
+FASTPROF_ALWAYS_INLINE bool give_units_back(ThreadBlock* block, Slot* slot, uint32_t reserved,
+                                            uint32_t used) noexcept {
+  if (FASTPROF_UNLIKELY(load_relaxed(&block->cursor) !=
+                        reinterpret_cast<uintptr_t>(slot + reserved)))
+    return false;
+  move_cursor(block, reinterpret_cast<uintptr_t>(slot + used));
+  return true;
+}
+
+// As reserve_here, in a new chunk if need be; null: counted as dropped.
 FASTPROF_ALWAYS_INLINE Slot* reserve(State* s, ThreadBlock* block, uint32_t units,
                                      uint32_t mask) noexcept {
   Slot* slot = reserve_here(block, units);

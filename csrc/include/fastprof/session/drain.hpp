@@ -64,13 +64,13 @@ class Drain {
       reserve_rows(rows, rows.size() + most);
       for (const PinnedRun& run : track.runs) {
         if (run.refused) {
-          count_run(run);
+          count_run(s, run);
           continue;
         }
         // What has to wait does not hold up what comes after it (a range around the whole program
         // would hold up everything): assemble sorts by begin.
         if (finished_only && (!run.closed || has_open_slots(run.chunk))) continue;
-        read_run(rows, run);
+        read_run(s, rows, run);
         if (finished_only) consumed.push_back(run.chunk);
       }
     }
@@ -90,7 +90,7 @@ class Drain {
     aim(snapshot, snapshot.t1);
     TrackRows& rows = rows_of(track);
     track_id_ = track.id;
-    read_run(rows, run);
+    read_run(nullptr, rows, run);
   }
 
  private:
@@ -107,18 +107,25 @@ class Drain {
     return rows;
   }
 
-  // Waits up to 1 ms for a slot that is reserved and not written yet.
-  static bool wait_valid(const Slot* slot, uint64_t open_ticks) noexcept {
-    if (FASTPROF_LIKELY(load_acquire(&slot->begin) >= open_ticks)) return true;
+  enum class Unwritten { written, in_flight, handed_back };
+
+  // Waits up to 1 ms for a slot that is reserved and not written yet. Its thread may have needed
+  // less than it had reserved: then the slot is behind the end of its records.
+  static Unwritten wait_written(State* s, const PinnedRun& run, const Slot* slot) noexcept {
     const int64_t until = clock_ns(CLOCK_MONOTONIC) + 1000000;
     do {
+      if (load_acquire(&slot->begin) >= run.chunk->open_ticks) return Unwritten::written;
+      if (!run.closed) {
+        StateLock hold(s);
+        if (chunk_written_end(run.chunk->owner, run.chunk) <= slot) return Unwritten::handed_back;
+      }
       ::sched_yield();
-      if (load_acquire(&slot->begin) >= open_ticks) return true;
     } while (clock_ns(CLOCK_MONOTONIC) < until);
-    return false;
+    return Unwritten::in_flight;
   }
 
-  void read_run(TrackRows& rows, const PinnedRun& run) {
+  // `s`: null for a run from a spill file, which is closed.
+  void read_run(State* s, TrackRows& rows, const PinnedRun& run) {
     Chunk* chunk = run.chunk;
     const uint64_t open_ticks = chunk->open_ticks;
     segments_ = SegmentWalk(filter_.session_id, filter_.local);
@@ -126,9 +133,10 @@ class Drain {
     RowWriter writer(rows, units_of(run));
     size_t open = 0;
     for (const Slot* slot = chunk_slots(chunk); slot < run.end;) {
-      if (!wait_valid(slot, open_ticks)) {
-        ++rows_.in_flight;
-        return;
+      if (FASTPROF_UNLIKELY(load_acquire(&slot->begin) < open_ticks)) {
+        const Unwritten state = wait_written(s, run, slot);
+        if (state == Unwritten::in_flight) ++rows_.in_flight;
+        if (state != Unwritten::written) return;
       }
       const uintptr_t word = load_relaxed(&slot->site);
       const Site* site = site_of(word);
@@ -147,13 +155,14 @@ class Drain {
     if (run.closed && open == 0) store_relaxed(&chunk->quiet_gen, chunk->gen);
   }
 
-  void count_run(const PinnedRun& run) {
+  void count_run(State* s, const PinnedRun& run) {
     for (;;) {
       const RecordCount count = count_records(run.chunk, run.end, filter_);
-      const bool whole = count.stopped_at == run.end;
-      if (!whole && wait_valid(count.stopped_at, run.chunk->open_ticks)) continue;
+      const Unwritten state = count.stopped_at == run.end ? Unwritten::handed_back
+                                                          : wait_written(s, run, count.stopped_at);
+      if (state == Unwritten::written) continue;
       rows_.refused += count.events;
-      if (!whole) ++rows_.in_flight;
+      if (state == Unwritten::in_flight) ++rows_.in_flight;
       return;
     }
   }
