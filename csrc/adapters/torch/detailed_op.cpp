@@ -22,7 +22,7 @@ std::unique_ptr<ObserverContextView> start_detailed_op(const RecordFunctionView&
   const void* rf = &record_function;
   const auto forward_thread = field<uint64_t>(rf, g_op_view.forward_thread_id);
   const bool known = forward_thread == 0 || forward_thread == ops->forward_thread;
-  ThreadOps::Free* memory = ops->free;
+  ContextMemory* memory = ops->free;
   if (FASTPROF_UNLIKELY((field<uint8_t>(rf, g_op_view.is_async) | name->collective) != 0 ||
                         !known || memory == nullptr))
     return start_slow_op(record_function, s, ops, name);
@@ -55,7 +55,6 @@ std::unique_ptr<ObserverContextView> start_detailed_op(const RecordFunctionView&
   const uint64_t begin = stamp_op(slot, name->site, units);
 
   ops->free = memory->next;
-  --ops->free_count;
   auto* context = new (memory) OpContext({slot, begin}, name->site, block->track->id);
   enclose(ops, context, rf, origin);
   return std::unique_ptr<ObserverContextView>(context);

@@ -17,13 +17,12 @@ namespace {
 // the slow way, nothing was recorded.
 FASTPROF_ALWAYS_INLINE OpContext* begin_here(ThreadOps* ops, const OpName* name,
                                              const uint64_t* words, uint32_t units) noexcept {
-  ThreadOps::Free* memory = ops->free;
+  ContextMemory* memory = ops->free;
   if (FASTPROF_UNLIKELY(memory == nullptr)) return nullptr;
   ThreadBlock* block = static_thread_block();
   Slot* slot = reserve_here(block, 1 + units);
   if (FASTPROF_UNLIKELY(slot == nullptr)) return nullptr;
   ops->free = memory->next;
-  --ops->free_count;
   const uint64_t begin = write_op(slot, name->site, words, units);
   return new (memory) OpContext({slot, begin}, name->site, block->track->id);
 }
@@ -47,6 +46,16 @@ FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_number
   }
   if (FASTPROF_UNLIKELY(context == nullptr)) return start_slow_op(record_function, s, ops, name);
   return std::unique_ptr<ObserverContextView>(context);
+}
+
+// An op whose name libtorch makes anew each time, as those of backward functions, or that was not
+// met before.
+FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_named_op(
+    const RecordFunctionView& record_function, State* s, ThreadOps* ops) noexcept {
+  const OpName* name = find_name(ops->names, record_function);
+  if (FASTPROF_UNLIKELY((load_relaxed(&s->mask) & name->mask) == 0)) return nullptr;
+  if (load_relaxed(&g_op_view.wants) != 0) return start_detailed_op(record_function, s, ops, name);
+  return start_numbered_op(record_function, s, ops, name);
 }
 
 // Every other end: of ops that enclose others with stacks, async ones, on another thread, late.
@@ -78,14 +87,16 @@ void prepare_callbacks(const Functions& functions, const Layout& layout) noexcep
   g_op_view.is_async = layout.is_async;
 }
 
+// No call but the last, whatever it is: no frame, no saved registers.
 std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_function) noexcept {
   State* s = state();
   const uint32_t mask = load_relaxed(&s->mask);
   if ((mask & (category::op | category::user | mask_bit::special)) == 0) return nullptr;
-  ThreadOps* ops = thread_ops();
+  ThreadOps* ops = thread_ops_here();
   if (FASTPROF_UNLIKELY(ops == nullptr || ((mask & mask_bit::special) | ops->flags) != 0))
     return start_slow_op(record_function, s, ops, nullptr);
-  const OpName* name = find_name(ops->names, record_function);
+  const OpName* name = find_operator(ops->names, record_function);
+  if (FASTPROF_UNLIKELY(name == nullptr)) return start_named_op(record_function, s, ops);
   if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
   if (load_relaxed(&g_op_view.wants) != 0) return start_detailed_op(record_function, s, ops, name);
   const void* rf = &record_function;
@@ -105,15 +116,15 @@ void end_op(const RecordFunctionView& record_function,
             ObserverContextView* observer_context) noexcept {
   if (observer_context == nullptr) return;
   const auto& context = *static_cast<const OpContext*>(observer_context);
-  if (FASTPROF_LIKELY((context.is_async | context.encloses) == 0 && g_tls_static != 0)) {
-    const Track* track = static_thread_block()->track;
-    if (FASTPROF_LIKELY(track != nullptr && track->id == context.track)) {
-      // As end_open(); what is not the common case there is taken again below.
-      const uint64_t end = raw_ticks();
-      if (FASTPROF_LIKELY(load_relaxed(&context.slot->begin) == context.begin)) {
-        store_release(&context.slot->end, end);
-        return;
-      }
+  const ThreadOps* ops = thread_ops_here();
+  // By the thread that began it; where ThreadOps are at no fixed offset, that is not known here.
+  if (FASTPROF_LIKELY((context.is_async | context.encloses) == 0 && ops != nullptr &&
+                      ContextMemory::of(&context)->home == ops->id)) {
+    // As end_open(); what is not the common case there is taken again below.
+    const uint64_t end = raw_ticks();
+    if (FASTPROF_LIKELY(load_relaxed(&context.slot->begin) == context.begin)) {
+      store_release(&context.slot->end, end);
+      return;
     }
   }
   end_elsewhere(record_function, context);

@@ -20,6 +20,12 @@ RecordScope scope_of(uint8_t scope) noexcept {
   return scope < kNumRecordScopes ? static_cast<RecordScope>(scope) : RecordScope::FUNCTION;
 }
 
+// As libtorch's own functions tell it; for a Layout that does not say where it is.
+NameView ask_name(const RecordFunctionView& record_function) noexcept {
+  const char* name = g_name(&record_function);
+  return {name, std::strlen(name), true};
+}
+
 bool same_overload(const Site* site, const char* overload) noexcept {
   return std::strcmp(site->function != nullptr ? site->function : "", overload) == 0;
 }
@@ -43,6 +49,24 @@ void note_address(OpNames& names, const NameView& name, uint8_t scope, const Sit
   note(taken && beside.site == nullptr ? beside : first, name.text, name.length, scope, site);
 }
 
+// Whether the text of a place is that of the name. No call of memcmp, whose code is not in the
+// cache.
+FASTPROF_HOT bool same_text(const OpName& met, const NameView& name) noexcept {
+  const size_t length = name.length;
+  if (met.length != length) return false;
+  const char* text = length <= OpName::kOwnText ? met.own : met.site->name;
+  if (length < 8) return std::memcmp(text, name.text, length) == 0;
+  for (size_t at = 0; at < length; at += OpName::kOwnText) {
+    // The last words lie over those before.
+    const size_t rest = length - at < 8 ? 8 : length - at;
+    const size_t from = length - at < 8 ? length - 8 : at;
+    if (!same_words(text + from, name.text + from,
+                    rest < OpName::kOwnText ? rest : OpName::kOwnText))
+      return false;
+  }
+  return true;
+}
+
 FASTPROF_COLD const OpName* intern_name(OpNames& names, const NameView& name, uint8_t scope,
                                         const char* overload) noexcept {
   const Site& like = site_with_overload(scope_site(scope_of(scope)), overload);
@@ -62,31 +86,22 @@ FASTPROF_COLD const OpName* intern_name(OpNames& names, const NameView& name, ui
 
 }  // namespace
 
-// No call of memcmp, whose code is not in the cache.
-FASTPROF_HOT bool same_text(const OpName& met, const NameView& name) noexcept {
-  const size_t length = name.length;
-  if (met.length != length) return false;
-  const char* text = length <= OpName::kOwnText ? met.own : met.site->name;
-  if (length < 8) return std::memcmp(text, name.text, length) == 0;
-  for (size_t at = 0; at < length; at += OpName::kOwnText) {
-    // The last words lie over those before.
-    const size_t rest = length - at < 8 ? 8 : length - at;
-    const size_t from = length - at < 8 ? length - 8 : at;
-    if (!same_words(text + from, name.text + from,
-                    rest < OpName::kOwnText ? rest : OpName::kOwnText))
-      return false;
-  }
-  return true;
-}
-
-FASTPROF_HOT const OpName* find_elsewhere(OpNames& names, const NameView& name, uint8_t scope,
-                                          const RecordFunctionView& record_function) noexcept {
+FASTPROF_HOT const OpName* find_name(OpNames& names,
+                                     const RecordFunctionView& record_function) noexcept {
+  DirectMemory memory;
+  const NameView name =
+      FASTPROF_LIKELY(g_op_view.name != 0)
+          ? read_name(reinterpret_cast<uintptr_t>(&record_function), g_op_view.name, memory)
+          : ask_name(record_function);
+  const auto scope = field<uint8_t>(&record_function, g_op_view.scope);
+  const char* overload = "";
   if (name.of_schema) {
-    const OpName& beside = names.place_of_pointer(name.text, 1);
-    if (beside.pointer == name.text && beside.scope == scope && same_text(beside, name))
-      return &beside;
+    for (const size_t beside : {0, 1}) {
+      const OpName& met = names.place_of_pointer(name.text, beside);
+      if (met.pointer == name.text && met.scope == scope && same_text(met, name)) return &met;
+    }
+    overload = g_overload_name(&record_function);
   }
-  const char* overload = name.of_schema ? g_overload_name(&record_function) : "";
   const OpName& met = names.place_of_text(name.text, name.length);
   if (FASTPROF_LIKELY(met.site != nullptr && met.scope == scope && same_text(met, name) &&
                       same_overload(met.site, overload))) {
@@ -95,15 +110,6 @@ FASTPROF_HOT const OpName* find_elsewhere(OpNames& names, const NameView& name, 
     return &met;
   }
   return intern_name(names, name, scope, overload);
-}
-
-NameView ask_name(const RecordFunctionView& record_function) noexcept {
-  const char* name = g_name(&record_function);
-  return {name, std::strlen(name), true};
-}
-
-const OpName* look_for_name(OpNames& names, const RecordFunctionView& record_function) noexcept {
-  return find_name(names, record_function);
 }
 
 void prepare_names(const Functions& functions) noexcept {

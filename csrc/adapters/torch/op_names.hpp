@@ -71,38 +71,27 @@ FASTPROF_ALWAYS_INLINE bool same_words(const char* a, const char* b, size_t leng
           differs(last)) == 0;
 }
 
-// Whether the text of a place is that of the name.
-bool same_text(const OpName& met, const NameView& name) noexcept;
-
-// What has no place of its own by its address, or is met first.
-const OpName* find_elsewhere(OpNames& names, const NameView& name, uint8_t scope,
-                             const RecordFunctionView& record_function) noexcept;
-
-// The name of an op as libtorch's own functions tell it; for a Layout that does not say where it
-// is.
-NameView ask_name(const RecordFunctionView& record_function) noexcept;
-
-// Of an op that begins.
-FASTPROF_ALWAYS_INLINE const OpName* find_name(OpNames& names,
-                                               const RecordFunctionView& record_function) noexcept {
-  const auto rf = reinterpret_cast<uintptr_t>(&record_function);
+// Of an op that begins: where its name is that of an operator, of 8 to 32 bytes, and has its place,
+// as most have; null for others. No call.
+FASTPROF_ALWAYS_INLINE const OpName* find_operator(
+    OpNames& names, const RecordFunctionView& record_function) noexcept {
+  if (FASTPROF_UNLIKELY(g_op_view.name == 0)) return nullptr;
   DirectMemory memory;
-  const NameView name = FASTPROF_LIKELY(g_op_view.name != 0) ? read_name(rf, g_op_view.name, memory)
-                                                             : ask_name(record_function);
-  const auto scope = field<uint8_t>(&record_function, g_op_view.scope);
+  const NameView name =
+      read_name(reinterpret_cast<uintptr_t>(&record_function), g_op_view.name, memory);
   const OpName& met = names.place_of_pointer(name.text);
-  if (FASTPROF_LIKELY(name.of_schema && met.pointer == name.text && met.length == name.length &&
-                      met.scope == scope)) {
-    const bool same = FASTPROF_LIKELY(name.length - 8 <= OpName::kOwnText - 8)
-                          ? same_words(met.own, name.text, name.length)
-                          : same_text(met, name);
-    if (FASTPROF_LIKELY(same)) return &met;
-  }
-  return find_elsewhere(names, name, scope, record_function);
+  const auto scope = field<uint8_t>(&record_function, g_op_view.scope);
+  // All at once, for it is one guess of the processor's then.
+  const uint64_t other =
+      (reinterpret_cast<uintptr_t>(met.pointer) ^ reinterpret_cast<uintptr_t>(name.text)) |
+      (met.length ^ name.length) | (uint64_t{met.scope} ^ scope);
+  if (FASTPROF_UNLIKELY(!name.of_schema || other != 0 || name.length - 8 > OpName::kOwnText - 8))
+    return nullptr;
+  return FASTPROF_LIKELY(same_words(met.own, name.text, name.length)) ? &met : nullptr;
 }
 
-// The same, not in line.
-const OpName* look_for_name(OpNames& names, const RecordFunctionView& record_function) noexcept;
+// Of any op that begins.
+const OpName* find_name(OpNames& names, const RecordFunctionView& record_function) noexcept;
 
 // Once, before any callback exists.
 void prepare_names(const Functions& functions) noexcept;

@@ -73,12 +73,13 @@ std::unique_ptr<ObserverContextView> start_slow_op(const RecordFunctionView& rec
   const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops
   if ((wants & op_extra::memory) != 0) report_from_thread();
   if (FASTPROF_UNLIKELY(ops == nullptr)) {
-    ops = make_thread_ops();
+    ops = thread_ops();
+    if (ops == nullptr) ops = make_thread_ops();
     if (ops == nullptr) return nullptr;
   }
   if (FASTPROF_UNLIKELY((ops->flags & ops_flag::paused) != 0)) return nullptr;
   if (FASTPROF_UNLIKELY((mask & (mask_bit::local | mask_bit::dynamic)) != 0)) take_up_sessions(ops);
-  if (FASTPROF_UNLIKELY(name == nullptr)) name = look_for_name(ops->names, record_function);
+  if (FASTPROF_UNLIKELY(name == nullptr)) name = find_name(ops->names, record_function);
   if ((mask & (name->mask | mask_bit::special)) == 0) return nullptr;
   if (FASTPROF_UNLIKELY((ops->flags & ops_flag::unknown_track) != 0 &&
                         note_thread(g_current_thread_id())))
@@ -100,14 +101,14 @@ std::unique_ptr<ObserverContextView> start_slow_op(const RecordFunctionView& rec
     inputs = append_collective_metadata(record_function, room, inputs, kMaxInputWords);
   blocks.put_inputs(inputs);
 
-  void* memory = take_context(ops);
+  ContextMemory* memory = take_context_memory(ops);
   if (FASTPROF_UNLIKELY(memory == nullptr)) return nullptr;
   const bool is_async = field<uint8_t>(rf, g_op_view.is_async) != 0;
   const OpenRange open = FASTPROF_UNLIKELY((mask & kColdBits) != 0 || is_async)
                              ? begin_anywhere(s, &site, is_async, blocks)
                              : begin_here(s, mask, site, blocks);
   if (FASTPROF_UNLIKELY(open.slot == nullptr)) {
-    OpContext::operator delete(memory);
+    give_context_memory(memory);
     return nullptr;
   }
   auto* context = new (memory) OpContext(open, site, thread_block()->track->id);

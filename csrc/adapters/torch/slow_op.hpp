@@ -9,7 +9,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// Begins any op. `name`: that of the op, null where it was not looked up. Null: not recorded.
+// Begins any op. `ops`, `name`: of the calling thread and of the op, null where they were not
+// looked up. Null: not recorded.
 FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_slow_op(
     const RecordFunctionView& record_function, State* s, ThreadOps* ops,
     const OpName* name) noexcept;

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 #include "fastprof/process/attach.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -18,7 +20,7 @@ void free_thread_ops(void* memory) noexcept {
   auto* ops = static_cast<ThreadOps*>(memory);
   t_ops = nullptr;  // contexts of ops still in progress go to malloc, or to whoever ends them
   while (ops->free != nullptr) {
-    ThreadOps::Free* next = ops->free->next;
+    ContextMemory* next = ops->free->next;
     std::free(ops->free);
     ops->free = next;
   }
@@ -55,6 +57,8 @@ ThreadOps* make_thread_ops() noexcept {
   if (memory == nullptr) return nullptr;
   const auto address = reinterpret_cast<uintptr_t>(memory) + alignof(ThreadOps) - 1;
   auto* ops = reinterpret_cast<ThreadOps*>(address & ~(uintptr_t{alignof(ThreadOps)} - 1));
+  static std::atomic<uint64_t> last_id{0};
+  ops->id = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
   ops->memory = memory;
   ops->flags = ops_flag::unknown_track;
   if (pthread_setspecific(key, ops) != 0) {

@@ -2,6 +2,7 @@
 // What a thread that runs ops keeps: the names it has met, and contexts for ops in progress.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -16,6 +17,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
+struct ContextMemory;
 struct ThreadOps;
 
 // The calling thread's, null until its first op and after its end. __thread: thread_local would be
@@ -30,20 +32,27 @@ FASTPROF_ALWAYS_INLINE ThreadOps* thread_ops() noexcept {
   return *reinterpret_cast<ThreadOps**>(thread_pointer() + offset);
 }
 
+// The same where that is so; null elsewhere. Not even seldom a call: a callback that makes none
+// before its last needs no frame.
+FASTPROF_ALWAYS_INLINE ThreadOps* thread_ops_here() noexcept {
+  const intptr_t offset = g_op_view.thread_ops;
+  if (FASTPROF_UNLIKELY(offset == 0)) return nullptr;
+  return *reinterpret_cast<ThreadOps**>(thread_pointer() + offset);
+}
+
 // What OpView::thread_ops is to be.
 intptr_t thread_ops_offset() noexcept;
 
 // An op in progress. Made and destroyed on any thread; libtorch destroys it with its
-// RecordFunction, which may be long after the profile. Its memory is the thread's own or malloc's,
-// never a recorder's chunk, which may be recycled by then.
+// RecordFunction, which may be long after the profile. It lies in a ContextMemory, never in a
+// recorder's chunk, which may be recycled by then.
 struct OpContext final : ObserverContextView {
   OpContext(const OpenRange& open, const Site* of, uint32_t on_track) noexcept
       : slot(open.slot), begin(open.begin), site(of), track(on_track) {}
   ~OpContext() override = default;
-  // Placed into memory of take_context().
-  static void* operator new(size_t, void* memory) noexcept { return memory; }
-  static void operator delete(void* memory, void*) noexcept { std::free(memory); }
-  static void operator delete(void* memory) noexcept;
+  static void* operator new(size_t, ContextMemory* memory) noexcept;
+  static void operator delete(void* object, ContextMemory*) noexcept { operator delete(object); }
+  static void operator delete(void* object) noexcept;
 
   Slot* slot;
   uint64_t begin;
@@ -53,6 +62,22 @@ struct OpContext final : ObserverContextView {
   uint16_t encloses = 0;  // it is the op of its thread's EnclosingStack
 };
 
+// malloc's. Ops of one thread come and go in order, so that the same few are used again and again.
+struct ContextMemory {
+  uint64_t home;  // ThreadOps::id of the thread that uses it, which may have ended
+  union {
+    ContextMemory* next;  // while it is free
+    alignas(OpContext) unsigned char object[sizeof(OpContext)];
+  };
+  static ContextMemory* of(const void* object) noexcept {
+    return reinterpret_cast<ContextMemory*>(reinterpret_cast<uintptr_t>(object) -
+                                            offsetof(ContextMemory, object));
+  }
+};
+inline void* OpContext::operator new(size_t, ContextMemory* memory) noexcept {
+  return memory->object;
+}
+
 // Why the callback has more to do than to record: bits of ThreadOps::flags.
 namespace ops_flag {
 constexpr uint32_t unknown_track = 1;  // libtorch's id of this thread is in no table yet
@@ -60,14 +85,9 @@ constexpr uint32_t paused = 2;  // what begins is recorded by somebody else: tor
 }  // namespace ops_flag
 
 struct ThreadOps {
-  struct Free {
-    Free* next;
-  };
-  static constexpr uint32_t kMaxFree = 256;
-
-  Free* free;  // contexts, at most kMaxFree
-  uint32_t free_count;
-  uint32_t flags;  // ops_flag
+  ContextMemory* free;  // as many as the thread has had ops in progress at once
+  uint32_t flags;       // ops_flag
+  uint64_t id;          // no other thread's has it, ever; not 0
   // The last forward thread met: libtorch's id and ours.
   uint64_t forward_thread;
   uint64_t forward_track;
@@ -83,25 +103,31 @@ struct ThreadOps {
 // Makes the calling thread's; null without memory. Freed when the thread ends.
 FASTPROF_COLD ThreadOps* make_thread_ops() noexcept;
 
-// Memory for one; null when there is none.
-FASTPROF_ALWAYS_INLINE void* take_context(ThreadOps* ops) noexcept {
-  ThreadOps::Free* top = ops->free;
-  if (FASTPROF_UNLIKELY(top == nullptr)) return std::malloc(sizeof(OpContext));
-  ops->free = top->next;
-  --ops->free_count;
-  return top;
+// Null when there is no memory.
+inline ContextMemory* take_context_memory(ThreadOps* ops) noexcept {
+  ContextMemory* memory = ops->free;
+  if (FASTPROF_LIKELY(memory != nullptr)) {
+    ops->free = memory->next;
+    return memory;
+  }
+  memory = static_cast<ContextMemory*>(std::malloc(sizeof(ContextMemory)));
+  if (memory != nullptr) memory->home = ops->id;
+  return memory;
 }
 
-inline void OpContext::operator delete(void* memory) noexcept {
+// On any thread: another thread's is not kept, nor one of a thread that has ended.
+FASTPROF_ALWAYS_INLINE void give_context_memory(ContextMemory* memory) noexcept {
   ThreadOps* ops = thread_ops();
-  if (FASTPROF_UNLIKELY(ops == nullptr || ops->free_count >= ThreadOps::kMaxFree)) {
+  if (FASTPROF_UNLIKELY(ops == nullptr || memory->home != ops->id)) {
     std::free(memory);
     return;
   }
-  auto* top = static_cast<ThreadOps::Free*>(memory);
-  top->next = ops->free;
-  ops->free = top;
-  ++ops->free_count;
+  memory->next = ops->free;
+  ops->free = memory;
+}
+
+inline void OpContext::operator delete(void* object) noexcept {
+  give_context_memory(ContextMemory::of(object));
 }
 
 }  // namespace torch_adapter
