@@ -18,7 +18,7 @@ namespace {
 
 void free_thread_ops(void* memory) noexcept {
   auto* ops = static_cast<ThreadOps*>(memory);
-  t_ops = nullptr;  // contexts of ops still in progress go to malloc, or to whoever ends them
+  t_ops = nullptr;  // contexts of ops still in progress are freed where these end
   while (ops->free != nullptr) {
     ContextMemory* next = ops->free->next;
     std::free(ops->free);

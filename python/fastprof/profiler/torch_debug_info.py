@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from fastprof import _core
-from fastprof.profiler.torch_versions import numbers_of_headers, version_of
+from fastprof.profiler.torch_versions import version_of
+from fastprof.profiler.unlisted_torch import numbers_of_headers
 
 __all__ = ["prepare_debug_info"]
 

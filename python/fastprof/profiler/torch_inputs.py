@@ -11,7 +11,8 @@ from typing import Any
 from fastprof import _core
 from fastprof.op_inputs import decode_op_inputs
 from fastprof.profiler.torch_layout import INPUTS
-from fastprof.profiler.torch_versions import cxx11_abi, numbers_of_headers
+from fastprof.profiler.torch_versions import cxx11_abi
+from fastprof.profiler.unlisted_torch import numbers_of_headers
 
 __all__ = ["prepare_inputs", "wrong_about_known_inputs"]
 

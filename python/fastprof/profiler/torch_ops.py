@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from fastprof import _core
-from fastprof.profiler.torch_versions import cxx11_abi, numbers_of_headers, version_of
+from fastprof.profiler.torch_versions import cxx11_abi, version_of
+from fastprof.profiler.unlisted_torch import numbers_of_headers
 
 if TYPE_CHECKING:  # importlib.abc costs more to load than the rest of this package
     from importlib.abc import Loader
