@@ -87,7 +87,7 @@ void prepare_callbacks(const Functions& functions, const Layout& layout) noexcep
   g_op_view.is_async = layout.is_async;
 }
 
-// No call but the last, whatever it is: no frame, no saved registers.
+// No call but the last, whatever it is: little is kept over one.
 std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_function) noexcept {
   State* s = state();
   const uint32_t mask = load_relaxed(&s->mask);

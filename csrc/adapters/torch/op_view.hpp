@@ -19,9 +19,9 @@ constexpr uint32_t modules = 4;
 constexpr uint32_t memory = 8;  // threads are to report allocations
 }  // namespace op_extra
 
+constexpr uint32_t kInputsLeftOut = 1u << 31;
 // Writes a DetailType::shapes block's contents for a RecordFunction in its start callback; the
 // words used, at most `capacity`, with kInputsLeftOut where something did not fit. 0: no inputs.
-constexpr uint32_t kInputsLeftOut = 1u << 31;
 using EncodeInputs = uint32_t (*)(const void* record_function, uint64_t* words,
                                   uint32_t capacity) noexcept;
 

@@ -25,19 +25,16 @@ struct ThreadOps;
 extern __thread ThreadOps* t_ops;
 FASTPROF_COLD ThreadOps* thread_ops_anywhere() noexcept;
 
-// The same, without a call where the library lies in static thread-local storage.
-FASTPROF_ALWAYS_INLINE ThreadOps* thread_ops() noexcept {
-  const intptr_t offset = g_op_view.thread_ops;
-  if (FASTPROF_UNLIKELY(offset == 0)) return thread_ops_anywhere();
-  return *reinterpret_cast<ThreadOps**>(thread_pointer() + offset);
-}
-
-// The same where that is so; null elsewhere. Not even seldom a call: a callback that makes none
-// before its last needs no frame.
+// The same where the library lies in static thread-local storage, without a call; null elsewhere.
 FASTPROF_ALWAYS_INLINE ThreadOps* thread_ops_here() noexcept {
   const intptr_t offset = g_op_view.thread_ops;
   if (FASTPROF_UNLIKELY(offset == 0)) return nullptr;
   return *reinterpret_cast<ThreadOps**>(thread_pointer() + offset);
+}
+
+// The same in any case.
+FASTPROF_ALWAYS_INLINE ThreadOps* thread_ops() noexcept {
+  return FASTPROF_LIKELY(g_op_view.thread_ops != 0) ? thread_ops_here() : thread_ops_anywhere();
 }
 
 // What OpView::thread_ops is to be.
