@@ -21,8 +21,9 @@ std::unique_ptr<Context> empty_start(const void*) {
 }
 void empty_end(const void*, Context*) {}
 
-unsigned long add_empty(unsigned long (*add_global_callback)(Callback)) {
-  Callback callback{&empty_start, &empty_end, 1.0, {}, {}};
+// `inputs`: libtorch is to box the arguments of every op for it.
+unsigned long add_empty(unsigned long (*add_global_callback)(Callback), int inputs) {
+  Callback callback{&empty_start, &empty_end, 1.0, {}, {inputs != 0}};
   for (bool& scope : callback.scopes) scope = true;
   return add_global_callback(callback);
 }

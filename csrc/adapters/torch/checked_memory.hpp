@@ -36,10 +36,13 @@ class CheckedMemory {
     if (!copy(address, &value, sizeof value)) std::memset(&value, 0, sizeof value);
     return value;
   }
-  template <class T>
-  const T* view(uintptr_t address, size_t count, T* room) noexcept {
-    return copy(address, room, count * sizeof(T)) ? room : nullptr;
-  }
+  template <class T, size_t most>
+  struct Room {
+    const T* view(CheckedMemory& memory, uintptr_t address, size_t count) noexcept {
+      return count <= most && memory.copy(address, copies, count * sizeof(T)) ? copies : nullptr;
+    }
+    T copies[most];
+  };
 
  private:
   // A pipe takes up to 4096 bytes at once or nothing, and tells of addresses that are not there.

@@ -12,7 +12,11 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// Begins an op where OpView::wants says something. Null: not recorded.
+// Begins an op where OpView::wants says something; the first one where that is op_extra::inputs and
+// nothing else. Null: not recorded.
+FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_op_with_inputs(
+    const RecordFunctionView& record_function, State* s, ThreadOps* ops,
+    const OpName* name) noexcept;
 FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_detailed_op(
     const RecordFunctionView& record_function, State* s, ThreadOps* ops,
     const OpName* name) noexcept;

@@ -19,12 +19,16 @@ struct DirectMemory {
     std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
     return value;
   }
-  // `count` objects at `address`, in place or in `room`; null when they cannot be read.
-  template <class T>
-  __attribute__((returns_nonnull)) FASTPROF_ALWAYS_INLINE const T* view(uintptr_t address, size_t,
-                                                                        T*) noexcept {
-    return reinterpret_cast<const T*>(address);
-  }
+  // Where up to `most` objects are copied to; here they are looked at in place. view: `count` of
+  // them at `address`; null when they cannot be read.
+  template <class T, size_t most>
+  struct Room {
+    FASTPROF_ALWAYS_INLINE const T* view(DirectMemory&, uintptr_t address, size_t) noexcept {
+      const T* there = reinterpret_cast<const T*>(address);
+      if (there == nullptr) __builtin_unreachable();
+      return there;
+    }
+  };
 };
 
 }  // namespace torch_adapter

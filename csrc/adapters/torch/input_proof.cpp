@@ -22,23 +22,15 @@ namespace {
 
 constexpr size_t kRoom = 8192;  // many times the size of any RecordFunction
 
-uintptr_t g_undefined = 0;  // these are set before g_encode
-InputLayout g_layout{};
+InputLayout g_layout{};  // these are set before g_encode
 ScalarCodes g_codes{};
 std::atomic<EncodeInputs> g_encode{nullptr};
 
-// Of the layout in the table the compiler knows the numbers.
-FASTPROF_HOT uint32_t encode_2_13(const void* record_function, uint64_t* words,
-                                  uint32_t capacity) noexcept {
-  DirectMemory memory;
-  static constexpr ScalarCodes codes = scalar_codes(kInputLayout_2_13);
-  return encode_inputs({kInputLayout_2_13, codes, g_undefined}, record_function, memory, words,
-                       capacity);
-}
 FASTPROF_HOT uint32_t encode_other(const void* record_function, uint64_t* words,
                                    uint32_t capacity) noexcept {
   DirectMemory memory;
-  return encode_inputs({g_layout, g_codes, g_undefined}, record_function, memory, words, capacity);
+  return encode_inputs({g_layout, g_codes, g_op_view.undefined_tensor}, record_function, memory,
+                       words, capacity);
 }
 
 struct Trial {
@@ -60,10 +52,10 @@ std::vector<std::string> read_texts(const InputLayout& layout, const void* recor
     if (value.tag != layout.tag_text) continue;
     const auto text = memory.load<uintptr_t>(value.payload + layout.text);
     const auto length = memory.load<uint64_t>(value.payload + layout.text + 8);
-    char room[kMaxInputTextBytes];
-    if (length > sizeof room || memory.view(text, static_cast<size_t>(length), room) == nullptr)
-      break;
-    texts.emplace_back(room, static_cast<size_t>(length));
+    CheckedMemory::Room<char, kMaxInputTextBytes> room;
+    const char* bytes = room.view(memory, text, static_cast<size_t>(length));
+    if (bytes == nullptr) break;
+    texts.emplace_back(bytes, static_cast<size_t>(length));
   }
   return texts;
 }
@@ -171,11 +163,20 @@ void trust_inputs(const InputLayout& layout) {
   static std::mutex one;
   const std::lock_guard<std::mutex> hold(one);
   if (g_encode.load(std::memory_order_relaxed) != nullptr) return;
-  g_undefined = reinterpret_cast<uintptr_t>(functions_of_prepared().undefined_tensor);
+  g_op_view.undefined_tensor =
+      reinterpret_cast<uintptr_t>(functions_of_prepared().undefined_tensor);
   g_layout = layout;
   g_codes = scalar_codes(layout);
   const bool known = numbers_of(layout) == numbers_of(kInputLayout_2_13);
   g_encode.store(known ? &encode_2_13 : &encode_other, std::memory_order_release);
+}
+
+// Of the layout in the table the compiler knows the numbers.
+uint32_t encode_2_13(const void* record_function, uint64_t* words, uint32_t capacity) noexcept {
+  DirectMemory memory;
+  static constexpr ScalarCodes codes = scalar_codes(kInputLayout_2_13);
+  return encode_inputs({kInputLayout_2_13, codes, g_op_view.undefined_tensor}, record_function,
+                       memory, words, capacity);
 }
 
 EncodeInputs trusted_encoder() noexcept {

@@ -61,7 +61,8 @@ class InputReader {
         return true;
       }
     }
-    const Apart apart = put_apart(source_, memory_, value, out_.position(), out_.end());
+    const Apart apart =
+        put_apart(source_, memory_, value.payload, value.tag, out_.position(), out_.end());
     if (FASTPROF_UNLIKELY(apart.end == nullptr)) return false;
     whole_ &= apart.whole;
     out_.back_to(apart.end);
@@ -72,9 +73,10 @@ class InputReader {
   bool put_text(uintptr_t address) noexcept {
     const auto text = memory_.template load<uintptr_t>(address);
     const auto length = memory_.template load<uint64_t>(address + 8);
-    char room[kMaxInputTextBytes];
-    const size_t taken = length < sizeof room ? static_cast<size_t>(length) : sizeof room;
-    const char* bytes = memory_.view(text, taken, room);
+    const size_t taken =
+        length < kMaxInputTextBytes ? static_cast<size_t>(length) : kMaxInputTextBytes;
+    Room<char, kMaxInputTextBytes> room;
+    const char* bytes = room.view(memory_, text, taken);
     return bytes != nullptr && out_.put_text(bytes, static_cast<size_t>(length));
   }
 
@@ -97,12 +99,15 @@ class InputReader {
   }
 
  private:
+  template <class T, size_t most>
+  using Room = typename Memory::template Room<T, most>;
+
   static constexpr size_t kMaxListView = kMaxInputListLength + 1;
   struct ListView {
-    const ValueView* items = nullptr;
-    size_t count = 0;
-    uintptr_t first = 0;
-    ValueView room[kMaxListView];
+    const ValueView* items;
+    size_t count;
+    uintptr_t first;
+    Room<ValueView, kMaxListView> room;
   };
 
   // Most tensors: defined, strided, of few dimensions. False, and nothing put, for others.
@@ -117,10 +122,10 @@ class InputReader {
                           0))
       return false;
     const auto dtype = memory_.template load<uint16_t>(tensor + layout_.dtype);
-    int64_t room[2 * kMaxInputDims];
     const uint32_t apart = layout_.inline_dims;
     if (FASTPROF_UNLIKELY(apart > kMaxInputDims)) return false;
-    const int64_t* sizes = memory_.view(tensor + layout_.sizes + 8, 2 * size_t{apart}, room);
+    Room<int64_t, 2 * kMaxInputDims> room;
+    const int64_t* sizes = room.view(memory_, tensor + layout_.sizes + 8, 2 * size_t{apart});
     if (FASTPROF_UNLIKELY(sizes == nullptr)) return false;
     return out_.put_small_tensor(static_cast<uint8_t>(dtype < 255 ? dtype : 255), sizes,
                                  sizes + apart, static_cast<uint32_t>(dims));
@@ -144,8 +149,8 @@ class InputReader {
       apart = n;
     }
     if (FASTPROF_UNLIKELY(apart > kMaxInputDims)) return out_.put(InputKind::undefined);
-    int64_t room[2 * kMaxInputDims];
-    const int64_t* sizes = memory_.view(at, 2 * size_t{apart}, room);
+    Room<int64_t, 2 * kMaxInputDims> room;
+    const int64_t* sizes = room.view(memory_, at, 2 * size_t{apart});
     if (sizes == nullptr) return false;
     const bool strided = (keys & layout_.unstrided_keys) == 0;
     return out_.put_tensor(static_cast<uint8_t>(dtype < 255 ? dtype : 255), sizes,
@@ -157,7 +162,8 @@ class InputReader {
     const auto end = memory_.template load<uintptr_t>(list + layout_.list_items + 8);
     to.count = (end - to.first) / sizeof(ValueView);
     const size_t viewed = to.count < kMaxListView ? to.count : kMaxListView;
-    to.items = viewed == 0 ? to.room : memory_.view(to.first, viewed, to.room);
+    static constexpr ValueView none{};
+    to.items = viewed == 0 ? &none : to.room.view(memory_, to.first, viewed);
     return to.items != nullptr;
   }
 
@@ -188,10 +194,10 @@ class InputReader {
     bool whole;
   };
   FASTPROF_NOINLINE static Apart put_apart(const InputSource& source, Memory& memory,
-                                           const ValueView& value, uint64_t* at,
+                                           uintptr_t payload, uint32_t tag, uint64_t* at,
                                            uint64_t* end) noexcept {
     InputReader reader(source, memory, InputWords::amid(at, end));
-    return {reader.put_any(value) ? reader.out_.position() : nullptr, reader.whole_};
+    return {reader.put_any({payload, tag, 0}) ? reader.out_.position() : nullptr, reader.whole_};
   }
 
   bool put_any(const ValueView& value) noexcept {

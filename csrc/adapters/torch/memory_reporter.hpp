@@ -39,7 +39,7 @@ bool withdraw_reporter() noexcept;
 void forget_reporters_in_child() noexcept;
 
 // At the begin of an op while op_extra::memory is wanted: the calling thread reports from here on.
-FASTPROF_COLD void report_from_thread() noexcept;
+FASTPROF_HOT void report_from_thread() noexcept;
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

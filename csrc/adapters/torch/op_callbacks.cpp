@@ -3,6 +3,7 @@
 #include "adapters/torch/op_callbacks.hpp"
 
 #include "adapters/torch/detailed_op.hpp"
+#include "adapters/torch/memory_reporter.hpp"
 #include "adapters/torch/op_names.hpp"
 #include "adapters/torch/op_record.hpp"
 #include "adapters/torch/slow_op.hpp"
@@ -33,13 +34,11 @@ FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_number
     const OpName* name) noexcept {
   const void* rf = &record_function;
   const auto forward_thread = field<uint64_t>(rf, g_op_view.forward_thread_id);
-  const bool known = forward_thread == 0 || forward_thread == ops->forward_thread;
   OpContext* context = nullptr;
-  if (FASTPROF_LIKELY(known && (field<uint8_t>(rf, g_op_view.is_async) | name->collective) == 0)) {
+  if (FASTPROF_LIKELY(is_simple_op(ops, name, rf, forward_thread))) {
     uint64_t words[kOpBlockWords];
     BlockWords blocks(words);
-    blocks.put_op(field<int64_t>(rf, g_op_view.sequence_nr),
-                  forward_thread == 0 ? 0 : ops->forward_track,
+    blocks.put_op(field<int64_t>(rf, g_op_view.sequence_nr), forward_track_of(ops, forward_thread),
                   field<uint64_t>(rf, g_op_view.handle));
     const uint32_t units = blocks.finish();
     context = begin_here(ops, name, words, units);
@@ -48,14 +47,65 @@ FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_number
   return std::unique_ptr<ObserverContextView>(context);
 }
 
+// An op of a thread that is to report allocations, and nothing else.
+FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_reporting_op(
+    const RecordFunctionView& record_function, State* s, ThreadOps* ops,
+    const OpName* name) noexcept {
+  report_from_thread();
+  return start_numbered_op(record_function, s, ops, name);
+}
+
+// An op with what OpView::wants says. `wants` is not 0.
+FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_wanted_op(
+    const RecordFunctionView& record_function, State* s, ThreadOps* ops, const OpName* name,
+    uint32_t wants) noexcept {
+  if (wants == op_extra::inputs) return start_op_with_inputs(record_function, s, ops, name);
+  if (wants == op_extra::memory) return start_reporting_op(record_function, s, ops, name);
+  return start_detailed_op(record_function, s, ops, name);
+}
+
 // An op whose name libtorch makes anew each time, as those of backward functions, or that was not
 // met before.
 FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_named_op(
     const RecordFunctionView& record_function, State* s, ThreadOps* ops) noexcept {
   const OpName* name = find_name(ops->names, record_function);
   if (FASTPROF_UNLIKELY((load_relaxed(&s->mask) & name->mask) == 0)) return nullptr;
-  if (load_relaxed(&g_op_view.wants) != 0) return start_detailed_op(record_function, s, ops, name);
+  const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops
+  if (wants != 0) return start_wanted_op(record_function, s, ops, name, wants);
   return start_numbered_op(record_function, s, ops, name);
+}
+
+// No call but the last, whatever it is: little is kept over one. What most ops need is where the
+// processor goes without being told: it has forgotten our branches since the last op.
+template <bool inputs_expected>
+FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_any_op(
+    const RecordFunctionView& record_function) noexcept {
+  State* s = state();
+  const uint32_t mask = load_relaxed(&s->mask);
+  if (FASTPROF_UNLIKELY((mask & (category::op | category::user | mask_bit::special)) == 0))
+    return nullptr;
+  ThreadOps* ops = thread_ops_here();
+  if (FASTPROF_UNLIKELY(ops == nullptr || ((mask & mask_bit::special) | ops->flags) != 0))
+    return start_slow_op(record_function, s, ops, nullptr);
+  const OpName* name = find_operator(ops->names, record_function);
+  if (FASTPROF_UNLIKELY(name == nullptr)) return start_named_op(record_function, s, ops);
+  if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
+  const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops
+  if (inputs_expected && FASTPROF_LIKELY(wants == op_extra::inputs))
+    return start_op_with_inputs(record_function, s, ops, name);
+  if (FASTPROF_UNLIKELY(wants != 0)) return start_wanted_op(record_function, s, ops, name, wants);
+  if (inputs_expected) return start_numbered_op(record_function, s, ops, name);
+  const void* rf = &record_function;
+  // All at once, for it is one guess of the processor's then.
+  const uint64_t has_sequence_nr = ~field<uint64_t>(rf, g_op_view.sequence_nr) >> 63;  // not < 0
+  if (FASTPROF_UNLIKELY((has_sequence_nr | field<uint64_t>(rf, g_op_view.forward_thread_id) |
+                         field<uint64_t>(rf, g_op_view.handle) |
+                         field<uint8_t>(rf, g_op_view.is_async) |
+                         static_cast<uint64_t>(name->collective)) != 0))
+    return start_numbered_op(record_function, s, ops, name);
+  OpContext* context = begin_here(ops, name, nullptr, 0);
+  if (FASTPROF_UNLIKELY(context == nullptr)) return start_slow_op(record_function, s, ops, name);
+  return std::unique_ptr<ObserverContextView>(context);
 }
 
 // Every other end: of ops that enclose others with stacks, async ones, on another thread, late.
@@ -75,6 +125,8 @@ FASTPROF_HOT FASTPROF_NOINLINE void end_elsewhere(const RecordFunctionView& reco
 
 }  // namespace
 
+FASTPROF_HOT OpContext::~OpContext() = default;
+
 void prepare_callbacks(const Functions& functions, const Layout& layout) noexcept {
   set_current_thread_id(functions.current_thread_id);
   prepare_names(functions);
@@ -87,34 +139,18 @@ void prepare_callbacks(const Functions& functions, const Layout& layout) noexcep
   g_op_view.is_async = layout.is_async;
 }
 
-// No call but the last, whatever it is: little is kept over one.
 std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_function) noexcept {
-  State* s = state();
-  const uint32_t mask = load_relaxed(&s->mask);
-  if ((mask & (category::op | category::user | mask_bit::special)) == 0) return nullptr;
-  ThreadOps* ops = thread_ops_here();
-  if (FASTPROF_UNLIKELY(ops == nullptr || ((mask & mask_bit::special) | ops->flags) != 0))
-    return start_slow_op(record_function, s, ops, nullptr);
-  const OpName* name = find_operator(ops->names, record_function);
-  if (FASTPROF_UNLIKELY(name == nullptr)) return start_named_op(record_function, s, ops);
-  if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
-  if (load_relaxed(&g_op_view.wants) != 0) return start_detailed_op(record_function, s, ops, name);
-  const void* rf = &record_function;
-  // All at once, for it is one guess of the processor's then.
-  const uint64_t has_sequence_nr = ~field<uint64_t>(rf, g_op_view.sequence_nr) >> 63;  // not < 0
-  if (FASTPROF_UNLIKELY((has_sequence_nr | field<uint64_t>(rf, g_op_view.forward_thread_id) |
-                         field<uint64_t>(rf, g_op_view.handle) |
-                         field<uint8_t>(rf, g_op_view.is_async) |
-                         static_cast<uint64_t>(name->collective)) != 0))
-    return start_numbered_op(record_function, s, ops, name);
-  OpContext* context = begin_here(ops, name, nullptr, 0);
-  if (FASTPROF_UNLIKELY(context == nullptr)) return start_slow_op(record_function, s, ops, name);
-  return std::unique_ptr<ObserverContextView>(context);
+  return start_any_op<false>(record_function);
+}
+
+std::unique_ptr<ObserverContextView> start_op_given_inputs(
+    const RecordFunctionView& record_function) noexcept {
+  return start_any_op<true>(record_function);
 }
 
 void end_op(const RecordFunctionView& record_function,
             ObserverContextView* observer_context) noexcept {
-  if (observer_context == nullptr) return;
+  if (FASTPROF_UNLIKELY(observer_context == nullptr)) return;
   const auto& context = *static_cast<const OpContext*>(observer_context);
   const ThreadOps* ops = thread_ops_here();
   // By the thread that began it; where ThreadOps are at no fixed offset, that is not known here.

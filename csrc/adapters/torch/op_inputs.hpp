@@ -2,6 +2,8 @@
 // From the inputs of an at::RecordFunction to the words of range_detail/op_inputs.hpp.
 #pragma once
 
+#include <cstddef>
+
 #include "adapters/torch/input_reader.hpp"
 #include "adapters/torch/op_view.hpp"
 
@@ -49,16 +51,19 @@ FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const InputSource& source,
   const auto inputs = memory.template load<uintptr_t>(rf + layout.inputs);
   const auto count = memory.template load<uint64_t>(rf + layout.inputs + 8);
   const auto keywords = memory.template load<uint64_t>(rf + layout.kwinputs + 24);
-  if (count == 0 && keywords == 0) return 0;
+  if (FASTPROF_UNLIKELY((count | keywords) == 0)) return 0;
   InputReader<Memory> reader(source, memory, InputWords(words, capacity));
   uint32_t stored = 0;
   const uint64_t most = count < 0xFFFF ? count : 0xFFFF;
   for (; stored < most; ++stored) {
-    const auto value = memory.template load<ValueView>(inputs + stored * sizeof(ValueView));
-    if (FASTPROF_UNLIKELY(!reader.put(value))) break;
+    // Each as libtorch has just written it: a load of more waits until that has left the processor.
+    const uintptr_t at = inputs + stored * sizeof(ValueView);
+    const auto payload = memory.template load<uint64_t>(at);
+    const auto tag = memory.template load<uint32_t>(at + offsetof(ValueView, tag));
+    if (FASTPROF_UNLIKELY(!reader.put({payload, tag, 0}))) break;
   }
   uint32_t named = 0;
-  bool whole = stored == count && reader.whole();
+  bool whole = (stored == count) & reader.whole();
   if (FASTPROF_UNLIKELY(keywords != 0) && stored == count) {
     const KeywordsPut put = put_keywords(source, rf + layout.kwinputs, memory,
                                          reader.out().position(), reader.out().end());

@@ -11,9 +11,9 @@ std::optional<std::string> read_name_checked(const RecordFunctionView& record_fu
                                              uint32_t name) noexcept {
   CheckedMemory memory;
   const NameView read = read_name(reinterpret_cast<uintptr_t>(&record_function), name, memory);
-  char room[256];  // names of known ops are shorter
-  if (memory.failed() || read.length >= sizeof room) return std::nullopt;
-  const char* text = memory.view(reinterpret_cast<uintptr_t>(read.text), read.length + 1, room);
+  CheckedMemory::Room<char, 256> room;  // names of known ops are shorter
+  if (memory.failed() || read.length >= sizeof room.copies) return std::nullopt;
+  const char* text = room.view(memory, reinterpret_cast<uintptr_t>(read.text), read.length + 1);
   if (text == nullptr || text[read.length] != '\0') return std::nullopt;
   try {
     return std::string(text, read.length);

@@ -28,8 +28,10 @@ class BlockWords {
   // three.
   FASTPROF_ALWAYS_INLINE void put_op(int64_t sequence_nr, uint64_t forward_track,
                                      uint64_t handle) noexcept {
-    if (forward_track == 0 && handle == 0) {
-      if (sequence_nr >= 0) put(DetailType::op, static_cast<uint64_t>(sequence_nr));
+    if (FASTPROF_LIKELY((forward_track | handle) == 0)) {
+      store_relaxed(&at_[0], static_cast<uint64_t>(DetailType::op) | uint64_t{1} << 16);
+      store_relaxed(&at_[1], static_cast<uint64_t>(sequence_nr));
+      at_ += sequence_nr >= 0 ? 2 : 0;  // a branch here would be a guess that fails
       return;
     }
     store_relaxed(at_++, static_cast<uint64_t>(DetailType::op) | uint64_t{3} << 16);
@@ -40,14 +42,14 @@ class BlockWords {
   // Where the contents of a block of inputs go, and that they are there.
   uint64_t* room_for_inputs() const noexcept { return at_ + 1; }
   FASTPROF_ALWAYS_INLINE void put_inputs(uint32_t used) noexcept {
-    if (used == 0) return;
+    if (FASTPROF_UNLIKELY(used == 0)) return;
     store_relaxed(at_, static_cast<uint64_t>(DetailType::shapes) | uint64_t{used} << 16);
     at_ += 1 + used;
   }
   // Units of three words that all of it takes.
   FASTPROF_ALWAYS_INLINE uint32_t finish() noexcept {
     const auto used = static_cast<uint32_t>(at_ - first_);
-    if (used == 1) return 0;
+    if (FASTPROF_UNLIKELY(used == 1)) return 0;
     store_relaxed(&at_[0], uint64_t{0});
     store_relaxed(&at_[1], uint64_t{0});
     const uint32_t units = (used + 2) * 0xAAABu >> 17;  // / 3, below 0x8000

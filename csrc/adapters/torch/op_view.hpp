@@ -35,7 +35,8 @@ struct alignas(64) OpView {
   uint32_t handle = 0;
   uint32_t is_async = 0;
   EncodeInputs encode_inputs = nullptr;  // null until they were wanted
-  uint32_t wants = 0;  // op_extra, relaxed: what serves a bit is in place before it is set
+  uintptr_t undefined_tensor = 0;        // its address, from when inputs may be read
+  uint32_t wants = 0;                    // op_extra: what serves a bit is in place before it is set
 };
 static_assert(sizeof(OpView) == 64, "one cache line");
 extern OpView g_op_view;

@@ -11,7 +11,7 @@ namespace torch_adapter {
 
 // Begins any op. `ops`, `name`: of the calling thread and of the op, null where they were not
 // looked up. Null: not recorded.
-FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_slow_op(
+FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_slow_op(
     const RecordFunctionView& record_function, State* s, ThreadOps* ops,
     const OpName* name) noexcept;
 

@@ -46,7 +46,7 @@ intptr_t thread_ops_offset() noexcept;
 struct OpContext final : ObserverContextView {
   OpContext(const OpenRange& open, const Site* of, uint32_t on_track) noexcept
       : slot(open.slot), begin(open.begin), site(of), track(on_track) {}
-  ~OpContext() override = default;
+  ~OpContext() override;  // in op_callbacks.cpp, beside what else every op runs
   static void* operator new(size_t, ContextMemory* memory) noexcept;
   static void operator delete(void* object, ContextMemory*) noexcept { operator delete(object); }
   static void operator delete(void* object) noexcept;
@@ -59,18 +59,25 @@ struct OpContext final : ObserverContextView {
   uint16_t encloses = 0;  // it is the op of its thread's EnclosingStack
 };
 
-// malloc's. Ops of one thread come and go in order, so that the same few are used again and again.
-struct ContextMemory {
+// malloc's, a cache line each. Ops of one thread come and go in order, so that the same few are
+// used again and again.
+struct alignas(64) ContextMemory {
   uint64_t home;  // ThreadOps::id of the thread that uses it, which may have ended
   union {
     ContextMemory* next;  // while it is free
     alignas(OpContext) unsigned char object[sizeof(OpContext)];
   };
+  // Null without memory.
+  static ContextMemory* make() noexcept {
+    return static_cast<ContextMemory*>(
+        std::aligned_alloc(alignof(ContextMemory), sizeof(ContextMemory)));
+  }
   static ContextMemory* of(const void* object) noexcept {
     return reinterpret_cast<ContextMemory*>(reinterpret_cast<uintptr_t>(object) -
                                             offsetof(ContextMemory, object));
   }
 };
+static_assert(sizeof(ContextMemory) == 64, "one cache line");
 inline void* OpContext::operator new(size_t, ContextMemory* memory) noexcept {
   return memory->object;
 }
@@ -97,6 +104,21 @@ struct ThreadOps {
   OpNames names;
 };
 
+// Whether the op that begins is of a forward thread that its thread knows (0: it has none), and
+// neither async nor a collective: all that is not left to start_slow_op.
+FASTPROF_ALWAYS_INLINE bool is_simple_op(const ThreadOps* ops, const OpName* name, const void* rf,
+                                         uint64_t forward_thread) noexcept {
+  // All at once, for it is one guess of the processor's then.
+  const uint32_t unknown = (forward_thread != 0) & (forward_thread != ops->forward_thread);
+  return (unknown | field<uint8_t>(rf, g_op_view.is_async) | name->collective) == 0;
+}
+
+// The track of the forward thread of such an op; 0 where it has none.
+FASTPROF_ALWAYS_INLINE uint64_t forward_track_of(const ThreadOps* ops,
+                                                 uint64_t forward_thread) noexcept {
+  return ops->forward_track & (uint64_t{0} - static_cast<uint64_t>(forward_thread != 0));
+}
+
 // Makes the calling thread's; null without memory. Freed when the thread ends.
 FASTPROF_COLD ThreadOps* make_thread_ops() noexcept;
 
@@ -107,7 +129,7 @@ inline ContextMemory* take_context_memory(ThreadOps* ops) noexcept {
     ops->free = memory->next;
     return memory;
   }
-  memory = static_cast<ContextMemory*>(std::malloc(sizeof(ContextMemory)));
+  memory = ContextMemory::make();
   if (memory != nullptr) memory->home = ops->id;
   return memory;
 }

@@ -123,8 +123,8 @@ inline void attach() noexcept {
   own_module.state = &own_state;
   own_module.first = found.self_first;
   own_module.last = found.self_last;
-  own_module.tls_offset = &g_tls_offset;
-  own_module.tls_static = &g_tls_static;
+  own_module.tls_offset = &g_elected.tls_offset;
+  own_module.tls_static = &g_elected.tls_static;
   // Whoever was elected before stays; else the first noted object is the ballot, and one CAS on its
   // word decides.
   State* leader = nullptr;
@@ -161,13 +161,13 @@ inline void attach() noexcept {
         provides = true;
       }
     }
-    g_tls_offset = leader->tls_offset;
-    g_tls_static = leader->tls_static;
+    g_elected.tls_offset = leader->tls_offset;
+    g_elected.tls_static = leader->tls_static;
     own_module.next = leader->modules;
     leader->modules = &own_module;
   }
   if (provides) pin_object(found.self_path);  // not under the lock: it takes the loader's
-  store_release(&g_state, leader);
+  store_release(&g_elected.state, leader);
 }
 
 // Loaded objects that were built with another ABI major of fastprof: what they record stays their

@@ -113,18 +113,20 @@ __attribute__((visibility("hidden"))) void fastprof_v1_tls_probe(uintptr_t out[3
 
 FASTPROF_NAMESPACE_BEGIN
 
-// This library's own State, named for the note above; the process uses *g_state.
+// This library's own State, named for the note above; the process uses *g_elected.state.
 __attribute__((used)) inline State own_state __asm__("fastprof_v1_state"){};
 
-// Never null: before attach it is our own State, whose mask is 0.
-inline State* g_state = &own_state;
-
-// Copies of the elected State's, so that the hot path reads them without another load.
-inline intptr_t g_tls_offset = 0;
-inline uint32_t g_tls_static = 0;
+// What this library knows of the elected State, in one cache line: each record reads it.
+struct alignas(32) Elected {
+  State* state;  // never null: before attach it is our own, whose mask is 0
+  intptr_t
+      tls_offset;  // copies of the State's, so that the hot path reads them without another load
+  uint32_t tls_static;
+};
+inline Elected g_elected{&own_state, 0, 0};
 
 FASTPROF_ALWAYS_INLINE State* state() noexcept {
-  return load_relaxed(&g_state);
+  return load_relaxed(&g_elected.state);
 }
 
 FASTPROF_ALWAYS_INLINE char* thread_pointer() noexcept {
@@ -137,10 +139,10 @@ FASTPROF_ALWAYS_INLINE char* thread_pointer() noexcept {
   return tp;
 }
 
-// The calling thread's block. Valid only when g_tls_static: the mask shows mask_bit::dynamic
-// otherwise.
+// The calling thread's block. Valid only when g_elected.tls_static: the mask shows
+// mask_bit::dynamic otherwise.
 FASTPROF_ALWAYS_INLINE ThreadBlock* static_thread_block() noexcept {
-  return reinterpret_cast<ThreadBlock*>(thread_pointer() + g_tls_offset);
+  return reinterpret_cast<ThreadBlock*>(thread_pointer() + g_elected.tls_offset);
 }
 
 // This library's own block, by the dynamic route.
@@ -157,7 +159,7 @@ FASTPROF_COLD inline ThreadBlock* dynamic_thread_block() noexcept {
 
 // The calling thread's block, in any case. Any thread, any time.
 FASTPROF_ALWAYS_INLINE ThreadBlock* thread_block() noexcept {
-  return FASTPROF_LIKELY(g_tls_static) ? static_thread_block() : dynamic_thread_block();
+  return FASTPROF_LIKELY(g_elected.tls_static) ? static_thread_block() : dynamic_thread_block();
 }
 
 FASTPROF_NAMESPACE_END
