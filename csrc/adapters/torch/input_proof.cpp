@@ -26,11 +26,25 @@ InputLayout g_layout{};  // these are set before g_encode
 ScalarCodes g_codes{};
 std::atomic<EncodeInputs> g_encode{nullptr};
 
+// Of the layout in the table the compiler knows the numbers.
+struct KnownSource {
+  static constexpr const InputLayout& layout() noexcept { return kInputLayout_2_13; }
+  static const ScalarCodes& codes() noexcept {
+    static constexpr ScalarCodes known = scalar_codes(kInputLayout_2_13);
+    return known;
+  }
+  static uintptr_t undefined() noexcept { return g_op_view.undefined_tensor; }
+};
+struct OtherSource {
+  static const InputLayout& layout() noexcept { return g_layout; }
+  static const ScalarCodes& codes() noexcept { return g_codes; }
+  static uintptr_t undefined() noexcept { return g_op_view.undefined_tensor; }
+};
+
 FASTPROF_HOT uint32_t encode_other(const void* record_function, uint64_t* words,
                                    uint32_t capacity) noexcept {
   DirectMemory memory;
-  return encode_inputs({g_layout, g_codes, g_op_view.undefined_tensor}, record_function, memory,
-                       words, capacity);
+  return encode_inputs(OtherSource{}, record_function, memory, words, capacity);
 }
 
 struct Trial {
@@ -68,9 +82,10 @@ std::unique_ptr<ObserverContextView> start_tried(const RecordFunctionView& recor
              std::vector<uint64_t>(kMaxInputWords),
              {}};
   const ScalarCodes codes = scalar_codes(*trial.layout);
-  const uint32_t used = encode_inputs(
-      {*trial.layout, codes, reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor)},
-      &record_function, memory, op.words.data(), kMaxInputWords);
+  const uint32_t used =
+      encode_inputs(TriedSource{*trial.layout, codes,
+                                reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor)},
+                    &record_function, memory, op.words.data(), kMaxInputWords);
   op.texts = read_texts(*trial.layout, &record_function, memory);
   op.words.resize(memory.failed() ? 0 : used & ~kInputsLeftOut);
   trial.ops.push_back(std::move(op));
@@ -171,12 +186,9 @@ void trust_inputs(const InputLayout& layout) {
   g_encode.store(known ? &encode_2_13 : &encode_other, std::memory_order_release);
 }
 
-// Of the layout in the table the compiler knows the numbers.
 uint32_t encode_2_13(const void* record_function, uint64_t* words, uint32_t capacity) noexcept {
   DirectMemory memory;
-  static constexpr ScalarCodes codes = scalar_codes(kInputLayout_2_13);
-  return encode_inputs({kInputLayout_2_13, codes, g_op_view.undefined_tensor}, record_function,
-                       memory, words, capacity);
+  return encode_inputs(KnownSource{}, record_function, memory, words, capacity);
 }
 
 EncodeInputs trusted_encoder() noexcept {

@@ -18,31 +18,38 @@ struct ScalarCodes {
 };
 constexpr ScalarCodes scalar_codes(const InputLayout& layout) noexcept {
   ScalarCodes codes{};
-  for (ScalarCode& code : codes.of) code = {InputKind::other, 1, 0};
-  codes.of[layout.tag_integer] = {InputKind::integer, 1, 32};
-  codes.of[layout.tag_boolean] = {InputKind::boolean, 1, 8};
-  codes.of[layout.tag_real] = {InputKind::real, 2, 0};
+  for (ScalarCode& code : codes.of) code = kPutOther;
+  codes.of[layout.tag_integer] = kPutInteger;
+  codes.of[layout.tag_boolean] = kPutBoolean;
+  codes.of[layout.tag_real] = kPutReal;
   for (const uint8_t tag : {layout.tag_tensor, layout.tag_list, layout.tag_complex})
-    codes.of[tag] = {InputKind::other, 0, 0};
+    codes.of[tag] = {0, 0, 0};
   return codes;
 }
 
-// Of libtorch. `codes`: of the layout. `undefined`: the address of the undefined tensor, which has
-// no sizes.
-struct InputSource {
-  const InputLayout& layout;
-  const ScalarCodes& codes;
-  uintptr_t undefined;
+// Of libtorch. A Source has a layout(), its codes(), and undefined(): the address of the undefined
+// tensor, which has no sizes. It is small and passed by value; here what it takes to try a layout.
+class TriedSource {
+ public:
+  TriedSource(const InputLayout& layout, const ScalarCodes& codes, uintptr_t undefined) noexcept
+      : layout_(&layout), codes_(&codes), undefined_(undefined) {}
+  const InputLayout& layout() const noexcept { return *layout_; }
+  const ScalarCodes& codes() const noexcept { return *codes_; }
+  uintptr_t undefined() const noexcept { return undefined_; }
+
+ private:
+  const InputLayout* layout_;
+  const ScalarCodes* codes_;
+  uintptr_t undefined_;
 };
 
 // One op's inputs. What is put for most of them is in line, and takes no address of a reader: its
 // position stays in a register.
-template <class Memory>
+template <class Source, class Memory>
 class InputReader {
  public:
-  FASTPROF_ALWAYS_INLINE InputReader(const InputSource& source, Memory& memory,
-                                     const InputWords& out) noexcept
-      : source_(source), layout_(source.layout), memory_(memory), out_(out) {}
+  FASTPROF_ALWAYS_INLINE InputReader(Source source, Memory& memory, const InputWords& out) noexcept
+      : source_(source), memory_(memory), out_(out) {}
 
   InputWords& out() noexcept { return out_; }
   // Whether nothing was left out of what was put.
@@ -50,14 +57,14 @@ class InputReader {
 
   // False when it did not fit; then nothing was put.
   FASTPROF_ALWAYS_INLINE bool put(const ValueView& value) noexcept {
-    if (FASTPROF_LIKELY(value.tag == layout_.tag_tensor)) {
+    if (FASTPROF_LIKELY(value.tag == layout().tag_tensor)) {
       if (FASTPROF_LIKELY(put_small_tensor(value.payload))) return true;
     } else {
       if (FASTPROF_UNLIKELY(value.tag >= ScalarCodes::kTags)) return out_.put(InputKind::other);
-      const ScalarCode& code = source_.codes.of[value.tag];
+      const ScalarCode& code = source_.codes().of[value.tag];
       if (FASTPROF_LIKELY(code.words != 0)) {
         if (FASTPROF_LIKELY(out_.put_scalar(code, value.payload))) return true;
-      } else if (value.tag == layout_.tag_list && put_integers(value.payload)) {
+      } else if (value.tag == layout().tag_list && put_integers(value.payload)) {
         return true;
       }
     }
@@ -82,16 +89,16 @@ class InputReader {
 
   // A value as a keyword: texts and lists of texts too, which positions do not show.
   bool put_keyword(const ValueView& value) noexcept {
-    if (value.tag == layout_.tag_text) return put_text(value.payload + layout_.text);
-    if (value.tag != layout_.tag_list) return put(value);
+    if (value.tag == layout().tag_text) return put_text(value.payload + layout().text);
+    if (value.tag != layout().tag_list) return put(value);
     ListView list;
     if (!list_at(value.payload, list)) return out_.put(InputKind::other);
-    if (list.count == 0 || list.items[0].tag != layout_.tag_text) return put(value);
+    if (list.count == 0 || list.items[0].tag != layout().tag_text) return put(value);
     uint64_t* const before = out_.position();
     if (!out_.put(InputKind::list, 0, static_cast<uint32_t>(list.count))) return false;
     for (size_t i = 0; i < list.count; ++i) {
       const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
-      if (one.tag == layout_.tag_text && put_text(one.payload + layout_.text)) continue;
+      if (one.tag == layout().tag_text && put_text(one.payload + layout().text)) continue;
       out_.back_to(before);
       return out_.put(InputKind::other);
     }
@@ -112,39 +119,39 @@ class InputReader {
 
   // Most tensors: defined, strided, of few dimensions. False, and nothing put, for others.
   FASTPROF_ALWAYS_INLINE bool put_small_tensor(uintptr_t tensor) noexcept {
-    if (FASTPROF_UNLIKELY(tensor == source_.undefined || layout_.inline_dims < kMaxSmallDims))
+    if (FASTPROF_UNLIKELY(tensor == source_.undefined() || layout().inline_dims < kMaxSmallDims))
       return false;
-    const auto keys = memory_.template load<uint64_t>(tensor + layout_.key_set);
-    const auto symbolic = memory_.template load<uint8_t>(tensor + layout_.symbolic);
-    const auto dims = memory_.template load<uint64_t>(tensor + layout_.sizes);
-    if (FASTPROF_UNLIKELY(((keys & (layout_.nested_keys | layout_.unstrided_keys)) |
-                           (symbolic & layout_.symbolic_bits) | uint64_t{dims > kMaxSmallDims}) !=
+    const auto keys = memory_.template load<uint64_t>(tensor + layout().key_set);
+    const auto symbolic = memory_.template load<uint8_t>(tensor + layout().symbolic);
+    const auto dims = memory_.template load<uint64_t>(tensor + layout().sizes);
+    if (FASTPROF_UNLIKELY(((keys & (layout().nested_keys | layout().unstrided_keys)) |
+                           (symbolic & layout().symbolic_bits) | uint64_t{dims > kMaxSmallDims}) !=
                           0))
       return false;
-    const auto dtype = memory_.template load<uint16_t>(tensor + layout_.dtype);
-    const uint32_t apart = layout_.inline_dims;
+    const auto dtype = memory_.template load<uint16_t>(tensor + layout().dtype);
+    const uint32_t apart = layout().inline_dims;
     if (FASTPROF_UNLIKELY(apart > kMaxInputDims)) return false;
     Room<int64_t, 2 * kMaxInputDims> room;
-    const int64_t* sizes = room.view(memory_, tensor + layout_.sizes + 8, 2 * size_t{apart});
+    const int64_t* sizes = room.view(memory_, tensor + layout().sizes + 8, 2 * size_t{apart});
     if (FASTPROF_UNLIKELY(sizes == nullptr)) return false;
     return out_.put_small_tensor(static_cast<uint8_t>(dtype < 255 ? dtype : 255), sizes,
                                  sizes + apart, static_cast<uint32_t>(dims));
   }
 
   bool put_tensor(uintptr_t tensor) noexcept {
-    if (FASTPROF_UNLIKELY(tensor == source_.undefined)) return out_.put(InputKind::undefined);
-    const auto keys = memory_.template load<uint64_t>(tensor + layout_.key_set);
-    const auto symbolic = memory_.template load<uint8_t>(tensor + layout_.symbolic);
-    if (FASTPROF_UNLIKELY((keys & layout_.nested_keys) != 0 ||
-                          (symbolic & layout_.symbolic_bits) != 0))
+    if (FASTPROF_UNLIKELY(tensor == source_.undefined())) return out_.put(InputKind::undefined);
+    const auto keys = memory_.template load<uint64_t>(tensor + layout().key_set);
+    const auto symbolic = memory_.template load<uint8_t>(tensor + layout().symbolic);
+    if (FASTPROF_UNLIKELY((keys & layout().nested_keys) != 0 ||
+                          (symbolic & layout().symbolic_bits) != 0))
       return out_.put(InputKind::undefined);
-    const auto dtype = memory_.template load<uint16_t>(tensor + layout_.dtype);
-    const auto dims = memory_.template load<uint64_t>(tensor + layout_.sizes);
+    const auto dtype = memory_.template load<uint16_t>(tensor + layout().dtype);
+    const auto dims = memory_.template load<uint64_t>(tensor + layout().sizes);
     if (FASTPROF_UNLIKELY(dims > kMaxInputDims)) return out_.put(InputKind::undefined);
     const auto n = static_cast<uint32_t>(dims);
-    uintptr_t at = tensor + layout_.sizes + 8;
-    uint32_t apart = layout_.inline_dims;
-    if (FASTPROF_UNLIKELY(n > layout_.inline_dims)) {
+    uintptr_t at = tensor + layout().sizes + 8;
+    uint32_t apart = layout().inline_dims;
+    if (FASTPROF_UNLIKELY(n > layout().inline_dims)) {
       at = memory_.template load<uintptr_t>(at);
       apart = n;
     }
@@ -152,14 +159,14 @@ class InputReader {
     Room<int64_t, 2 * kMaxInputDims> room;
     const int64_t* sizes = room.view(memory_, at, 2 * size_t{apart});
     if (sizes == nullptr) return false;
-    const bool strided = (keys & layout_.unstrided_keys) == 0;
+    const bool strided = (keys & layout().unstrided_keys) == 0;
     return out_.put_tensor(static_cast<uint8_t>(dtype < 255 ? dtype : 255), sizes,
                            strided ? sizes + apart : nullptr, n);
   }
 
   FASTPROF_ALWAYS_INLINE bool list_at(uintptr_t list, ListView& to) noexcept {
-    to.first = memory_.template load<uintptr_t>(list + layout_.list_items);
-    const auto end = memory_.template load<uintptr_t>(list + layout_.list_items + 8);
+    to.first = memory_.template load<uintptr_t>(list + layout().list_items);
+    const auto end = memory_.template load<uintptr_t>(list + layout().list_items + 8);
     to.count = (end - to.first) / sizeof(ValueView);
     const size_t viewed = to.count < kMaxListView ? to.count : kMaxListView;
     static constexpr ValueView none{};
@@ -178,7 +185,7 @@ class InputReader {
     uint64_t word = 0, others = 0;
     for (size_t i = 0; i < view.count; ++i) {
       const uint64_t value = view.items[i].payload;
-      others |= view.items[i].tag ^ layout_.tag_integer;
+      others |= view.items[i].tag ^ layout().tag_integer;
       others |= value ^ static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
       word = i % 2 == 0 ? value & 0xFFFFFFFF : word | value << 32;
       words[i / 2] = word;
@@ -193,31 +200,30 @@ class InputReader {
     uint64_t* end;  // the position behind it; null when it did not fit
     bool whole;
   };
-  FASTPROF_NOINLINE static Apart put_apart(const InputSource& source, Memory& memory,
-                                           uintptr_t payload, uint32_t tag, uint64_t* at,
-                                           uint64_t* end) noexcept {
+  FASTPROF_NOINLINE static Apart put_apart(Source source, Memory& memory, uintptr_t payload,
+                                           uint32_t tag, uint64_t* at, uint64_t* end) noexcept {
     InputReader reader(source, memory, InputWords::amid(at, end));
     return {reader.put_any({payload, tag, 0}) ? reader.out_.position() : nullptr, reader.whole_};
   }
 
   bool put_any(const ValueView& value) noexcept {
-    if (value.tag == layout_.tag_tensor) return put_tensor(value.payload);
-    if (value.tag == layout_.tag_list) return put_any_list(value.payload);
-    if (value.tag == layout_.tag_complex) return put_complex(value.payload);
-    if (value.tag == layout_.tag_integer)
+    if (value.tag == layout().tag_tensor) return put_tensor(value.payload);
+    if (value.tag == layout().tag_list) return put_any_list(value.payload);
+    if (value.tag == layout().tag_complex) return put_complex(value.payload);
+    if (value.tag == layout().tag_integer)
       return out_.put_integer(static_cast<int64_t>(value.payload));
-    if (value.tag == layout_.tag_real) return out_.put_real(value.payload);
-    if (value.tag == layout_.tag_boolean)
+    if (value.tag == layout().tag_real) return out_.put_real(value.payload);
+    if (value.tag == layout().tag_boolean)
       return out_.put(InputKind::boolean, 0, static_cast<uint8_t>(value.payload));
     return out_.put(InputKind::other);
   }
 
   bool put_any_list(uintptr_t list) noexcept {
-    const auto type = memory_.template load<uintptr_t>(list + layout_.list_type);
-    const auto kind = memory_.template load<uint32_t>(type + layout_.type_kind);
+    const auto type = memory_.template load<uintptr_t>(list + layout().list_type);
+    const auto kind = memory_.template load<uint32_t>(type + layout().type_kind);
     ListView view;
     if (!list_at(list, view)) return false;
-    return kind == layout_.kind_tensor ? put_tensors(view) : put_numbers(view);
+    return kind == layout().kind_tensor ? put_tensors(view) : put_numbers(view);
   }
 
   bool put_tensors(const ListView& list) noexcept {
@@ -225,7 +231,7 @@ class InputReader {
     if (!out_.put(InputKind::tensor_list, 0, static_cast<uint32_t>(list.count))) return false;
     for (size_t i = 0; i < list.count; ++i) {
       const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
-      if (one.tag == layout_.tag_tensor ? put_tensor(one.payload) : out_.put(InputKind::undefined))
+      if (one.tag == layout().tag_tensor ? put_tensor(one.payload) : out_.put(InputKind::undefined))
         continue;
       return cut_tensors(list, before);
     }
@@ -246,8 +252,8 @@ class InputReader {
     *stored = 0;
     for (size_t i = 0; i < list.count; ++i) {
       const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
-      if (!(one.tag == layout_.tag_tensor ? put_tensor(one.payload)
-                                          : out_.put(InputKind::undefined)))
+      if (!(one.tag == layout().tag_tensor ? put_tensor(one.payload)
+                                           : out_.put(InputKind::undefined)))
         break;
       ++*stored;
     }
@@ -255,8 +261,8 @@ class InputReader {
   }
 
   bool is_number(uint32_t tag) const noexcept {
-    return tag == layout_.tag_integer || tag == layout_.tag_real || tag == layout_.tag_boolean ||
-           tag == layout_.tag_complex;
+    return tag == layout().tag_integer || tag == layout().tag_real || tag == layout().tag_boolean ||
+           tag == layout().tag_complex;
   }
 
   bool put_numbers(const ListView& list) noexcept {
@@ -276,13 +282,14 @@ class InputReader {
   }
 
   bool put_complex(uintptr_t holder) noexcept {
-    const uint64_t bits[2] = {memory_.template load<uint64_t>(holder + layout_.complex),
-                              memory_.template load<uint64_t>(holder + layout_.complex + 8)};
+    const uint64_t bits[2] = {memory_.template load<uint64_t>(holder + layout().complex),
+                              memory_.template load<uint64_t>(holder + layout().complex + 8)};
     return out_.put_complex(bits);
   }
 
-  const InputSource& source_;
-  const InputLayout& layout_;
+  FASTPROF_ALWAYS_INLINE const InputLayout& layout() const noexcept { return source_.layout(); }
+
+  Source source_;
   Memory& memory_;
   InputWords out_;
   bool whole_ = true;

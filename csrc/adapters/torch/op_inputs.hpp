@@ -20,10 +20,10 @@ struct KeywordsPut {
   uint32_t count;
   bool whole;
 };
-template <class Memory>
-FASTPROF_COLD KeywordsPut put_keywords(const InputSource& source, uintptr_t map, Memory& memory,
-                                       uint64_t* at, uint64_t* end) noexcept {
-  InputReader<Memory> reader(source, memory, InputWords::amid(at, end));
+template <class Source, class Memory>
+FASTPROF_COLD KeywordsPut put_keywords(Source source, uintptr_t map, Memory& memory, uint64_t* at,
+                                       uint64_t* end) noexcept {
+  InputReader<Source, Memory> reader(source, memory, InputWords::amid(at, end));
   KeywordsPut put{at, 0, true};
   auto node = memory.template load<uintptr_t>(map + 16);
   for (auto left = memory.template load<uint64_t>(map + 24); left != 0 && node != 0; --left) {
@@ -42,17 +42,17 @@ FASTPROF_COLD KeywordsPut put_keywords(const InputSource& source, uintptr_t map,
 
 // The contents of a DetailType::shapes block for a RecordFunction in its start callback: as
 // EncodeInputs, `capacity` >= 2.
-template <class Memory>
-FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const InputSource& source,
-                                              const void* record_function, Memory& memory,
-                                              uint64_t* words, uint32_t capacity) noexcept {
-  const InputLayout& layout = source.layout;
+template <class Source, class Memory>
+FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(Source source, const void* record_function,
+                                              Memory& memory, uint64_t* words,
+                                              uint32_t capacity) noexcept {
+  const InputLayout& layout = source.layout();
   const auto rf = reinterpret_cast<uintptr_t>(record_function);
   const auto inputs = memory.template load<uintptr_t>(rf + layout.inputs);
   const auto count = memory.template load<uint64_t>(rf + layout.inputs + 8);
   const auto keywords = memory.template load<uint64_t>(rf + layout.kwinputs + 24);
   if (FASTPROF_UNLIKELY((count | keywords) == 0)) return 0;
-  InputReader<Memory> reader(source, memory, InputWords(words, capacity));
+  InputReader<Source, Memory> reader(source, memory, InputWords(words, capacity));
   uint32_t stored = 0;
   const uint64_t most = count < 0xFFFF ? count : 0xFFFF;
   for (; stored < most; ++stored) {
@@ -71,8 +71,9 @@ FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const InputSource& source,
     named = put.count;
     whole &= put.whole;
   }
-  const uint32_t used = reader.out().finish(stored, named, count < 0xFFFFFFFF ? count : 0xFFFFFFFF);
-  return FASTPROF_LIKELY(whole) ? used : used | kInputsLeftOut;
+  if (FASTPROF_LIKELY(whole)) return reader.out().finish(stored, named, stored);
+  return reader.out().finish(stored, named, count < 0xFFFFFFFF ? count : 0xFFFFFFFF) |
+         kInputsLeftOut;
 }
 
 }  // namespace torch_adapter

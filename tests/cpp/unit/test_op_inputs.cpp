@@ -115,10 +115,6 @@ TEST(small_tensors_are_put_alike) {
 }
 
 TEST(scalars_without_a_branch_are_those_with_one) {
-  constexpr ScalarCode integer{InputKind::integer, 1, 32};
-  constexpr ScalarCode boolean{InputKind::boolean, 1, 8};
-  constexpr ScalarCode real{InputKind::real, 2, 0};
-  constexpr ScalarCode other{InputKind::other, 1, 0};
   constexpr int64_t edges[] = {
       0, 1, -1, 2147483647, -2147483648LL, 2147483648LL, -2147483649LL, INT64_MAX, INT64_MIN};
   // Every room from none to plenty: what does not fit is refused, and nothing of it is there. What
@@ -126,19 +122,20 @@ TEST(scalars_without_a_branch_are_those_with_one) {
   for (uint32_t capacity = 2; capacity < 24; ++capacity) {
     Words by_code(capacity), by_kind(capacity);
     for (const int64_t edge : edges) {
-      const bool put = by_code.put.put_scalar(integer, static_cast<uint64_t>(edge));
+      const bool put = by_code.put.put_scalar(kPutInteger, static_cast<uint64_t>(edge));
       CHECK(!put || edge == static_cast<int32_t>(edge));
       by_code.add(put || by_code.put.put_integer(edge));
       by_kind.add(by_kind.put.put_integer(edge));
     }
     for (const uint64_t value : {uint64_t{0xABCD00}, uint64_t{0xABCD01}}) {
-      by_code.add(by_code.put.put_scalar(boolean, value) ||
+      by_code.add(by_code.put.put_scalar(kPutBoolean, value) ||
                   by_code.put.put(InputKind::boolean, 0, static_cast<uint32_t>(value & 1)));
       by_kind.add(by_kind.put.put(InputKind::boolean, 0, static_cast<uint32_t>(value & 1)));
     }
-    by_code.add(by_code.put.put_scalar(real, bits_of(-0.1)) || by_code.put.put_real(bits_of(-0.1)));
+    by_code.add(by_code.put.put_scalar(kPutReal, bits_of(-0.1)) ||
+                by_code.put.put_real(bits_of(-0.1)));
     by_kind.add(by_kind.put.put_real(bits_of(-0.1)));
-    by_code.add(by_code.put.put_scalar(other, 77) || by_code.put.put(InputKind::other));
+    by_code.add(by_code.put.put_scalar(kPutOther, 77) || by_code.put.put(InputKind::other));
     by_kind.add(by_kind.put.put(InputKind::other));
     CHECK_EQ(by_code.stored, by_kind.stored);
     const uint32_t used = by_code.put.finish(by_code.stored, 0, 13);

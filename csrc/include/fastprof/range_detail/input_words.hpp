@@ -11,13 +11,20 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// How a number or nothing is put: words is 1, or 2 with the value in the second; high_bits: how
-// many bits of it lie in `high`.
+// How a number or nothing is put: words is 1, or 2 with the value in the second; in_high: which
+// bits of the head its lower half is kept in, all of `high` for integers only. Words 0: it is
+// neither.
 struct ScalarCode {
-  InputKind kind;
-  uint8_t words;
-  uint8_t high_bits;
+  uint64_t in_high;
+  uint32_t kind;  // InputKind
+  uint32_t words;
 };
+constexpr ScalarCode kPutOther{0, static_cast<uint32_t>(InputKind::other), 1};
+constexpr ScalarCode kPutInteger{uint64_t{0xFFFFFFFF} << 32,
+                                 static_cast<uint32_t>(InputKind::integer), 1};
+constexpr ScalarCode kPutBoolean{uint64_t{0xFF} << 32, static_cast<uint32_t>(InputKind::boolean),
+                                 1};
+constexpr ScalarCode kPutReal{0, static_cast<uint32_t>(InputKind::real), 2};
 
 // Puts items into memory of the caller. What does not fit is left out: put returns false and
 // nothing of it is there. Owning thread only.
@@ -52,11 +59,11 @@ class InputWords {
   // Without a branch for the kind. False when it is put otherwise: an integer that needs more than
   // 32 bits, or at the end of the room.
   FASTPROF_ALWAYS_INLINE bool put_scalar(const ScalarCode& code, uint64_t value) noexcept {
-    const bool narrow = value == static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
-    const bool integer = code.kind == InputKind::integer;
-    if (FASTPROF_UNLIKELY((integer & !narrow) | (end_ - at_ < 2))) return false;
-    const uint64_t high = value & ((uint64_t{1} << code.high_bits) - 1);
-    at_[0] = head(code.kind, 0, static_cast<uint32_t>(high));
+    // All bits set where it is an integer: the upper half is then to be the sign of the lower.
+    const auto integer = static_cast<uint64_t>(static_cast<int64_t>(code.in_high) >> 63);
+    const uint64_t narrow = static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
+    if (FASTPROF_UNLIKELY(((value ^ narrow) & integer) != 0 || end_ - at_ < 2)) return false;
+    at_[0] = (value << 32 & code.in_high) | code.kind;
     at_[1] = value;
     at_ += code.words;
     return true;
