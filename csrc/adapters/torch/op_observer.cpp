@@ -11,6 +11,7 @@
 #include "adapters/torch/overload_sites.hpp"
 #include "adapters/torch/self_test.hpp"
 #include "adapters/torch/thread_numbers.hpp"
+#include "adapters/torch/thread_ops.hpp"
 #include "fastprof/base/error.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -107,7 +108,8 @@ void forget_observers_in_child() noexcept {
   // The lock is not taken: another thread of the parent may have held it, and none of them is here.
   Observers& all = observers();
   new (&all.lock) std::mutex;
-  renew_thread_numbers_in_child();
+  forget_thread_numbers_in_child();
+  forget_tracks_in_child();
   renew_overload_sites_in_child();
   if (all.count == 0) return;
   all.count = all.inputs_count = 0;

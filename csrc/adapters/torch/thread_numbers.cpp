@@ -39,8 +39,9 @@ FASTPROF_COLD uint32_t track_of(uint64_t number) noexcept {
   return found == all.track_of.end() ? 0 : found->second;
 }
 
-void renew_thread_numbers_in_child() noexcept {
-  new (&threads().lock) std::mutex;
+void forget_thread_numbers_in_child() noexcept {
+  // Not destroyed: another thread of the parent may have been at it, and holds its lock for ever.
+  new (&threads()) Threads;
 }
 
 }  // namespace torch_adapter

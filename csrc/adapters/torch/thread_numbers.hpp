@@ -18,8 +18,8 @@ bool note_thread(uint64_t number) noexcept;
 // Our id of its track; 0 for a thread that has run no op in a profile. Any thread.
 uint32_t track_of(uint64_t number) noexcept;
 
-// In a forked child, where the lock's holder may not be.
-void renew_thread_numbers_in_child() noexcept;
+// In a forked child, whose only thread has another track than in its parent: none is known.
+void forget_thread_numbers_in_child() noexcept;
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

@@ -49,6 +49,13 @@ intptr_t thread_ops_offset() noexcept {
   return probe_tls(of_block) ? reinterpret_cast<char*>(&t_ops) - thread_pointer() : 0;
 }
 
+void forget_tracks_in_child() noexcept {
+  ThreadOps* ops = thread_ops();
+  if (ops == nullptr) return;
+  ops->flags |= ops_flag::unknown_track;
+  ops->forward_thread = ops->forward_track = 0;
+}
+
 ThreadOps* make_thread_ops() noexcept {
   const pthread_key_t key = thread_key();
   if (key == pthread_key_t(-1)) return nullptr;

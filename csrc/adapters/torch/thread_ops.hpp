@@ -119,6 +119,9 @@ FASTPROF_ALWAYS_INLINE uint64_t forward_track_of(const ThreadOps* ops,
   return ops->forward_track & (uint64_t{0} - static_cast<uint64_t>(forward_thread != 0));
 }
 
+// In a forked child, whose tracks are new: what its thread knew of them.
+FASTPROF_COLD void forget_tracks_in_child() noexcept;
+
 // Makes the calling thread's; null without memory. Freed when the thread ends.
 FASTPROF_COLD ThreadOps* make_thread_ops() noexcept;
 

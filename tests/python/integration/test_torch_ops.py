@@ -393,6 +393,29 @@ def test_a_forked_child_observes_nothing_of_its_parents_profile() -> None:
         assert run_python(code) == "0 1 1\n"
 
 
+def test_a_forked_child_knows_the_forward_threads_of_its_own() -> None:
+    code = """
+        import os, torch, fastprof
+        torch.set_num_threads(1)
+
+        def profiled():
+            with fastprof.profile() as p:
+                (torch.ones(3, requires_grad=True) * 2).sum().backward()
+            events = {e.name: e for e in p.events()}
+            return events["aten::mul"].thread, events["MulBackward0"].fwd_thread
+
+        forward, told = profiled()
+        assert told == forward, (told, forward)
+        child = os.fork()
+        if child == 0:
+            forward_here, told = profiled()
+            os._exit(0 if told == forward_here != forward else 7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), profiled() == (forward, forward))
+    """
+    with warnings.catch_warnings():
+        assert run_python(code) == "0 True\n"
+
+
 def test_ops_carry_all_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_options, "_warned", set())
     p = profiled(mlp, record_shapes=True, with_stack=True, with_flops=True, profile_memory=True)
