@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From stop to tables and files, for profiles of PyTorch's ops with each option, beside torch.profiler.
 
-``torch_events.py [--events N] [--events-torch N] [--json FILE]``: steps of the transformer of ``torch_ops.py`` until N op events
+``torch_events.py [--events N] [--events-torch N] [--json FILE]``: steps of the transformer of ``torch_steps.py`` until N op events
 are recorded; microseconds an event of each stage, the least of two rounds (of torch.profiler: one), and resident bytes an event
 after stop, in a fresh process. "First look" is ``events()``. torch.profiler has fewer events: it takes about a minute for 10^6.
 Needs torch.
@@ -26,7 +26,7 @@ import fastprof
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("", "hot_path")]
 
 from harness.stages import added_bytes, least_stages, measure_stages, number_of  # noqa: E402
-from torch_ops import OPTIONS, count_ops, transformer_step  # noqa: E402
+from torch_steps import OPTIONS, count_ops, transformer_step  # noqa: E402
 
 CHOSEN = ("plain", "record_shapes", "everything")
 

@@ -1,47 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // From one IValue to the words of range_detail/op_inputs.hpp. What is read goes through a Memory:
-// DirectMemory once the layout is proven, CheckedMemory for the proof.
+// DirectMemory once the layout is proven, CheckedMemory for the proof; where it lies, a Source says
+// (input_source.hpp).
 #pragma once
 
 #include "adapters/torch/direct_memory.hpp"
-#include "adapters/torch/input_layout.hpp"
+#include "adapters/torch/input_source.hpp"
 #include "fastprof/range_detail/input_words.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
-
-// By IValue::Tag, how a value is put that needs no look elsewhere. Inputs come in any order, so a
-// branch for each kind would be a guess that fails; ScalarCode::words is 0 for the other kinds.
-struct ScalarCodes {
-  static constexpr uint32_t kTags = 256;  // layouts have them as bytes
-  ScalarCode of[kTags];
-};
-constexpr ScalarCodes scalar_codes(const InputLayout& layout) noexcept {
-  ScalarCodes codes{};
-  for (ScalarCode& code : codes.of) code = kPutOther;
-  codes.of[layout.tag_integer] = kPutInteger;
-  codes.of[layout.tag_boolean] = kPutBoolean;
-  codes.of[layout.tag_real] = kPutReal;
-  for (const uint8_t tag : {layout.tag_tensor, layout.tag_list, layout.tag_complex})
-    codes.of[tag] = {0, 0, 0};
-  return codes;
-}
-
-// Of libtorch. A Source has a layout(), its codes(), and undefined(): the address of the undefined
-// tensor, which has no sizes. It is small and passed by value; here what it takes to try a layout.
-class TriedSource {
- public:
-  TriedSource(const InputLayout& layout, const ScalarCodes& codes, uintptr_t undefined) noexcept
-      : layout_(&layout), codes_(&codes), undefined_(undefined) {}
-  const InputLayout& layout() const noexcept { return *layout_; }
-  const ScalarCodes& codes() const noexcept { return *codes_; }
-  uintptr_t undefined() const noexcept { return undefined_; }
-
- private:
-  const InputLayout* layout_;
-  const ScalarCodes* codes_;
-  uintptr_t undefined_;
-};
 
 // One op's inputs. What is put for most of them is in line, and takes no address of a reader: its
 // position stays in a register.
