@@ -143,18 +143,16 @@ def quartiles(ones: list[float], others: list[float]) -> list[float]:
     return quantiles(ratios, method="inclusive") if len(ratios) > 1 else ratios * 3
 
 
+def over_bare(processes: list[dict[str, Any]], mode: str) -> list[float]:
+    """What a mode costs in each process, ns an op."""
+    return [p["ns"][mode] - p["ns"]["bare"] for p in processes]
+
+
 def rows_of(workload: str, processes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Of each mode but the bare step, medians over the processes, each against its own bare step."""
     for name in list(processes[0]["ns"])[1:]:
         package, _, options = name.partition(", ")
-        over, floor, theirs = (
-            [p["ns"][mode] - p["ns"]["bare"] for p in processes]
-            for mode in (
-                name,
-                "empty callback",
-                f"torch.profiler, {options}" if package == "fastprof" else name,
-            )
-        )
+        over, floor = over_bare(processes, name), over_bare(processes, "empty callback")
         bare = [p["ns"]["bare"] for p in processes]
         row = {
             "suite": "torch_ops", "case": f"{workload}, {name}", "ops": processes[0]["ops"],
@@ -162,6 +160,7 @@ def rows_of(workload: str, processes: list[dict[str, Any]]) -> Iterator[dict[str
             "to_empty_callback": quartiles(over, floor), "slowed_by": quartiles(over, bare),
         }  # fmt: skip
         if package == "fastprof":
+            theirs = over_bare(processes, f"torch.profiler, {options}")
             row["to_torch_profiler"] = quartiles(over, theirs)
         yield row
 

@@ -70,10 +70,9 @@ std::unique_ptr<ObserverContextView> start_op_with_inputs(const RecordFunctionVi
 }
 
 std::unique_ptr<ObserverContextView> start_detailed_op(const RecordFunctionView& record_function,
-                                                       State* s, ThreadOps* ops,
-                                                       const OpName* name) noexcept {
-  // Partner: want_with_ops.
-  return start_op_wanting(load_acquire(&g_op_view.wants), record_function, s, ops, name);
+                                                       State* s, ThreadOps* ops, const OpName* name,
+                                                       uint32_t wants) noexcept {
+  return start_op_wanting(wants, record_function, s, ops, name);
 }
 
 }  // namespace torch_adapter

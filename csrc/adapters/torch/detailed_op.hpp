@@ -12,14 +12,14 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
-// Begins an op where OpView::wants says something; the first one where that is op_extra::inputs and
-// nothing else. Null: not recorded.
+// Begins an op with what `wants` says (op_extra); the first one where that is inputs and nothing
+// else. Null: not recorded.
 FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_op_with_inputs(
     const RecordFunctionView& record_function, State* s, ThreadOps* ops,
     const OpName* name) noexcept;
 FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_detailed_op(
-    const RecordFunctionView& record_function, State* s, ThreadOps* ops,
-    const OpName* name) noexcept;
+    const RecordFunctionView& record_function, State* s, ThreadOps* ops, const OpName* name,
+    uint32_t wants) noexcept;
 
 // The Python stack and the modules of an op; 0: none wanted, or there is none.
 struct OpOrigin {

@@ -62,7 +62,7 @@ std::vector<std::string> read_texts(const InputLayout& layout, const void* recor
   const auto count = memory.load<uint64_t>(rf + layout.inputs + 8);
   std::vector<std::string> texts;
   for (uint64_t i = 0; i < count && !memory.failed(); ++i) {
-    const auto value = memory.load<ValueView>(inputs + i * sizeof(ValueView));
+    const ValueView value = load_value(memory, inputs + i * sizeof(ValueView));
     if (value.tag != layout.tag_text) continue;
     const auto text = memory.load<uintptr_t>(value.payload + layout.text);
     const auto length = memory.load<uint64_t>(value.payload + layout.text + 8);

@@ -65,7 +65,7 @@ class InputReader {
     uint64_t* const before = out_.position();
     if (!out_.put(InputKind::list, 0, static_cast<uint32_t>(list.count))) return false;
     for (size_t i = 0; i < list.count; ++i) {
-      const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
+      const ValueView one = load_value(memory_, list.first + i * sizeof(ValueView));
       if (one.tag == layout().tag_text && put_text(one.payload + layout().text)) continue;
       out_.back_to(before);
       return out_.put(InputKind::other);
@@ -198,7 +198,7 @@ class InputReader {
     uint64_t* const before = out_.position();
     if (!out_.put(InputKind::tensor_list, 0, static_cast<uint32_t>(list.count))) return false;
     for (size_t i = 0; i < list.count; ++i) {
-      const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
+      const ValueView one = load_value(memory_, list.first + i * sizeof(ValueView));
       if (one.tag == layout().tag_tensor ? put_tensor(one.payload) : out_.put(InputKind::undefined))
         continue;
       return cut_tensors(list, before);
@@ -219,7 +219,7 @@ class InputReader {
     }
     *stored = 0;
     for (size_t i = 0; i < list.count; ++i) {
-      const auto one = memory_.template load<ValueView>(list.first + i * sizeof(ValueView));
+      const ValueView one = load_value(memory_, list.first + i * sizeof(ValueView));
       if (!(one.tag == layout().tag_tensor ? put_tensor(one.payload)
                                            : out_.put(InputKind::undefined)))
         break;

@@ -2,6 +2,7 @@
 // What is known of libtorch when inputs of ops are read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "adapters/torch/input_layout.hpp"
@@ -9,6 +10,15 @@
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
+
+// The value at `address`, through a Memory (input_reader.hpp), each part as libtorch stores it: a
+// load of more waits until what was just stored has left the processor.
+template <class Memory>
+FASTPROF_ALWAYS_INLINE ValueView load_value(Memory& memory, uintptr_t address) noexcept {
+  const auto payload = memory.template load<uint64_t>(address + offsetof(ValueView, payload));
+  const auto tag = memory.template load<uint32_t>(address + offsetof(ValueView, tag));
+  return {payload, tag, 0};
+}
 
 // By IValue::Tag, how a value is put that needs no look elsewhere. Inputs come in any order, so a
 // branch for each kind would be a guess that fails; ScalarCode::words is 0 for the other kinds.

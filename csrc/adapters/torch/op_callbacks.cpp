@@ -61,7 +61,7 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_wanted_op(
     uint32_t wants) noexcept {
   if (wants == op_extra::inputs) return start_op_with_inputs(record_function, s, ops, name);
   if (wants == op_extra::memory) return start_reporting_op(record_function, s, ops, name);
-  return start_detailed_op(record_function, s, ops, name);
+  return start_detailed_op(record_function, s, ops, name, wants);
 }
 
 // An op whose name libtorch makes anew each time, as those of backward functions, or that was not

@@ -2,8 +2,6 @@
 // From the inputs of an at::RecordFunction to the words of range_detail/op_inputs.hpp.
 #pragma once
 
-#include <cstddef>
-
 #include "adapters/torch/input_reader.hpp"
 #include "adapters/torch/op_view.hpp"
 
@@ -27,8 +25,7 @@ FASTPROF_COLD KeywordsPut put_keywords(Source source, uintptr_t map, Memory& mem
   KeywordsPut put{at, 0, true};
   auto node = memory.template load<uintptr_t>(map + 16);
   for (auto left = memory.template load<uint64_t>(map + 24); left != 0 && node != 0; --left) {
-    if (!reader.put_text(node + 8) ||
-        !reader.put_keyword(memory.template load<ValueView>(node + 8 + 32))) {
+    if (!reader.put_text(node + 8) || !reader.put_keyword(load_value(memory, node + 8 + 32))) {
       put.whole = false;
       break;
     }
@@ -56,11 +53,8 @@ FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(Source source, const void* record_
   uint32_t stored = 0;
   const uint64_t most = count < 0xFFFF ? count : 0xFFFF;
   for (; stored < most; ++stored) {
-    // Each as libtorch has just written it: a load of more waits until that has left the processor.
-    const uintptr_t at = inputs + stored * sizeof(ValueView);
-    const auto payload = memory.template load<uint64_t>(at);
-    const auto tag = memory.template load<uint32_t>(at + offsetof(ValueView, tag));
-    if (FASTPROF_UNLIKELY(!reader.put({payload, tag, 0}))) break;
+    const ValueView value = load_value(memory, inputs + stored * sizeof(ValueView));
+    if (FASTPROF_UNLIKELY(!reader.put(value))) break;
   }
   uint32_t named = 0;
   bool whole = (stored == count) & reader.whole();

@@ -29,9 +29,9 @@ class BlockWords {
   FASTPROF_ALWAYS_INLINE void put_op(int64_t sequence_nr, uint64_t forward_track,
                                      uint64_t handle) noexcept {
     if (FASTPROF_LIKELY((forward_track | handle) == 0)) {
-      store_relaxed(&at_[0], static_cast<uint64_t>(DetailType::op) | uint64_t{1} << 16);
-      store_relaxed(&at_[1], static_cast<uint64_t>(sequence_nr));
-      at_ += sequence_nr >= 0 ? 2 : 0;  // a branch here would be a guess that fails
+      uint64_t* const before = at_;
+      put(DetailType::op, static_cast<uint64_t>(sequence_nr));
+      at_ = sequence_nr >= 0 ? at_ : before;  // a branch around it would be a guess that fails
       return;
     }
     store_relaxed(at_++, static_cast<uint64_t>(DetailType::op) | uint64_t{3} << 16);

@@ -67,11 +67,6 @@ struct alignas(64) ContextMemory {
     ContextMemory* next;  // while it is free
     alignas(OpContext) unsigned char object[sizeof(OpContext)];
   };
-  // Null without memory.
-  static ContextMemory* make() noexcept {
-    return static_cast<ContextMemory*>(
-        std::aligned_alloc(alignof(ContextMemory), sizeof(ContextMemory)));
-  }
   static ContextMemory* of(const void* object) noexcept {
     return reinterpret_cast<ContextMemory*>(reinterpret_cast<uintptr_t>(object) -
                                             offsetof(ContextMemory, object));
@@ -132,7 +127,8 @@ inline ContextMemory* take_context_memory(ThreadOps* ops) noexcept {
     ops->free = memory->next;
     return memory;
   }
-  memory = ContextMemory::make();
+  memory = static_cast<ContextMemory*>(
+      std::aligned_alloc(alignof(ContextMemory), sizeof(ContextMemory)));
   if (memory != nullptr) memory->home = ops->id;
   return memory;
 }

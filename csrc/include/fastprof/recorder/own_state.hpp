@@ -118,9 +118,10 @@ __attribute__((used)) inline State own_state __asm__("fastprof_v1_state"){};
 
 // What this library knows of the elected State, in one cache line: each record reads it.
 struct alignas(32) Elected {
-  State* state;  // never null: before attach it is our own, whose mask is 0
-  intptr_t
-      tls_offset;  // copies of the State's, so that the hot path reads them without another load
+  // Never null: before attach it is our own, whose mask is 0.
+  State* state;
+  // Copies of the State's, so that the hot path reads them without another load.
+  intptr_t tls_offset;
   uint32_t tls_static;
 };
 inline Elected g_elected{&own_state, 0, 0};
