@@ -20,7 +20,7 @@ Array: TypeAlias = NDArray[Any]
 # InputKind there.
 _TENSOR, _UNDEFINED, _INTEGER, _REAL, _BOOLEAN, _COMPLEX, _LIST, _TENSOR_LIST, _TEXT = range(1, 10)
 # input_bit there.
-_WIDE, _STRIDES, _CONTIGUOUS, _PACKED, _CUT = 1 << 20, 1 << 21, 1 << 22, 1 << 21, 1 << 23
+_WIDE, _PACKED, _STRIDES, _CUT = 1 << 4, 1 << 4, 1 << 5, 1 << 6
 
 # Names of element types as PyTorch's traces have them, by the number of the type (c10::ScalarType).
 DTYPE_NAMES = (
@@ -90,6 +90,10 @@ class _Reader:
         self._at += 1
         return word
 
+    def _integer(self) -> int:
+        word = self._next()
+        return word - (word >> 63 << 64)
+
     def _double(self) -> float:
         return float(np.uint64(self._next()).view(np.float64))
 
@@ -100,13 +104,11 @@ class _Reader:
         if kind == _TENSOR:
             return self._tensor(head)
         if kind == _INTEGER:
-            word = self._next() if head & _WIDE else high
-            bits = 64 if head & _WIDE else 32
-            return [], [], "Scalar", word - (word >> bits - 1 << bits)
+            return [], [], "Scalar", self._integer()
         if kind == _REAL:
             return [], [], "Scalar", self._double()
         if kind == _BOOLEAN:
-            return [], [], "Scalar", bool(high)
+            return [], [], "Scalar", bool(self._next())
         if kind == _COMPLEX:
             return [], [], "Scalar", complex(self._double(), self._double())
         if kind == _LIST:
@@ -122,32 +124,22 @@ class _Reader:
         return [], [], "", None
 
     def _list(self, head: int, count: int) -> list[Any]:
-        if not head & _PACKED:
-            return [self.item()[3] for _ in range(count)]
-        words = [self._next() for _ in range((count + 1) // 2)]
-        numbers: list[int] = np.array(words, "<u8").view("<i4")[:count].tolist()
-        return numbers
+        if head & _PACKED:
+            return [self._integer() for _ in range(count)]
+        return [self.item()[3] for _ in range(count)]
 
     def _tensor(self, head: int) -> _Item:
-        number = head >> 4 & 255
+        number = head >> 16 & 0xFFFF
         dtype = DTYPE_NAMES[number] if number < len(DTYPE_NAMES) else f"dtype {number}"
-        dims = head >> 12 & 255
-        count = 2 * dims if head & _STRIDES else dims
+        dims = head >> 8 & 255
+        sizes = self._numbers(head, dims)
+        return sizes, self._numbers(head, dims) if head & _STRIDES else [], dtype, None
+
+    def _numbers(self, head: int, count: int) -> list[int]:
         if head & _WIDE:
-            numbers = [word - (word >> 63 << 64) for word in (self._next() for _ in range(count))]
-        else:
-            numbers = [head >> 32] if count else []
-            for _ in range(count // 2):
-                word = self._next()
-                numbers += (word & 0xFFFFFFFF, word >> 32)
-            del numbers[count:]
-        sizes, strides = numbers[:dims], numbers[dims:]
-        if head & _CONTIGUOUS and dims:
-            strides = [1]
-            for size in reversed(sizes[1:]):
-                strides.append(strides[-1] * max(size, 1))
-            strides.reverse()
-        return sizes, strides, dtype, None
+            return [self._integer() for _ in range(count)]
+        words = [self._next() for _ in range((count + 1) // 2)]
+        return [half for word in words for half in (word & 0xFFFFFFFF, word >> 32)][:count]
 
 
 def code_blocks(words: Array, first: Array, count: Array) -> tuple[Array, list[list[int]]]:

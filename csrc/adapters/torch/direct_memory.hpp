@@ -31,5 +31,8 @@ struct DirectMemory {
   };
 };
 
+// For callers whose last call is to be a jump: a local one would have to outlive it.
+inline DirectMemory direct_memory;
+
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

@@ -26,25 +26,16 @@ InputLayout g_layout{};  // these are set before g_encode
 ScalarCodes g_codes{};
 std::atomic<EncodeInputs> g_encode{nullptr};
 
-// Of the layout in the table the compiler knows the numbers.
-struct KnownSource {
-  static constexpr const InputLayout& layout() noexcept { return kInputLayout_2_13; }
-  static const ScalarCodes& codes() noexcept {
-    static constexpr ScalarCodes known = scalar_codes(kInputLayout_2_13);
-    return known;
-  }
-  static uintptr_t undefined() noexcept { return g_op_view.undefined_tensor; }
-};
 struct OtherSource {
   static const InputLayout& layout() noexcept { return g_layout; }
   static const ScalarCodes& codes() noexcept { return g_codes; }
   static uintptr_t undefined() noexcept { return g_op_view.undefined_tensor; }
 };
 
-FASTPROF_HOT uint32_t encode_other(const void* record_function, uint64_t* words,
-                                   uint32_t capacity) noexcept {
-  DirectMemory memory;
-  return encode_inputs(OtherSource{}, record_function, memory, words, capacity);
+template <class Source>
+FASTPROF_HOT uint32_t encode(const void* record_function, uint64_t* words,
+                             uint32_t capacity) noexcept {
+  return encode_inputs(record_function, Source{}, direct_memory, words, capacity);
 }
 
 struct Trial {
@@ -81,11 +72,12 @@ std::unique_ptr<ObserverContextView> start_tried(const RecordFunctionView& recor
              trial.functions->overload_name(&record_function),
              std::vector<uint64_t>(kMaxInputWords),
              {}};
-  const ScalarCodes codes = scalar_codes(*trial.layout);
+  const ScalarCodes codes(*trial.layout);
   const uint32_t used =
-      encode_inputs(TriedSource{*trial.layout, codes,
+      encode_inputs(&record_function,
+                    TriedSource{*trial.layout, codes,
                                 reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor)},
-                    &record_function, memory, op.words.data(), kMaxInputWords);
+                    memory, op.words.data(), kMaxInputWords);
   op.texts = read_texts(*trial.layout, &record_function, memory);
   op.words.resize(memory.failed() ? 0 : used & ~kInputsLeftOut);
   trial.ops.push_back(std::move(op));
@@ -181,18 +173,17 @@ void trust_inputs(const InputLayout& layout) {
   g_op_view.undefined_tensor =
       reinterpret_cast<uintptr_t>(functions_of_prepared().undefined_tensor);
   g_layout = layout;
-  g_codes = scalar_codes(layout);
+  g_codes = ScalarCodes(layout);
   const bool known = numbers_of(layout) == numbers_of(kInputLayout_2_13);
-  g_encode.store(known ? &encode_2_13 : &encode_other, std::memory_order_release);
-}
-
-uint32_t encode_2_13(const void* record_function, uint64_t* words, uint32_t capacity) noexcept {
-  DirectMemory memory;
-  return encode_inputs(KnownSource{}, record_function, memory, words, capacity);
+  g_encode.store(known ? &encode<KnownSource> : &encode<OtherSource>, std::memory_order_release);
 }
 
 EncodeInputs trusted_encoder() noexcept {
   return g_encode.load(std::memory_order_acquire);
+}
+
+bool trusted_source_is_known() noexcept {
+  return trusted_encoder() == &encode<KnownSource>;
 }
 
 }  // namespace torch_adapter

@@ -38,9 +38,8 @@ void trust_inputs(const InputLayout& layout);
 // What reads them so; null until trust_inputs().
 EncodeInputs trusted_encoder() noexcept;
 
-// What that is where the layout is the one of the table: a call that the processor need not guess.
-FASTPROF_HOT uint32_t encode_2_13(const void* record_function, uint64_t* words,
-                                  uint32_t capacity) noexcept;
+// Whether KnownSource says the same.
+bool trusted_source_is_known() noexcept;
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

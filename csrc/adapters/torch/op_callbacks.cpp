@@ -4,6 +4,7 @@
 
 #include "adapters/torch/detailed_op.hpp"
 #include "adapters/torch/memory_reporter.hpp"
+#include "adapters/torch/op_inputs.hpp"
 #include "adapters/torch/op_names.hpp"
 #include "adapters/torch/op_record.hpp"
 #include "adapters/torch/slow_op.hpp"
@@ -59,7 +60,6 @@ FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_report
 FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_wanted_op(
     const RecordFunctionView& record_function, State* s, ThreadOps* ops, const OpName* name,
     uint32_t wants) noexcept {
-  if (wants == op_extra::inputs) return start_op_with_inputs(record_function, s, ops, name);
   if (wants == op_extra::memory) return start_reporting_op(record_function, s, ops, name);
   return start_detailed_op(record_function, s, ops, name, wants);
 }
@@ -75,9 +75,14 @@ FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_named_
   return start_numbered_op(record_function, s, ops, name);
 }
 
+FASTPROF_ALWAYS_INLINE uint32_t encode_known(const void* record_function, uint64_t* words,
+                                             uint32_t capacity) noexcept {
+  return encode_inputs(record_function, KnownSource{}, direct_memory, words, capacity);
+}
+
 // No call but the last, whatever it is: little is kept over one. What most ops need is where the
 // processor goes without being told: it has forgotten our branches since the last op.
-template <bool inputs_expected>
+template <bool known_inputs>
 FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_any_op(
     const RecordFunctionView& record_function) noexcept {
   State* s = state();
@@ -91,10 +96,10 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_any_op(
   if (FASTPROF_UNLIKELY(name == nullptr)) return start_named_op(record_function, s, ops);
   if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
   const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops
-  if (inputs_expected && FASTPROF_LIKELY(wants == op_extra::inputs))
-    return start_op_with_inputs(record_function, s, ops, name);
+  if (known_inputs && FASTPROF_LIKELY(wants == op_extra::inputs))
+    return start_op_wanting(op_extra::inputs, &encode_known, record_function, s, ops, name);
   if (FASTPROF_UNLIKELY(wants != 0)) return start_wanted_op(record_function, s, ops, name, wants);
-  if (inputs_expected) return start_numbered_op(record_function, s, ops, name);
+  if (known_inputs) return start_numbered_op(record_function, s, ops, name);
   const void* rf = &record_function;
   // All at once, for it is one guess of the processor's then.
   const uint64_t has_sequence_nr = ~field<uint64_t>(rf, g_op_view.sequence_nr) >> 63;  // not < 0
@@ -143,7 +148,7 @@ std::unique_ptr<ObserverContextView> start_op(const RecordFunctionView& record_f
   return start_any_op<false>(record_function);
 }
 
-std::unique_ptr<ObserverContextView> start_op_given_inputs(
+std::unique_ptr<ObserverContextView> start_op_with_known_inputs(
     const RecordFunctionView& record_function) noexcept {
   return start_any_op<true>(record_function);
 }

@@ -12,10 +12,11 @@ namespace torch_adapter {
 // Before either runs: what they read of libtorch. `layout` is proven.
 void prepare_callbacks(const Functions& functions, const Layout& layout) noexcept;
 
-// Both do the same; the second is laid out for who wants inputs and nothing else.
+// Both do the same; the second is laid out for who wants inputs and nothing else, and only for
+// those of KnownSource.
 FASTPROF_HOT std::unique_ptr<ObserverContextView> start_op(
     const RecordFunctionView& record_function) noexcept;
-FASTPROF_HOT std::unique_ptr<ObserverContextView> start_op_given_inputs(
+FASTPROF_HOT std::unique_ptr<ObserverContextView> start_op_with_known_inputs(
     const RecordFunctionView& record_function) noexcept;
 FASTPROF_HOT void end_op(const RecordFunctionView& record_function,
                          ObserverContextView* context) noexcept;

@@ -9,19 +9,19 @@ FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
 // Words that the inputs of one op may take; what does not fit is left out and told.
-constexpr uint32_t kMaxInputWords = 1000;
+constexpr uint32_t kMaxInputWords = 2000;
 
-// The keyword inputs behind the positional ones, at `at`. libstdc++'s unordered_map: its first node
-// behind 16 bytes, their number behind 24; a node: next, text, value.
+// The keyword inputs behind the positional ones. libstdc++'s unordered_map: its first node behind
+// 16 bytes, their number behind 24; a node: next, text, value.
 struct KeywordsPut {
   uint64_t* end;
   uint32_t count;
   bool whole;
 };
 template <class Source, class Memory>
-FASTPROF_COLD KeywordsPut put_keywords(Source source, uintptr_t map, Memory& memory, uint64_t* at,
-                                       uint64_t* end) noexcept {
-  InputReader<Source, Memory> reader(source, memory, InputWords::amid(at, end));
+KeywordsPut put_keywords(Source source, uintptr_t map, Memory& memory, uint64_t* at,
+                         uint64_t* end) noexcept {
+  InputReader<Source, Memory> reader(source, memory, at, end);
   KeywordsPut put{at, 0, true};
   auto node = memory.template load<uintptr_t>(map + 16);
   for (auto left = memory.template load<uint64_t>(map + 24); left != 0 && node != 0; --left) {
@@ -29,7 +29,7 @@ FASTPROF_COLD KeywordsPut put_keywords(Source source, uintptr_t map, Memory& mem
       put.whole = false;
       break;
     }
-    put.end = reader.out().position();
+    put.end = reader.position();
     ++put.count;
     node = memory.template load<uintptr_t>(node);
   }
@@ -37,37 +37,54 @@ FASTPROF_COLD KeywordsPut put_keywords(Source source, uintptr_t map, Memory& mem
   return put;
 }
 
+// Goes on at `at` with the input at `next`, whatever it and those behind it are.
+template <class Source, class Memory>
+FASTPROF_NOINLINE uint32_t encode_rest(const void* record_function, Source source, Memory& memory,
+                                       uintptr_t next, uint64_t* words, uint64_t* at,
+                                       uint64_t* end) noexcept {
+  const InputLayout& layout = source.layout();
+  const auto rf = reinterpret_cast<uintptr_t>(record_function);
+  const auto first = memory.template load<uintptr_t>(rf + layout.inputs);
+  const auto count = memory.template load<uint64_t>(rf + layout.inputs + 8);
+  InputReader<Source, Memory> reader(source, memory, at, end);
+  uint64_t stored = (next - first) / sizeof(ValueView);
+  const uint64_t most = count < 0xFFFF ? count : 0xFFFF;
+  while (stored < most && reader.put(load_value(memory, first + stored * sizeof(ValueView))))
+    ++stored;
+  KeywordsPut named{reader.position(), 0, true};
+  if (stored == count)
+    named = put_keywords(source, rf + layout.kwinputs, memory, reader.position(), end);
+  const bool whole = stored == count && reader.whole() && named.whole;
+  const uint64_t given = count < 0xFFFFFFFF ? count : 0xFFFFFFFF;
+  return InputWords::finish(words, named.end, static_cast<uint32_t>(stored), named.count,
+                            whole ? stored : given) |
+         (whole ? 0 : kInputsLeftOut);
+}
+
 // The contents of a DetailType::shapes block for a RecordFunction in its start callback: as
 // EncodeInputs, `capacity` >= 2.
 template <class Source, class Memory>
-FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(Source source, const void* record_function,
+FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const void* record_function, Source source,
                                               Memory& memory, uint64_t* words,
                                               uint32_t capacity) noexcept {
   const InputLayout& layout = source.layout();
   const auto rf = reinterpret_cast<uintptr_t>(record_function);
-  const auto inputs = memory.template load<uintptr_t>(rf + layout.inputs);
-  const auto count = memory.template load<uint64_t>(rf + layout.inputs + 8);
-  const auto keywords = memory.template load<uint64_t>(rf + layout.kwinputs + 24);
-  if (FASTPROF_UNLIKELY((count | keywords) == 0)) return 0;
-  InputReader<Source, Memory> reader(source, memory, InputWords(words, capacity));
-  uint32_t stored = 0;
-  const uint64_t most = count < 0xFFFF ? count : 0xFFFF;
-  for (; stored < most; ++stored) {
-    const ValueView value = load_value(memory, inputs + stored * sizeof(ValueView));
-    if (FASTPROF_UNLIKELY(!reader.put(value))) break;
-  }
-  uint32_t named = 0;
-  bool whole = (stored == count) & reader.whole();
-  if (FASTPROF_UNLIKELY(keywords != 0) && stored == count) {
-    const KeywordsPut put = put_keywords(source, rf + layout.kwinputs, memory,
-                                         reader.out().position(), reader.out().end());
-    reader.out().back_to(put.end);
-    named = put.count;
-    whole &= put.whole;
-  }
-  if (FASTPROF_LIKELY(whole)) return reader.out().finish(stored, named, stored);
-  return reader.out().finish(stored, named, count < 0xFFFFFFFF ? count : 0xFFFFFFFF) |
-         kInputsLeftOut;
+  const auto count_of = [&] { return memory.template load<uint64_t>(rf + layout.inputs + 8); };
+  const auto keywords_of = [&] {
+    return memory.template load<uint64_t>(rf + layout.kwinputs + 24);
+  };
+  if (FASTPROF_UNLIKELY((count_of() | keywords_of()) == 0)) return 0;
+  uint64_t* const end = words + capacity;
+  InputWords out = InputWords::amid(words + 1, end);
+  auto next = memory.template load<uintptr_t>(rf + layout.inputs);
+  const uintptr_t behind = next + count_of() * sizeof(ValueView);
+  while (next != behind && put_common(source, memory, load_value(memory, next), out))
+    next += sizeof(ValueView);
+  // Both are asked for again, and not kept: the loop needs the registers.
+  if (FASTPROF_UNLIKELY(((behind - next) | keywords_of()) != 0))
+    return encode_rest(record_function, source, memory, next, words, out.position(), end);
+  const auto stored = static_cast<uint32_t>(count_of());
+  return InputWords::finish(words, out.position(), stored, 0, stored);
 }
 
 }  // namespace torch_adapter

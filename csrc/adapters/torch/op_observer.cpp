@@ -79,8 +79,9 @@ void start_observing(bool inputs) {
     raise<StateError>("inputs of torch ops cannot be read before trust_inputs() has succeeded");
   const auto add = all.functions->add_global_callback;
   if (all.count++ == 0) {
+    const bool known = inputs && trusted_source_is_known();
     all.handle =
-        add(callback_for_all(inputs ? &start_op_given_inputs : &start_op, &end_op, inputs));
+        add(callback_for_all(known ? &start_op_with_known_inputs : &start_op, &end_op, inputs));
     all.handle_has_inputs = inputs;
   }
   if (!inputs || all.inputs_count++ != 0) return;

@@ -54,12 +54,12 @@ const char* no_overload_name(const RecordFunctionView*) {
 
 }  // namespace
 
-void Functions::begin(void* record_function, std::string_view name, int64_t sequence_nr) const {
-  if (before != nullptr) return before(record_function, Name(name), sequence_nr);
+void Functions::begin(void* record_function, std::string_view text, int64_t sequence_nr) const {
+  if (before != nullptr) return before(record_function, Name(text), sequence_nr);
   if (before_with_older_view != nullptr)
     return before_with_older_view(record_function,
-                                  OlderName(OlderTextView{name.data(), name.size()}), sequence_nr);
-  before_with_c_string(record_function, std::string(name).c_str(), sequence_nr);
+                                  OlderName(OlderTextView{text.data(), text.size()}), sequence_nr);
+  before_with_c_string(record_function, std::string(text).c_str(), sequence_nr);
 }
 
 const Layout* find_layout(std::string_view version, bool cxx11_abi) noexcept {

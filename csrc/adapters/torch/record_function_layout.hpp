@@ -87,7 +87,7 @@ struct Functions {
   // For the self-test only.
   void (*construct)(void*, uint8_t scope);
   void (*destroy)(void*);
-  void begin(void* record_function, std::string_view name, int64_t sequence_nr) const;
+  void begin(void* record_function, std::string_view text, int64_t sequence_nr) const;
   // at::RecordFunction::before: one of these is set. Versions before the first had the others.
   void (*before)(void*, Name, int64_t sequence_nr);
   void (*before_with_older_view)(void*, OlderName, int64_t sequence_nr);

@@ -24,10 +24,12 @@ struct Words {
   explicit Words(uint32_t capacity = 1000)
       : memory(capacity, 0xEEEEEEEEEEEEEEEEu), put(memory.data(), capacity) {}
   void add(bool fits) { stored += fits ? 1 : 0; }
-  OpInputs read(uint32_t keywords = 0) {
-    const uint32_t used = put.finish(stored, keywords, stored);
+  uint32_t finish(uint32_t keywords = 0, uint64_t left_out = 0) {
+    return InputWords::finish(memory.data(), put.position(), stored, keywords, stored + left_out);
+  }
+  OpInputs read() {
     OpInputs inputs;
-    CHECK(decode_op_inputs(memory.data(), used, inputs));
+    CHECK(decode_op_inputs(memory.data(), finish(), inputs));
     return inputs;
   }
 };
@@ -36,6 +38,15 @@ uint64_t bits_of(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
+}
+
+bool put_packed_list(InputWords& put, const std::vector<int64_t>& numbers) {
+  const auto count = static_cast<uint32_t>(numbers.size());
+  uint64_t* const words = put.room_for_packed_list(count);
+  if (words == nullptr) return false;
+  for (uint32_t i = 0; i < count; ++i) words[i] = static_cast<uint64_t>(numbers[i]);
+  put.finish_packed_list(count);
+  return true;
 }
 
 }  // namespace
@@ -58,7 +69,7 @@ TEST(tensors_of_any_shape_and_stride) {
     for (uint32_t i = 0; how == 1 && i < dims; ++i)
       strides[i] = static_cast<int64_t>(random() >> (24 + random() % 39));
     Words words;
-    const auto dtype = static_cast<uint8_t>(random() % 46);
+    const auto dtype = static_cast<uint16_t>(random() % 3 == 0 ? random() : random() % 46);
     const int64_t* given = dims != 0 ? strides.data() : &nothing;
     words.add(words.put.put_tensor(dtype, sizes.data(), how == 2 ? nullptr : given, dims));
     const OpInputs inputs = words.read();
@@ -78,27 +89,17 @@ TEST(small_tensors_are_put_alike) {
   for (int round = 0; round < 20000; ++round) {
     const auto dims = static_cast<uint32_t>(random() % 5);
     int64_t sizes[4], strides[4];
-    for (int i = 0; i < 4; ++i) {
-      sizes[i] =
-          static_cast<int64_t>(random() % 4 == 0 ? random() >> (random() % 64) : random() % 9);
-      strides[i] = static_cast<int64_t>(random());
+    for (uint32_t i = 0; i < 4; ++i) {
+      // Those behind `dims` may be anything.
+      const bool any = i >= dims || random() % 16 == 0;
+      sizes[i] = static_cast<int64_t>(any ? random() >> (random() % 64) : random() % 9);
+      strides[i] = static_cast<int64_t>(any ? random() >> (random() % 64) : random() % 999);
     }
-    int64_t expected = 1;
-    for (uint32_t i = dims; i-- > 0;) {
-      strides[i] = random() % 16 == 0 ? expected + 1 : expected;
-      expected = static_cast<int64_t>(static_cast<uint64_t>(expected) *
-                                      static_cast<uint64_t>(sizes[i] > 1 ? sizes[i] : 1));
-    }
-    uint64_t words[kSmallTensorWords] = {}, one_by_one[kSmallTensorWords] = {};
-    const SmallTensor tensor = put_small_numbers(words, sizes, strides, dims);
-    const SmallTensor same = put_small_numbers_one_by_one(one_by_one, sizes, strides, dims);
-    CHECK_EQ(tensor.wide != 0, same.wide != 0);
-    if (tensor.wide == 0) {
-      CHECK_EQ(tensor.dense, same.dense);
-      for (size_t i = 0; i < 2 * dims; ++i)
-        CHECK(std::memcmp(reinterpret_cast<char*>(words) + 4 + 4 * i,
-                          reinterpret_cast<char*>(one_by_one) + 4 + 4 * i, 4) == 0);
-    }
+    uint64_t words[kSmallTensorWords - 1] = {}, one_by_one[kSmallTensorWords - 1] = {};
+    const bool narrow = put_small_numbers(words, sizes, strides, dims);
+    CHECK_EQ(narrow, put_small_numbers_one_by_one(one_by_one, sizes, strides, dims));
+    if (narrow) CHECK(std::equal(words, words + 2 * small_number_words(dims), one_by_one));
+
     Words small(static_cast<uint32_t>(random() % 3 == 0 ? 1 + random() % 4 : 20)), other(20);
     CHECK(other.put.put_tensor(7, sizes, strides, dims));
     uint64_t* const before = small.put.position();
@@ -107,63 +108,53 @@ TEST(small_tensors_are_put_alike) {
       continue;
     }
     ++put;
-    const size_t used = small.put.finish(1, 0, 1);
-    CHECK_EQ(used, other.put.finish(1, 0, 1));
-    CHECK(std::equal(small.memory.begin(), small.memory.begin() + used, other.memory.begin()));
+    CHECK(narrow);
+    const size_t used = small.finish();
+    CHECK_EQ(used, other.finish());
+    CHECK(std::equal(small.memory.begin(), small.memory.begin() + static_cast<long>(used),
+                     other.memory.begin()));
   }
   CHECK(put > 5000);
 }
 
-TEST(scalars_without_a_branch_are_those_with_one) {
-  constexpr int64_t edges[] = {
-      0, 1, -1, 2147483647, -2147483648LL, 2147483648LL, -2147483649LL, INT64_MAX, INT64_MIN};
-  // Every room from none to plenty: what does not fit is refused, and nothing of it is there. What
-  // has no short way is put by its kind.
-  for (uint32_t capacity = 2; capacity < 24; ++capacity) {
-    Words by_code(capacity), by_kind(capacity);
-    for (const int64_t edge : edges) {
-      const bool put = by_code.put.put_scalar(kPutInteger, static_cast<uint64_t>(edge));
-      CHECK(!put || edge == static_cast<int32_t>(edge));
-      by_code.add(put || by_code.put.put_integer(edge));
-      by_kind.add(by_kind.put.put_integer(edge));
-    }
-    for (const uint64_t value : {uint64_t{0xABCD00}, uint64_t{0xABCD01}}) {
-      by_code.add(by_code.put.put_scalar(kPutBoolean, value) ||
-                  by_code.put.put(InputKind::boolean, 0, static_cast<uint32_t>(value & 1)));
-      by_kind.add(by_kind.put.put(InputKind::boolean, 0, static_cast<uint32_t>(value & 1)));
-    }
-    by_code.add(by_code.put.put_scalar(kPutReal, bits_of(-0.1)) ||
-                by_code.put.put_real(bits_of(-0.1)));
-    by_kind.add(by_kind.put.put_real(bits_of(-0.1)));
-    by_code.add(by_code.put.put_scalar(kPutOther, 77) || by_code.put.put(InputKind::other));
-    by_kind.add(by_kind.put.put(InputKind::other));
-    CHECK_EQ(by_code.stored, by_kind.stored);
-    const uint32_t used = by_code.put.finish(by_code.stored, 0, 13);
-    CHECK_EQ(used, by_kind.put.finish(by_kind.stored, 0, 13));
-    by_code.memory.resize(used);
-    by_kind.memory.resize(used);
-    CHECK(by_code.memory == by_kind.memory);
+TEST(numbers_without_a_branch_for_their_kind) {
+  // Every room from none to plenty: what does not fit is refused, and nothing of it is there.
+  for (uint32_t capacity = 1; capacity < 12; ++capacity) {
+    Words words(capacity);
+    uint32_t fitted = 0;
+    fitted += words.put.put_scalar(InputKind::other, 77, 1) ? 1 : 0;
+    for (const int64_t number : {int64_t{3}, INT64_MIN})
+      fitted += words.put.put_scalar(InputKind::integer, static_cast<uint64_t>(number), 2) ? 1 : 0;
+    fitted += words.put.put_scalar(InputKind::boolean, 1, 2) ? 1 : 0;
+    fitted += words.put.put_scalar(InputKind::real, bits_of(-0.1), 2) ? 1 : 0;
+    CHECK(words.put.position() <= words.memory.data() + capacity);
+    words.stored = fitted;
+    const OpInputs inputs = words.read();
+    CHECK_EQ(inputs.inputs.size(), size_t{fitted});
+    if (fitted != 5) continue;
+    CHECK(inputs.inputs[0].kind == InputKind::other);
+    CHECK_EQ(inputs.inputs[1].integer, 3);
+    CHECK_EQ(inputs.inputs[2].integer, INT64_MIN);
+    CHECK(inputs.inputs[3].kind == InputKind::boolean && inputs.inputs[3].integer == 1);
+    CHECK_EQ(inputs.inputs[4].real, -0.1);
   }
 }
 
-TEST(a_packed_list_in_place_is_the_one_put_at_once) {
+TEST(a_packed_list_fits_or_is_not_there) {
   std::mt19937_64 random(11);
-  for (uint32_t count = 1; count <= kMaxInputListLength; ++count) {
-    std::vector<int64_t> numbers;
-    for (uint32_t i = 0; i < count; ++i) numbers.push_back(static_cast<int32_t>(random()));
-    for (const uint32_t capacity : {1 + (count + 1) / 2, 2 + (count + 1) / 2}) {
-      Words at_once(capacity), in_place(capacity);
-      const bool fits = at_once.put.put_packed_list(numbers.data(), count);
-      uint64_t* const words = in_place.put.room_for_packed_list(count);
-      CHECK_EQ(words != nullptr, fits);
-      CHECK_EQ(fits, capacity == 2 + (count + 1) / 2);
-      if (words == nullptr) continue;
-      for (uint32_t i = 0; i < count; i += 2)
-        words[i / 2] = static_cast<uint32_t>(numbers[i]) |
-                       (i + 1 < count ? static_cast<uint64_t>(numbers[i + 1]) << 32 : 0);
-      in_place.put.finish_packed_list(count);
-      CHECK_EQ(in_place.put.finish(1, 0, 1), at_once.put.finish(1, 0, 1));
-      CHECK(in_place.memory == at_once.memory);
+  for (uint32_t count = 0; count <= kMaxInputListLength; ++count) {
+    std::vector<int64_t> numbers(count);
+    for (int64_t& number : numbers) number = static_cast<int64_t>(random());
+    Words small(1 + count), large(2 + count);
+    CHECK(!put_packed_list(small.put, numbers));
+    CHECK_EQ(small.finish(), 1);
+    large.add(put_packed_list(large.put, numbers));
+    CHECK_EQ(large.finish(), 2 + count);
+    const OpInputs inputs = large.read();
+    CHECK_EQ(inputs.inputs[0].items.size(), numbers.size());
+    for (uint32_t i = 0; i < count; ++i) {
+      CHECK(inputs.inputs[0].items[i].kind == InputKind::integer);
+      CHECK_EQ(inputs.inputs[0].items[i].integer, numbers[i]);
     }
   }
 }
@@ -173,12 +164,11 @@ TEST(numbers_lists_and_texts) {
       0, 1, -1, 2147483647, -2147483648LL, 2147483648LL, -2147483649LL, INT64_MAX, INT64_MIN};
   Words words;
   for (const int64_t edge : edges) words.add(words.put.put_integer(edge));
-  words.add(words.put.put_real(bits_of(-0.1)));
+  words.add(words.put.put_number(InputKind::real, bits_of(-0.1)));
   words.add(words.put.put_complex({bits_of(2), bits_of(-3)}));
-  words.add(words.put.put(InputKind::boolean, 0, 1));
-  constexpr int64_t list[] = {3, -4, 5};
-  words.add(words.put.put_packed_list(list, 3));
-  words.add(words.put.put_packed_list(list, 0));
+  words.add(words.put.put_number(InputKind::boolean, 1));
+  words.add(put_packed_list(words.put, {3, -4, 5}));
+  words.add(put_packed_list(words.put, {}));
   const std::string text(300, 'x');
   words.add(words.put.put_text(text.data(), 9));
   words.add(words.put.put_text(text.data(), text.size()));
@@ -205,10 +195,10 @@ TEST(what_does_not_fit_is_left_out_whole) {
     uint32_t fitted = 0;
     while (words.put.put_tensor(6, sizes, strides, 4)) ++fitted;
     CHECK_EQ(fitted, (capacity - 1) / 5);
-    while (words.put.put_real(bits_of(1))) ++fitted;
+    while (words.put.put_number(InputKind::real, bits_of(1))) ++fitted;
     while (words.put.put(InputKind::other)) ++fitted;
     words.stored = fitted;
-    CHECK_EQ(words.put.finish(fitted, 0, fitted + 7), capacity);
+    CHECK_EQ(words.finish(0, 7), capacity);
     OpInputs inputs;
     CHECK(decode_op_inputs(words.memory.data(), capacity, inputs));
     CHECK_EQ(inputs.inputs.size(), size_t{fitted});
@@ -234,17 +224,16 @@ TEST(texts_are_those_of_kineto) {
   Words words;
   const int64_t sizes[] = {4, 3}, strides[] = {1, 4};
   words.add(words.put.put_tensor(6, sizes, strides, 2));
-  words.add(words.put.put_real(bits_of(2)));
-  words.add(words.put.put_real(bits_of(0.1)));
-  words.add(words.put.put(InputKind::boolean, 0, 0));
-  constexpr int64_t list[] = {1, -2};
-  words.add(words.put.put_packed_list(list, 2));
+  words.add(words.put.put_number(InputKind::real, bits_of(2)));
+  words.add(words.put.put_number(InputKind::real, bits_of(0.1)));
+  words.add(words.put.put_number(InputKind::boolean, 0));
+  words.add(put_packed_list(words.put, {1, -2}));
   words.add(words.put.put(InputKind::tensor_list, 0, 2));
   words.put.put_tensor(11, sizes, nullptr, 1);
   words.put.put(InputKind::undefined);
   words.add(words.put.put_complex({bits_of(2), bits_of(-3)}));
   words.add(words.put.put(InputKind::other));
-  const uint32_t used = words.put.finish(words.stored, 0, words.stored + 1);
+  const uint32_t used = words.finish(0, 1);
   const OpInputTexts texts = op_input_texts(words.memory.data(), used);
   CHECK_EQ(texts.inputs[0].second, "[[4, 3], [], [], [], [], [[4], []], [], [], \"...\"]");
   CHECK_EQ(texts.inputs[1].second, "[[1, 4], [], [], [], [], [[], []], [], [], \"...\"]");
@@ -260,7 +249,7 @@ TEST(lists_longer_than_30_show_30_and_the_last) {
   Words words;
   words.add(words.put.put(InputKind::tensor_list, 0, 33));
   for (int64_t i = 0; i < 33; ++i) words.put.put_tensor(6, &i, nullptr, 1);
-  const uint32_t used = words.put.finish(1, 0, 1);
+  const uint32_t used = words.finish();
   const std::string dims = op_input_texts(words.memory.data(), used).inputs[0].second;
   CHECK(dims.find("[29], \"...\", [32]]]") != std::string::npos);
 }
@@ -274,7 +263,7 @@ TEST(keywords_by_their_names) {
   words.put.put_text("c", 1);
   words.put.put_text("none", 4);
   words.put.put(InputKind::other);
-  const uint32_t used = words.put.finish(0, 3, 0);
+  const uint32_t used = words.finish(3);
   const OpInputTexts texts = op_input_texts(words.memory.data(), used);
   CHECK(texts.inputs.empty());
   CHECK_EQ(texts.keywords.size(), size_t{2});

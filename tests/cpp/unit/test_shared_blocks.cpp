@@ -31,7 +31,7 @@ Words input(int64_t value) {
   Words words(8);
   InputWords put(words.data(), 8);
   for (int i = 0; i < 3; ++i) put.put_integer(value + i);
-  words.resize(put.finish(3, 0, 3));
+  words.resize(InputWords::finish(words.data(), put.position(), 3, 0, 3));
   return words;
 }
 

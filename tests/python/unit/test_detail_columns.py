@@ -28,7 +28,7 @@ def block(kind: int, *contents: int) -> list[int]:
 
 def matrix(rows: int, columns: int) -> list[int]:
     """One dense float matrix among the contents of a shapes block."""
-    return [1 | 6 << 4 | 2 << 12 | 1 << 22 | rows << 32, columns]
+    return [1 | 1 << 5 | 2 << 8 | 6 << 16, rows | columns << 32, columns | 1 << 32]
 
 
 def matrices(*sizes: tuple[int, int]) -> list[int]:

@@ -24,14 +24,14 @@ DETAIL, FINISHED = int(EventFlag.DETAIL), int(EventFlag.FINISHED)
 
 def integers(*values: int) -> list[int]:
     """The contents of a shapes block of so many integers."""
-    items = [3 | (value & 0xFFFFFFFF) << 32 for value in values]
-    return [len(values) | len(values) << 32, *items]
+    items = [(3, value & 2**64 - 1) for value in values]
+    return [len(values) | len(values) << 32, *(word for item in items for word in item)]
 
 
 def tensor(*sizes: int) -> list[int]:
     """The contents of a shapes block of one dense float tensor of at most one dimension."""
     (size,) = sizes
-    return [1 | 1 << 32, 1 | 6 << 4 | 1 << 12 | 1 << 22 | size << 32]
+    return [1 | 1 << 32, 1 | 1 << 5 | 1 << 8 | 6 << 16, size, 1]
 
 
 def block(kind: int, contents: list[int]) -> list[int]:

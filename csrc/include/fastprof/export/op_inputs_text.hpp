@@ -21,7 +21,7 @@ FASTPROF_NAMESPACE_BEGIN
 
 // Names of element types as PyTorch's traces have them, by c10::ScalarType. Static text; empty for
 // numbers that are not known.
-inline const char* kineto_dtype_name(uint8_t dtype) noexcept {
+inline const char* kineto_dtype_name(uint16_t dtype) noexcept {
   constexpr const char* names[] = {"unsigned char",
                                    "signed char",
                                    "short int",

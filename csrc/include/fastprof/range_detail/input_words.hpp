@@ -11,36 +11,21 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// How a number or nothing is put: words is 1, or 2 with the value in the second; in_high: which
-// bits of the head its lower half is kept in, all of `high` for integers only. Words 0: it is
-// neither.
-struct ScalarCode {
-  uint64_t in_high;
-  uint32_t kind;  // InputKind
-  uint32_t words;
-};
-constexpr ScalarCode kPutOther{0, static_cast<uint32_t>(InputKind::other), 1};
-constexpr ScalarCode kPutInteger{uint64_t{0xFFFFFFFF} << 32,
-                                 static_cast<uint32_t>(InputKind::integer), 1};
-constexpr ScalarCode kPutBoolean{uint64_t{0xFF} << 32, static_cast<uint32_t>(InputKind::boolean),
-                                 1};
-constexpr ScalarCode kPutReal{0, static_cast<uint32_t>(InputKind::real), 2};
-
 // Puts items into memory of the caller. What does not fit is left out: put returns false and
 // nothing of it is there. Owning thread only.
 class InputWords {
  public:
+  // The items of a block, behind its word 0.
   InputWords(uint64_t* words, uint32_t capacity) noexcept
-      : first_(words), at_(words + 1), end_(words + capacity) {}
+      : InputWords(words + 1, words + capacity) {}
+  // Items between others.
+  static InputWords amid(uint64_t* at, uint64_t* end) noexcept { return {at, end}; }
 
-  // Puts items between others.
-  static InputWords amid(uint64_t* at, uint64_t* end) noexcept { return {nullptr, at, end}; }
-  uint64_t* end() const noexcept { return end_; }
-
-  // Completes word 0; the words used. Nothing may be put after it.
-  uint32_t finish(uint32_t stored, uint32_t keywords, uint64_t given) noexcept {
-    *first_ = stored | uint64_t{keywords} << 16 | given << 32;
-    return static_cast<uint32_t>(at_ - first_);
+  // Completes word 0 of a block whose items end at `end`; the words used.
+  static uint32_t finish(uint64_t* words, const uint64_t* end, uint32_t stored, uint32_t keywords,
+                         uint64_t given) noexcept {
+    words[0] = stored | uint64_t{keywords} << 16 | given << 32;
+    return static_cast<uint32_t>(end - words);
   }
 
   uint64_t* position() const noexcept { return at_; }
@@ -51,25 +36,18 @@ class InputWords {
     *at_++ = head(kind, bits, high);
     return true;
   }
-  FASTPROF_ALWAYS_INLINE bool put_integer(int64_t value) noexcept {
-    if (FASTPROF_LIKELY(value == static_cast<int32_t>(value)))
-      return put(InputKind::integer, 0, static_cast<uint32_t>(value));
-    return put_with(InputKind::integer, input_bit::wide, static_cast<uint64_t>(value));
-  }
-  // Without a branch for the kind. False when it is put otherwise: an integer that needs more than
-  // 32 bits, or at the end of the room.
-  FASTPROF_ALWAYS_INLINE bool put_scalar(const ScalarCode& code, uint64_t value) noexcept {
-    // All bits set where it is an integer: the upper half is then to be the sign of the lower.
-    const auto integer = static_cast<uint64_t>(static_cast<int64_t>(code.in_high) >> 63);
-    const uint64_t narrow = static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
-    if (FASTPROF_UNLIKELY(((value ^ narrow) & integer) != 0 || end_ - at_ < 2)) return false;
-    at_[0] = (value << 32 & code.in_high) | code.kind;
+  // A number, 2 words, or nothing but a kind, 1 word; without a branch for which it is. False also
+  // where the last word would do.
+  FASTPROF_ALWAYS_INLINE bool put_scalar(InputKind kind, uint64_t value, uint32_t words) noexcept {
+    if (FASTPROF_UNLIKELY(at_ + 2 > end_)) return false;
+    at_[0] = static_cast<uint64_t>(kind);
     at_[1] = value;
-    at_ += code.words;
+    at_ += words;
     return true;
   }
-  FASTPROF_ALWAYS_INLINE bool put_real(uint64_t bits) noexcept {
-    return put_with(InputKind::real, 0, bits);
+  bool put_number(InputKind kind, uint64_t value) noexcept { return put_scalar(kind, value, 2); }
+  bool put_integer(int64_t value) noexcept {
+    return put_number(InputKind::integer, static_cast<uint64_t>(value));
   }
   bool put_complex(const uint64_t (&bits)[2]) noexcept {
     if (end_ - at_ < 3) return false;
@@ -78,85 +56,41 @@ class InputWords {
     *at_++ = bits[1];
     return true;
   }
-  // A tensor with strides, by the rules of put_small_numbers. False, and nothing put, where a
-  // number is above 32 bits, and without room for the largest.
-  FASTPROF_ALWAYS_INLINE bool put_small_tensor(uint8_t dtype, const int64_t* sizes,
+  // A tensor with strides and at most kMaxSmallDims dimensions, as put_tensor puts it; memory as
+  // put_small_numbers says. False, and nothing put, where a number is above 32 bits, and without
+  // room for the largest.
+  FASTPROF_ALWAYS_INLINE bool put_small_tensor(uint16_t dtype, const int64_t* sizes,
                                                const int64_t* strides, uint32_t dims) noexcept {
-    if (FASTPROF_UNLIKELY(static_cast<size_t>(end_ - at_) < kSmallTensorWords)) return false;
-    const SmallTensor tensor = put_small_numbers(at_, sizes, strides, dims);
-    if (FASTPROF_UNLIKELY(tensor.wide != 0)) return false;
-    const uint32_t numbers = tensor.dense != 0 ? dims : 2 * dims;
-    put_small_number(at_, numbers, 0);  // the padding, if any
-    const uint64_t code = head(InputKind::tensor,
-                               uint64_t{dtype} << 4 | uint64_t{dims} << 12 |
-                                   (tensor.dense != 0 ? input_bit::contiguous : input_bit::strides),
-                               0);
-    const auto low = static_cast<uint32_t>(code);
-    std::memcpy(at_, &low, sizeof low);
-    at_ += 1 + numbers / 2;
+    if (FASTPROF_UNLIKELY(at_ + kSmallTensorWords > end_)) return false;
+    if (FASTPROF_UNLIKELY(!put_small_numbers(at_ + 1, sizes, strides, dims))) return false;
+    at_[0] = tensor_head(dtype, dims, input_bit::strides);
+    at_ += 1 + 2 * small_number_words(dims);
     return true;
   }
   // dims <= kMaxInputDims. strides: null for a tensor that has none.
-  bool put_tensor(uint8_t dtype, const int64_t* sizes, const int64_t* strides,
+  bool put_tensor(uint16_t dtype, const int64_t* sizes, const int64_t* strides,
                   uint32_t dims) noexcept {
-    uint64_t in_sizes = 0, in_strides = 0;
-    bool contiguous = strides != nullptr;
-    if (contiguous) {
-      int64_t expected = 1;
-      for (uint32_t i = dims; i-- > 0;) {
-        in_sizes |= static_cast<uint64_t>(sizes[i]);
-        in_strides |= static_cast<uint64_t>(strides[i]);
-        contiguous &= strides[i] == expected;
-        expected = static_cast<int64_t>(static_cast<uint64_t>(expected) *
-                                        static_cast<uint64_t>(sizes[i] > 1 ? sizes[i] : 1));
-      }
-    } else {
-      for (uint32_t i = 0; i < dims; ++i) in_sizes |= static_cast<uint64_t>(sizes[i]);
-    }
-    uint64_t bits = uint64_t{dtype} << 4 | uint64_t{dims} << 12;
-    if (contiguous)
-      bits |= input_bit::contiguous;
-    else if (strides != nullptr)
-      bits |= input_bit::strides;
-    const bool both = (bits & input_bit::strides) != 0;
-    const bool wide = ((in_sizes | (both ? in_strides : 0)) >> 32) != 0;
-    const uint32_t numbers = both ? 2 * dims : dims;
-    const uint32_t more = wide ? numbers : numbers / 2;
-    if (FASTPROF_UNLIKELY(static_cast<size_t>(end_ - at_) < 1 + size_t{more})) return false;
-    if (FASTPROF_UNLIKELY(wide)) {
-      *at_++ = head(InputKind::tensor, bits | input_bit::wide, 0);
-      for (uint32_t i = 0; i < dims; ++i) *at_++ = static_cast<uint64_t>(sizes[i]);
-      for (uint32_t i = 0; both && i < dims; ++i) *at_++ = static_cast<uint64_t>(strides[i]);
-      return true;
-    }
-    // Word k holds numbers 2k - 1 and 2k; the head, word 0, number 0 in its upper half.
-    uint64_t word = static_cast<uint64_t>(InputKind::tensor) | bits;
-    uint32_t n = 1;
-    for (uint32_t i = 0; i < dims; ++i, ++n) push_half(word, n, static_cast<uint64_t>(sizes[i]));
-    for (uint32_t i = 0; both && i < dims; ++i, ++n)
-      push_half(word, n, static_cast<uint64_t>(strides[i]));
-    if (n % 2 == 1) *at_++ = word;
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < dims; ++i) all |= static_cast<uint64_t>(sizes[i]);
+    for (uint32_t i = 0; strides != nullptr && i < dims; ++i)
+      all |= static_cast<uint64_t>(strides[i]);
+    const bool wide = all >> 32 != 0;
+    const size_t words = wide ? dims : (dims + 1) / 2;
+    if (static_cast<size_t>(end_ - at_) < 1 + (strides != nullptr ? 2 : 1) * words) return false;
+    *at_++ = tensor_head(
+        dtype, dims, (wide ? input_bit::wide : 0) | (strides != nullptr ? input_bit::strides : 0));
+    put_numbers(sizes, dims, wide);
+    if (strides != nullptr) put_numbers(strides, dims, wide);
     return true;
   }
-  // 32-bit numbers only; false also when one is larger.
-  bool put_packed_list(const int64_t* numbers, uint32_t count) noexcept {
-    if (static_cast<size_t>(end_ - at_) < 1 + (size_t{count} + 1) / 2) return false;
-    put(InputKind::list, input_bit::packed, count);
-    for (uint32_t i = 0; i < count; i += 2) {
-      const auto low = static_cast<uint32_t>(numbers[i]);
-      const auto high = i + 1 < count ? static_cast<uint32_t>(numbers[i + 1]) : 0u;
-      *at_++ = low | uint64_t{high} << 32;
-    }
-    return true;
-  }
-  // Where the numbers of a list of `count` >= 1 go, two a word; null without room. They are part of
-  // the block once finish_packed_list was called.
+  // Where `count` integers of a list go, a word each; null without room. They are part of the block
+  // once finish_packed_list was called.
   FASTPROF_ALWAYS_INLINE uint64_t* room_for_packed_list(uint32_t count) noexcept {
-    return static_cast<size_t>(end_ - at_) < 1 + (size_t{count} + 1) / 2 ? nullptr : at_ + 1;
+    return static_cast<size_t>(end_ - at_) < 1 + size_t{count} ? nullptr : at_ + 1;
   }
   FASTPROF_ALWAYS_INLINE void finish_packed_list(uint32_t count) noexcept {
     *at_ = head(InputKind::list, input_bit::packed, count);
-    at_ += 1 + (count + 1) / 2;
+    at_ += 1 + size_t{count};
   }
   bool put_text(const char* text, size_t length) noexcept {
     const bool cut = length > kMaxInputTextBytes;
@@ -178,23 +112,23 @@ class InputWords {
   }
 
  private:
-  InputWords(uint64_t* first, uint64_t* at, uint64_t* end) noexcept
-      : first_(first), at_(at), end_(end) {}
-  FASTPROF_ALWAYS_INLINE bool put_with(InputKind kind, uint64_t bits, uint64_t word) noexcept {
-    if (FASTPROF_UNLIKELY(end_ - at_ < 2)) return false;
-    *at_++ = head(kind, bits, 0);
-    *at_++ = word;
-    return true;
+  InputWords(uint64_t* at, uint64_t* end) noexcept : at_(at), end_(end) {}
+
+  FASTPROF_ALWAYS_INLINE static uint64_t tensor_head(uint16_t dtype, uint32_t dims,
+                                                     uint64_t bits) noexcept {
+    return static_cast<uint64_t>(InputKind::tensor) | bits | uint64_t{dims} << 8 |
+           uint64_t{dtype} << 16;
   }
-  FASTPROF_ALWAYS_INLINE void push_half(uint64_t& word, uint32_t n, uint64_t number) noexcept {
-    if (n % 2 == 0) {
-      word = number;
-    } else {
-      *at_++ = word | number << 32;
+  void put_numbers(const int64_t* numbers, uint32_t count, bool wide) noexcept {
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto number = static_cast<uint64_t>(numbers[i]);
+      if (wide || i % 2 == 0)
+        *at_++ = number;
+      else
+        at_[-1] |= number << 32;
     }
   }
 
-  uint64_t* first_;
   uint64_t* at_;
   uint64_t* end_;
 };

@@ -5,16 +5,18 @@
 // word 0: inputs stored | keyword inputs stored << 16 | inputs of the op << 32
 // then an item for each input, then for each keyword input a text item (its name) and an item.
 // An item is a head word and what its kind says:
-//   bits 0-3 InputKind, 4-11 dtype (DType), 12-19 dimensions, 20-23 input_bit, 32-63 `high`
-//   other, undefined  nothing
-//   tensor            its sizes, then (bit strides) its strides, `wide` as int64 words, else as
-//                     uint32, the first in `high`, then two a word, the lower half first
-//   integer           in `high`, signed; `wide`: in the next word
-//   real, complex     one word, two words: the bits of doubles
-//   boolean           in `high`
-//   list              `high` items follow; `packed`: `high` signed 32-bit integers, two a word
-//   tensor_list       `high` tensors given; `cut`: the next word says how many of them follow
-//   text              `high` bytes, eight a word; `cut`: there were more
+//   bits 0-3 InputKind, 4-7 input_bit, 8-15 dimensions, 16-31 dtype (DType), 32-63 `high`
+//   other, undefined         nothing
+//   tensor                   its sizes, then (bit strides) its strides: `wide` signed, a word each,
+//                            else uint32, two a word, the lower half first, 0 for what is missing
+//                            in the last word of either
+//   integer, real, boolean   a word: signed, the bits of a double, 0 or 1
+//   complex                  two words: the bits of doubles
+//   list                     `high` items follow; `packed`: as many signed integers, a word each
+//   tensor_list              `high` tensors given; `cut`: the next word says how many of them
+//   follow text                     `high` bytes, eight a word; `cut`: there were more
+// Ops repeat their inputs and the drain keeps what is said once (known_blocks.hpp): what is quick
+// to write matters more than what is short.
 // python/fastprof/op_inputs.py reads the same.
 #pragma once
 
@@ -43,11 +45,10 @@ enum class InputKind : uint8_t {
 };
 
 namespace input_bit {
-constexpr uint64_t wide = 1u << 20;
-constexpr uint64_t strides = 1u << 21;     // they follow; without: see `contiguous`
-constexpr uint64_t contiguous = 1u << 22;  // strides are those of a dense row-major tensor
-constexpr uint64_t packed = 1u << 21;
-constexpr uint64_t cut = 1u << 23;
+constexpr uint64_t wide = 1u << 4;
+constexpr uint64_t packed = 1u << 4;
+constexpr uint64_t strides = 1u << 5;
+constexpr uint64_t cut = 1u << 6;
 }  // namespace input_bit
 
 constexpr uint32_t kMaxInputDims = 64;
@@ -57,7 +58,7 @@ constexpr uint32_t kMaxInputTextBytes = 256;
 // One input as it was given.
 struct OpInput {
   InputKind kind = InputKind::other;
-  uint8_t dtype = 0;               // tensor
+  uint16_t dtype = 0;              // tensor
   bool has_strides = false;        // tensor: strides are known; false for layouts without
   std::vector<int64_t> sizes;      // tensor
   std::vector<int64_t> strides;    // tensor
@@ -95,16 +96,8 @@ class Reader {
       case InputKind::tensor:
         return tensor(to, head);
       case InputKind::integer:
-        if ((head & input_bit::wide) == 0) {
-          to.integer = static_cast<int32_t>(high);
-          return true;
-        }
-        if (left() < 1) return false;
-        to.integer = static_cast<int64_t>(next());
-        return true;
       case InputKind::boolean:
-        to.integer = high != 0;
-        return true;
+        return integer(to.integer);
       case InputKind::real:
         return number(to.real);
       case InputKind::complex:
@@ -133,6 +126,11 @@ class Reader {
   }
 
  private:
+  bool integer(int64_t& to) noexcept {
+    if (left() < 1) return false;
+    to = static_cast<int64_t>(next());
+    return true;
+  }
   bool number(double& to) noexcept {
     if (left() < 1) return false;
     const uint64_t word = next();
@@ -148,44 +146,28 @@ class Reader {
   }
   bool list(OpInput& to, uint64_t head, uint32_t count, int depth) {
     if ((head & input_bit::packed) == 0) return items(to, count, depth);
-    if (left() < (size_t{count} + 1) / 2) return false;
-    for (uint32_t i = 0; i < count; ++i) {
-      const auto half = static_cast<uint32_t>(at_[i / 2] >> (i % 2 == 0 ? 0 : 32));
-      OpInput one;
+    if (left() < count) return false;
+    to.items.resize(count);
+    for (OpInput& one : to.items) {
       one.kind = InputKind::integer;
-      one.integer = static_cast<int32_t>(half);
-      to.items.push_back(std::move(one));
+      one.integer = static_cast<int64_t>(next());
     }
-    at_ += (size_t{count} + 1) / 2;
     return true;
   }
   bool tensor(OpInput& to, uint64_t head) {
-    to.dtype = static_cast<uint8_t>(head >> 4);
-    const auto dims = static_cast<uint32_t>(head >> 12 & 255);
-    const bool both = (head & input_bit::strides) != 0;
+    to.dtype = static_cast<uint16_t>(head >> 16);
+    const auto dims = static_cast<uint32_t>(head >> 8 & 255);
     const bool wide = (head & input_bit::wide) != 0;
-    const uint32_t numbers = both ? 2 * dims : dims;
-    if (left() < (wide ? numbers : numbers / 2)) return false;
-    const uint64_t* more = at_;
-    at_ += wide ? numbers : numbers / 2;
-    for (uint32_t i = 0; i < numbers; ++i) {
-      uint64_t value = 0;
-      if (wide)
-        value = more[i];
-      else if (i == 0)
-        value = head >> 32;
-      else
-        value = static_cast<uint32_t>(more[(i - 1) / 2] >> (i % 2 == 1 ? 0 : 32));
-      (i < dims ? to.sizes : to.strides).push_back(static_cast<int64_t>(value));
-    }
-    to.has_strides = both || (head & input_bit::contiguous) != 0;
-    if ((head & input_bit::contiguous) != 0) {
-      to.strides.assign(dims, 1);
-      for (uint32_t i = dims; i-- > 1;) {
-        const auto size = static_cast<uint64_t>(to.sizes[i] > 1 ? to.sizes[i] : 1);
-        to.strides[i - 1] = static_cast<int64_t>(static_cast<uint64_t>(to.strides[i]) * size);
-      }
-    }
+    to.has_strides = (head & input_bit::strides) != 0;
+    return numbers(to.sizes, dims, wide) && (!to.has_strides || numbers(to.strides, dims, wide));
+  }
+  bool numbers(std::vector<int64_t>& to, uint32_t count, bool wide) {
+    const uint32_t words = wide ? count : (count + 1) / 2;
+    if (left() < words) return false;
+    for (uint32_t i = 0; i < count; ++i)
+      to.push_back(wide ? static_cast<int64_t>(at_[i])
+                        : static_cast<uint32_t>(at_[i / 2] >> (i % 2 == 0 ? 0 : 32)));
+    at_ += words;
     return true;
   }
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Most inputs of ops as words of range_detail/op_inputs.hpp: numbers, nothing, tensors of few
+// dimensions, lists of integers. No calls, so that who puts one after the other keeps all it needs
+// in registers. input_reader.hpp puts the others.
+#pragma once
+
+#include "adapters/torch/input_source.hpp"
+#include "fastprof/range_detail/input_words.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+// A list: its first item, and how many.
+struct ListItems {
+  uintptr_t first;
+  size_t count;
+};
+template <class Memory>
+FASTPROF_ALWAYS_INLINE ListItems load_list(const InputLayout& layout, Memory& memory,
+                                           uintptr_t list) noexcept {
+  const auto first = memory.template load<uintptr_t>(list + layout.list_items);
+  const auto end = memory.template load<uintptr_t>(list + layout.list_items + 8);
+  return {first, (end - first) / sizeof(ValueView)};
+}
+
+// Each of these returns false for what is not common or does not fit, and then has put nothing.
+// Defined, strided, of few dimensions, none of them symbolic.
+template <class Source, class Memory>
+FASTPROF_ALWAYS_INLINE bool put_small_tensor(Source source, Memory& memory, uintptr_t tensor,
+                                             InputWords& out) noexcept {
+  const InputLayout& layout = source.layout();
+  const uint32_t apart = layout.inline_dims;
+  if (FASTPROF_UNLIKELY(tensor == source.undefined() || apart < kMaxSmallDims ||
+                        apart > kMaxInputDims))
+    return false;
+  const auto keys = memory.template load<uint64_t>(tensor + layout.key_set);
+  const auto symbolic = memory.template load<uint8_t>(tensor + layout.symbolic);
+  const auto dims = memory.template load<uint64_t>(tensor + layout.sizes);
+  if (FASTPROF_UNLIKELY(((keys & (layout.nested_keys | layout.unstrided_keys)) |
+                         (symbolic & layout.symbolic_bits) | uint64_t{dims > kMaxSmallDims}) != 0))
+    return false;
+  const auto dtype = memory.template load<uint16_t>(tensor + layout.dtype);
+  typename Memory::template Room<int64_t, 2 * kMaxInputDims> room;
+  const int64_t* sizes = room.view(memory, tensor + layout.sizes + 8, 2 * size_t{apart});
+  if (FASTPROF_UNLIKELY(sizes == nullptr)) return false;
+  return out.put_small_tensor(dtype, sizes, sizes + apart, static_cast<uint32_t>(dims));
+}
+
+// Sizes, dimensions and the like. A list that begins with an integer is none of tensors, whatever
+// the type of its elements.
+template <class Source, class Memory>
+FASTPROF_ALWAYS_INLINE bool put_integers(Source source, Memory& memory, uintptr_t list,
+                                         InputWords& out) noexcept {
+  const ListItems items = load_list(source.layout(), memory, list);
+  if (FASTPROF_UNLIKELY(items.count - 1 >= kMaxInputListLength)) return false;
+  uint64_t* to = out.room_for_packed_list(static_cast<uint32_t>(items.count));
+  if (FASTPROF_UNLIKELY(to == nullptr)) return false;
+  const uintptr_t end = items.first + items.count * sizeof(ValueView);
+  for (uintptr_t at = items.first; at != end; at += sizeof(ValueView)) {
+    const ValueView value = load_value(memory, at);
+    if (FASTPROF_UNLIKELY(value.tag != source.layout().tag_integer)) return false;
+    *to++ = value.payload;
+  }
+  out.finish_packed_list(static_cast<uint32_t>(items.count));
+  return true;
+}
+
+template <class Source, class Memory>
+FASTPROF_ALWAYS_INLINE bool put_common(Source source, Memory& memory, const ValueView& value,
+                                       InputWords& out) noexcept {
+  if (FASTPROF_LIKELY(value.tag == source.layout().tag_tensor))
+    return put_small_tensor(source, memory, value.payload, out);
+  const ScalarCodes& codes = source.codes();
+  if (const uint32_t words = codes.words(value.tag); FASTPROF_LIKELY(words != 0))
+    return out.put_scalar(codes.kind(value.tag), value.payload & codes.value_bits(value.tag),
+                          words);
+  return value.tag == source.layout().tag_list && put_integers(source, memory, value.payload, out);
+}
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END
