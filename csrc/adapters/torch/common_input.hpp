@@ -65,16 +65,33 @@ FASTPROF_ALWAYS_INLINE bool put_integers(Source source, Memory& memory, uintptr_
   return true;
 }
 
+template <class Source>
+FASTPROF_ALWAYS_INLINE bool put_scalar(Source source, const ValueView& value,
+                                       InputWords& out) noexcept {
+  const ScalarCodes& codes = source.codes();
+  return out.put_scalar(codes.kind(value.tag), value.payload & codes.value_bits(value.tag),
+                        codes.words(value.tag));
+}
+
 template <class Source, class Memory>
 FASTPROF_ALWAYS_INLINE bool put_common(Source source, Memory& memory, const ValueView& value,
                                        InputWords& out) noexcept {
   if (FASTPROF_LIKELY(value.tag == source.layout().tag_tensor))
     return put_small_tensor(source, memory, value.payload, out);
-  const ScalarCodes& codes = source.codes();
-  if (const uint32_t words = codes.words(value.tag); FASTPROF_LIKELY(words != 0))
-    return out.put_scalar(codes.kind(value.tag), value.payload & codes.value_bits(value.tag),
-                          words);
+  if (FASTPROF_LIKELY(source.codes().words(value.tag) != 0)) return put_scalar(source, value, out);
   return value.tag == source.layout().tag_list && put_integers(source, memory, value.payload, out);
+}
+
+// Numbers and nothing from `at` on, for they come in rows: a loop of their own spares each of them
+// two jumps. Returns the first that is none or does not fit, or `end`.
+template <class Source, class Memory>
+FASTPROF_ALWAYS_INLINE uintptr_t put_scalars(Source source, Memory& memory, uintptr_t at,
+                                             uintptr_t end, InputWords& out) noexcept {
+  for (; at != end; at += sizeof(ValueView)) {
+    const ValueView value = load_value(memory, at);
+    if (source.codes().words(value.tag) == 0 || !put_scalar(source, value, out)) break;
+  }
+  return at;
 }
 
 }  // namespace torch_adapter

@@ -61,6 +61,7 @@ FASTPROF_ALWAYS_INLINE void enclose(ThreadOps* ops, OpContext* context, const vo
 // What is reserved for an op, before anybody knows how much it needs: inputs are written where they
 // stay. Ops that need more are begun the slow way.
 constexpr uint32_t kRoomUnits = 48;
+constexpr int kDetailedLines = 3;  // of the cache, that most ops with inputs take
 constexpr uint32_t kRoomForInputs = 3 * (kRoomUnits - 1) - kOpBlockWords;
 
 // As start_detailed_op; `encode` is as EncodeInputs. Where `wants` is a constant, the compiler
@@ -79,6 +80,7 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_op_wanting(
   ThreadBlock* block = static_thread_block();
   Slot* slot = reserve_here(block, kRoomUnits);
   if (FASTPROF_UNLIKELY(slot == nullptr)) return start_slow_op(record_function, s, ops, name);
+  expect_records(slot + kRoomUnits, kDetailedLines);
   BlockWords blocks(reinterpret_cast<uint64_t*>(slot + 1));
   blocks.put_op(field<int64_t>(rf, g_op_view.sequence_nr), forward_track_of(ops, forward_thread),
                 field<uint64_t>(rf, g_op_view.handle));
@@ -95,7 +97,6 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_op_wanting(
   const uint32_t units = blocks.finish();
   if (FASTPROF_UNLIKELY(!give_units_back(block, slot, kRoomUnits, 1 + units)))
     blocks.pad_to(kRoomUnits - 1);
-  expect_record(slot + 1 + units);
   const uint64_t begin = stamp_op(slot, name->site, units);
 
   ops->free = memory->next;

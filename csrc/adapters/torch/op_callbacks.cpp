@@ -92,6 +92,8 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_any_op(
   ThreadOps* ops = thread_ops_here();
   if (FASTPROF_UNLIKELY(ops == nullptr || ((mask & mask_bit::special) | ops->flags) != 0))
     return start_slow_op(record_function, s, ops, nullptr);
+  if (known_inputs)  // has left the nearest cache since it was fetched ops ago
+    expect_lines(reinterpret_cast<const Slot*>(static_thread_block()->cursor), kDetailedLines);
   const OpName* name = find_operator(ops->names, record_function);
   if (FASTPROF_UNLIKELY(name == nullptr)) return start_named_op(record_function, s, ops);
   if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;

@@ -79,7 +79,7 @@ FASTPROF_ALWAYS_INLINE uint32_t encode_inputs(const void* record_function, Sourc
   auto next = memory.template load<uintptr_t>(rf + layout.inputs);
   const uintptr_t behind = next + count_of() * sizeof(ValueView);
   while (next != behind && put_common(source, memory, load_value(memory, next), out))
-    next += sizeof(ValueView);
+    next = put_scalars(source, memory, next + sizeof(ValueView), behind, out);
   // Both are asked for again, and not kept: the loop needs the registers.
   if (FASTPROF_UNLIKELY(((behind - next) | keywords_of()) != 0))
     return encode_rest(record_function, source, memory, next, words, out.position(), end);

@@ -75,10 +75,16 @@ class BlockWords {
 };
 
 // Work of another kind lies between two ops, so that the processor does not see where the next
-// record goes. `next`: the end of what will have been written.
-FASTPROF_ALWAYS_INLINE void expect_record(const Slot* next) noexcept {
-  __builtin_prefetch(next + 7, 1);
-  __builtin_prefetch(next + 10, 1);
+// records go, and the memory is seldom in a cache: a store that waits for it holds up all that
+// come after. `lines`: of the cache, at least as many as an op's record takes, so that none is left
+// out.
+FASTPROF_ALWAYS_INLINE void expect_lines(const Slot* at, int lines) noexcept {
+  for (int i = 0; i < lines; ++i) __builtin_prefetch(reinterpret_cast<const char*>(at) + 64 * i, 1);
+}
+
+// For ops to come. `next`: the slot that is blanked when this one's units are reserved.
+FASTPROF_ALWAYS_INLINE void expect_records(const Slot* next, int lines) noexcept {
+  expect_lines(next + 7, lines);
 }
 
 // Completes a reserved slot whose `units` units are there; returns its begin.
@@ -90,7 +96,7 @@ FASTPROF_ALWAYS_INLINE uint64_t stamp_op(Slot* slot, const Site* site, uint32_t 
 // The same, with units from elsewhere.
 FASTPROF_ALWAYS_INLINE uint64_t write_op(Slot* slot, const Site* site, const uint64_t* words,
                                          uint32_t units) noexcept {
-  expect_record(slot + 1 + units);
+  expect_records(slot + 1 + units, 2);
   auto* unit = reinterpret_cast<Unit*>(slot + 1);
   for (uint32_t i = 0; i < units; ++i, ++unit, words += 3) {
     store_relaxed(&unit->words[0], words[0]);
