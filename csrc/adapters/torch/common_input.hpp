@@ -23,6 +23,14 @@ FASTPROF_ALWAYS_INLINE ListItems load_list(const InputLayout& layout, Memory& me
   return {first, (end - first) / sizeof(ValueView)};
 }
 
+// Whether its elements are tensors by their type, as those of an empty list still are.
+template <class Memory>
+FASTPROF_ALWAYS_INLINE bool has_tensors(const InputLayout& layout, Memory& memory,
+                                        uintptr_t list) noexcept {
+  const auto type = memory.template load<uintptr_t>(list + layout.list_type);
+  return memory.template load<uint32_t>(type + layout.type_kind) == layout.kind_tensor;
+}
+
 // Each of these returns false for what is not common or does not fit, and then has put nothing.
 // Defined, strided, of few dimensions, none of them symbolic.
 template <class Source, class Memory>
@@ -46,13 +54,14 @@ FASTPROF_ALWAYS_INLINE bool put_small_tensor(Source source, Memory& memory, uint
   return out.put_small_tensor(dtype, sizes, sizes + apart, static_cast<uint32_t>(dims));
 }
 
-// Sizes, dimensions and the like. A list that begins with an integer is none of tensors, whatever
-// the type of its elements.
+// Sizes, dimensions and the like; the sizes of a number are an empty list. A list that begins with
+// an integer is none of tensors, whatever the type of its elements.
 template <class Source, class Memory>
 FASTPROF_ALWAYS_INLINE bool put_integers(Source source, Memory& memory, uintptr_t list,
                                          InputWords& out) noexcept {
   const ListItems items = load_list(source.layout(), memory, list);
-  if (FASTPROF_UNLIKELY(items.count - 1 >= kMaxInputListLength)) return false;
+  if (FASTPROF_UNLIKELY(items.count > kMaxInputListLength)) return false;
+  if (items.count == 0 && has_tensors(source.layout(), memory, list)) return false;
   uint64_t* to = out.room_for_packed_list(static_cast<uint32_t>(items.count));
   if (FASTPROF_UNLIKELY(to == nullptr)) return false;
   const uintptr_t end = items.first + items.count * sizeof(ValueView);

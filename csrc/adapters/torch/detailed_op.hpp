@@ -78,8 +78,8 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_op_wanting(
   const OpOrigin origin = origin_of(ops, rf, wants, static_cast<RecordScope>(name->scope));
 
   ThreadBlock* block = static_thread_block();
-  Slot* slot = reserve_here(block, kRoomUnits);
-  if (FASTPROF_UNLIKELY(slot == nullptr)) return start_slow_op(record_function, s, ops, name);
+  Slot* slot = reserve(s, block, kRoomUnits, name->mask);
+  if (FASTPROF_UNLIKELY(slot == nullptr)) return nullptr;
   expect_records(slot + kRoomUnits, kDetailedLines);
   BlockWords blocks(reinterpret_cast<uint64_t*>(slot + 1));
   blocks.put_op(field<int64_t>(rf, g_op_view.sequence_nr), forward_track_of(ops, forward_thread),

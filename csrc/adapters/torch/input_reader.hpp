@@ -92,10 +92,8 @@ class InputReader {
   }
 
   bool put_list(uintptr_t list) noexcept {
-    const auto type = memory_.template load<uintptr_t>(list + layout().list_type);
-    const auto kind = memory_.template load<uint32_t>(type + layout().type_kind);
     const ListItems items = load_list(layout(), memory_, list);
-    return kind == layout().kind_tensor ? put_tensors(items) : put_numbers(items);
+    return has_tensors(layout(), memory_, list) ? put_tensors(items) : put_numbers(items);
   }
 
   bool put_tensors(const ListItems& list) noexcept {

@@ -80,8 +80,9 @@ FASTPROF_ALWAYS_INLINE uint32_t encode_known(const void* record_function, uint64
   return encode_inputs(record_function, KnownSource{}, direct_memory, words, capacity);
 }
 
-// No call but the last, whatever it is: little is kept over one. What most ops need is where the
-// processor goes without being told: it has forgotten our branches since the last op.
+// What most ops need is where the processor goes without being told: it has forgotten our branches
+// since the last op. Without inputs no call but the last, whatever it is, for little is kept over
+// one; with them all registers are needed anyway, and what else ops need is the same code.
 template <bool known_inputs>
 FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_any_op(
     const RecordFunctionView& record_function) noexcept {
@@ -95,7 +96,10 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_any_op(
   if (known_inputs)  // has left the nearest cache since it was fetched ops ago
     expect_lines(reinterpret_cast<const Slot*>(static_thread_block()->cursor), kDetailedLines);
   const OpName* name = find_operator(ops->names, record_function);
-  if (FASTPROF_UNLIKELY(name == nullptr)) return start_named_op(record_function, s, ops);
+  if (FASTPROF_UNLIKELY(name == nullptr)) {
+    if (!known_inputs) return start_named_op(record_function, s, ops);
+    name = find_name(ops->names, record_function);
+  }
   if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
   const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops
   if (known_inputs && FASTPROF_LIKELY(wants == op_extra::inputs))

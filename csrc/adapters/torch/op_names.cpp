@@ -26,8 +26,9 @@ NameView ask_name(const RecordFunctionView& record_function) noexcept {
   return {name, std::strlen(name), true};
 }
 
-bool same_overload(const Site* site, const char* overload) noexcept {
-  return std::strcmp(site->function != nullptr ? site->function : "", overload) == 0;
+bool same_overload(const OpName& met, const char* overload) noexcept {
+  if (!met.overloaded || overload[0] == '\0') return !met.overloaded && overload[0] == '\0';
+  return std::strcmp(met.site->function, overload) == 0;
 }
 
 void note(OpName& place, const char* pointer, size_t length, uint8_t scope,
@@ -38,6 +39,7 @@ void note(OpName& place, const char* pointer, size_t length, uint8_t scope,
   place.length = static_cast<uint32_t>(length);
   place.scope = scope;
   place.collective = is_collective(site->name);
+  place.overloaded = site->function != nullptr && site->function[0] != '\0';
   if (length <= OpName::kOwnText) std::memcpy(place.own, site->name, length);
 }
 
@@ -104,7 +106,7 @@ FASTPROF_HOT const OpName* find_name(OpNames& names,
   }
   const OpName& met = names.place_of_text(name.text, name.length);
   if (FASTPROF_LIKELY(met.site != nullptr && met.scope == scope && same_text(met, name) &&
-                      same_overload(met.site, overload))) {
+                      same_overload(met, overload))) {
     if (name.of_schema && names.place_of_pointer(name.text).site == nullptr)
       note_address(names, name, scope, met.site);
     return &met;

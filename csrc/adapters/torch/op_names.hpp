@@ -24,6 +24,7 @@ struct alignas(64) OpName {
   uint32_t length;      // of the name
   uint8_t scope;
   bool collective;     // its ops have metadata (collective_metadata.hpp)
+  bool overloaded;     // the site has the name of an overload
   char own[kOwnText];  // the name where it is not longer; else the site has it
 };
 static_assert(sizeof(OpName) == 64, "one cache line");
