@@ -61,8 +61,9 @@ FASTPROF_ALWAYS_INLINE void enclose(ThreadOps* ops, OpContext* context, const vo
 // What is reserved for an op, before anybody knows how much it needs: inputs are written where they
 // stay. Ops that need more are begun the slow way.
 constexpr uint32_t kRoomUnits = 48;
-constexpr int kDetailedLines = 3;  // of the cache, that most ops with inputs take
 constexpr uint32_t kRoomForInputs = 3 * (kRoomUnits - 1) - kOpBlockWords;
+// Lines of the cache that most of these ops take.
+constexpr int kDetailedLines = 3;
 
 // As start_detailed_op; `encode` is as EncodeInputs. Where `wants` is a constant, the compiler
 // drops what is not wanted.

@@ -27,7 +27,7 @@ NameView ask_name(const RecordFunctionView& record_function) noexcept {
 }
 
 bool same_overload(const OpName& met, const char* overload) noexcept {
-  if (!met.overloaded || overload[0] == '\0') return !met.overloaded && overload[0] == '\0';
+  if (!met.overloaded) return overload[0] == '\0';
   return std::strcmp(met.site->function, overload) == 0;
 }
 

@@ -6,15 +6,17 @@
 // then an item for each input, then for each keyword input a text item (its name) and an item.
 // An item is a head word and what its kind says:
 //   bits 0-3 InputKind, 4-7 input_bit, 8-15 dimensions, 16-31 dtype (DType), 32-63 `high`
-//   other, undefined         nothing
-//   tensor                   its sizes, then (bit strides) its strides: `wide` signed, a word each,
-//                            else uint32, two a word, the lower half first, 0 for what is missing
-//                            in the last word of either
-//   integer, real, boolean   a word: signed, the bits of a double, 0 or 1
-//   complex                  two words: the bits of doubles
-//   list                     `high` items follow; `packed`: as many signed integers, a word each
-//   tensor_list              `high` tensors given; `cut`: the next word says how many of them
-//   follow text                     `high` bytes, eight a word; `cut`: there were more
+//   other, undefined        nothing
+//   tensor                  its sizes, then (bit strides) its strides: `wide` signed, a word each,
+//                           else uint32, two a word, the lower half first, 0 for what is missing
+//                           in the last word of either
+//   integer, real, boolean  a word: signed, the bits of a double, 0 or 1
+//   complex                 two words: the bits of doubles
+//   list                    `high` items follow; `packed`: as many signed integers, a word each
+//   tensor_list             `high` tensors given; `cut`: the next word says how many of them are
+//                           there
+//   text                    `high` bytes, eight a word; `cut`: there were more
+//
 // Ops repeat their inputs and the drain keeps what is said once (known_blocks.hpp): what is quick
 // to write matters more than what is short.
 // python/fastprof/op_inputs.py reads the same.
