@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Own files of fastprof, changed for tests of what a reader must refuse."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from fastprof.native_format import MAGIC, PREFIX, aligned
+
+
+def rewritten(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    """The file with its header changed and the checksum made right again."""
+    _, version, _, size, _ = PREFIX.unpack(data[: PREFIX.size])
+    header = json.loads(data[PREFIX.size : PREFIX.size + size])
+    change(header)
+    text = json.dumps(header).encode()
+    body = data[aligned(PREFIX.size + size) :]
+    start = aligned(PREFIX.size + len(text))
+    prefix = PREFIX.pack(MAGIC, version, zlib.crc32(text), len(text), start + len(body))
+    return prefix + text + b"\0" * (start - PREFIX.size - len(text)) + body
