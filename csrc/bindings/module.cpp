@@ -3,8 +3,33 @@
 // register.hpp.
 #include "bindings/register.hpp"
 
+namespace {
+
+// The recorder exists once per process, and its parts take the GIL of the main interpreter
+// (PyGILState_Ensure), as pybind11's own initialisation does: in a subinterpreter that waits for
+// ever, holding the GIL.
+constexpr const char* kNoSubinterpreters =
+    "fastprof records whole processes and cannot be loaded in a subinterpreter: import it in the "
+    "main interpreter only";
+
+bool in_main_interpreter() noexcept {
+  return PyInterpreterState_Get() == PyInterpreterState_Main();
+}
+
+}  // namespace
+
+// pybind11's function of that name is called by ours, which looks before anything is initialised.
+#define PyInit__core fastprof_init_core
+
 // The recorder synchronises itself, so the module asks for no GIL in free-threaded builds.
+#if PYBIND11_VERSION_MAJOR >= 3
+PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used(),
+                pybind11::multiple_interpreters::not_supported()) {
+#else
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
+#endif
+  // Newer interpreters call PyInit__core in the main interpreter, and only this in the other.
+  if (!in_main_interpreter()) throw pybind11::import_error(kNoSubinterpreters);
   module.doc() = "The native part of fastprof. Private: use the names that `fastprof` exports.";
   fastprof::bindings::register_errors(module);  // first: the others may throw
   fastprof::bindings::register_version(module);
@@ -14,6 +39,17 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_table_capture(module);
   fastprof::bindings::register_table_kernels(module);
   fastprof::bindings::register_propagate(module);
+  fastprof::bindings::register_legacy(module);
   fastprof::bindings::register_torch(module);
   fastprof::bindings::register_torch_memory(module);
+  fastprof::bindings::register_torch_holds(module);
+}
+
+#undef PyInit__core
+
+extern "C" PYBIND11_EXPORT PyObject* PyInit__core();
+PyObject* PyInit__core() {
+  if (in_main_interpreter()) return fastprof_init_core();
+  PyErr_SetString(PyExc_ImportError, kNoSubinterpreters);
+  return nullptr;
 }

@@ -7,22 +7,11 @@
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
-namespace {
-
-bool is_finalizing() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsFinalizing() != 0;
-#else
-  return _Py_IsFinalizing() != 0;
-#endif
-}
-
-}  // namespace
 
 uint64_t capture_op_stack(torch_adapter::EnclosingStack& enclosing) noexcept {
   PyThreadState* thread = PyGILState_GetThisThreadState();
   // While Python ends, a thread that asks for the GIL does not come back.
-  if (thread == nullptr || is_finalizing()) return 0;
+  if (thread == nullptr || is_python_finalizing()) return 0;
 #if FASTPROF_FRAMES_NEED_GIL
   (void)enclosing;
   const PyGILState_STATE gil = PyGILState_Ensure();

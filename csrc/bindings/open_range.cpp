@@ -83,17 +83,21 @@ OpenRangeObject* allocate() {
 
 }  // namespace
 
-PyObject* begin_async_range(PyObject* name, RangePayload* payload, const Site*& site) {
+PyObject* begin_async_range(PyObject* name, RangePayload* payload, const Site*& site,
+                            NameAge& age) {
   OpenRangeObject* self = allocate();
   if (self == nullptr) return nullptr;
   State* s = state();
   if ((load_relaxed(&s->mask) & (category::async | mask_bit::special)) == 0)
     return reinterpret_cast<PyObject*>(self);
-  if (site == nullptr) {
+  NameUse use;
+  if (!use.begin(s) || !age.current(s)) {
     static const RangePayload none;
-    if (payload != nullptr) seal_payload(*payload);
-    site = site_with_layout(name, payload != nullptr ? *payload : none, python_async_site);
+    if (payload != nullptr) seal_payload(use, *payload);
+    age.renew(s);
+    site = site_with_layout(use, name, payload != nullptr ? *payload : none, python_async_site);
     if (site == nullptr) {
+      age = NameAge{};
       Py_DECREF(self);
       return nullptr;
     }

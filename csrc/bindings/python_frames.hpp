@@ -107,6 +107,15 @@ inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames,
   return count;
 }
 
+// Whether the interpreter ends: threads that ask for the GIL then do not come back.
+inline bool is_python_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 // The line of a frame.
 inline int python_frame_line(const PythonFrame& frame) noexcept {
   return PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(frame.code),

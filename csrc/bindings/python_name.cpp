@@ -47,11 +47,11 @@ bool name_bytes(PyObject* text, std::string& storage, std::string_view& bytes) {
 
 namespace {
 
-const Site* intern_name(PyObject* name) {
+const Site* intern_name(NameUse& use, PyObject* name) {
   std::string storage;
   std::string_view bytes;
   if (!name_bytes(name, storage, bytes)) return nullptr;
-  return intern_site(python_range_site, bytes);
+  return session_site(use, python_range_site, bytes);
 }
 
 #if !defined(Py_GIL_DISABLED)
@@ -60,6 +60,7 @@ const Site* intern_name(PyObject* name) {
 struct NameEntry {
   PyObject* name;
   const Site* site;
+  uint64_t epoch;  // State::name_epoch at the lookup
 };
 constexpr size_t kNameEntries = 1024;
 constexpr Py_ssize_t kMaxCachedLength = 256;
@@ -68,23 +69,27 @@ NameEntry name_cache[kNameEntries];
 
 }  // namespace
 
-const Site* site_of_name(PyObject* name) {
+const Site* site_of_name(NameUse& use, PyObject* name) {
 #if !defined(Py_GIL_DISABLED)
+  State* s = state();
+  if (FASTPROF_UNLIKELY(!use.begin(s))) return &python_range_site;
+  const uint64_t epoch = load_relaxed(&s->name_epoch);
   const auto address = reinterpret_cast<uintptr_t>(name);
   NameEntry& entry = name_cache[(address >> 4 ^ address >> 14) % kNameEntries];
-  if (FASTPROF_LIKELY(entry.name == name)) return entry.site;
-  const Site* site = intern_name(name);
-  // A subclass of str may run code when it is released.
-  if (site != nullptr && PyUnicode_CheckExact(name) &&
+  if (FASTPROF_LIKELY(entry.name == name && entry.epoch == epoch)) return entry.site;
+  const Site* site = intern_name(use, name);
+  // A subclass of str may run code when it is released. The shared name is not kept: each event
+  // that gets it is counted.
+  if (site != nullptr && site != &python_range_site && PyUnicode_CheckExact(name) &&
       PyUnicode_GET_LENGTH(name) <= kMaxCachedLength) {
     PyObject* const former = entry.name;
     Py_INCREF(name);
-    entry = {name, site};
+    entry = {name, site, epoch};
     Py_XDECREF(former);
   }
   return site;
 #else
-  return intern_name(name);
+  return intern_name(use, name);
 #endif
 }
 

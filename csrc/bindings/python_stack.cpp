@@ -212,6 +212,18 @@ void resolve_python_stacks(Capture& capture, bool wanted) {
   if (any_gone) leave_out_stacks(capture, gone);
 }
 
+void append_python_stack(std::vector<std::string>* frames) {
+  // While Python ends, a thread that asks for the GIL does not come back.
+  if (PyGILState_GetThisThreadState() == nullptr || is_python_finalizing()) return;
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  PythonFrame walked[kMaxPythonFrames];
+  const uint32_t count = walk_python_frames(PyThreadState_Get(), walked, kMaxPythonFrames);
+  uint32_t i = 0;
+  while (i < count && is_own_frame(walked[i])) ++i;
+  for (; i < count; ++i) frames->push_back(frame_text(walked[i]));
+  PyGILState_Release(gil);
+}
+
 void want_python_stacks() {
   const StackLock lock;
   store_relaxed(&python_stack_sessions, python_stack_sessions + 1);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "bindings/python_frames.hpp"
 #include "fastprof/capture/capture.hpp"
@@ -32,6 +33,10 @@ bool is_known_python_stack(uint64_t id) noexcept;
 // function". wanted: false for a session that did not ask for stacks, whose ranges then have none.
 // GIL held. Must be called before the stacks are released.
 void resolve_python_stacks(Capture& capture, bool wanted);
+
+// Appends the calling thread's Python frames, innermost first, as "file(line): function"; nothing
+// on a thread that runs no Python. With or without the GIL, which is taken. A StackProvider.
+void append_python_stack(std::vector<std::string>* frames);
 
 // Sessions that want stacks: start counts one up, stop down; with the last the stacks are released.
 void want_python_stacks();

@@ -46,9 +46,10 @@ RecordFunction* start_callbacks(const Site* site, const RangePayload* payload) {
   }
   if (payload != nullptr && function->needs_inputs()) {
     const std::vector<NamedValue> values = named_values(*payload);
-    function->before(FunctionName(site->name), {}, {values.data(), values.size()});
+    function->before(FunctionName(std::string_view(site->name)), {},
+                     {values.data(), values.size()});
   } else {
-    function->before(FunctionName(site->name));
+    function->before(FunctionName(std::string_view(site->name)));
   }
   return function;
 }

@@ -165,13 +165,14 @@ bool add_node_id(RangePayload& payload, PyObject* node_id) {
   return true;
 }
 
-void seal_payload(RangePayload& payload) {
-  if (payload.sealed) return;
-  payload.sealed = true;
+void seal_payload(NameUse& use, RangePayload& payload) {
+  State* s = state();
+  if (!use.begin(s) || payload.sealed.current(s)) return;
+  payload.sealed.renew(s);
   for (RangePayload::Argument& argument : payload.arguments) {
     if (argument.type != ArgType::string) continue;
     argument.word =
-        static_cast<uint64_t>(reinterpret_cast<uintptr_t>(intern_string(argument.text)));
+        static_cast<uint64_t>(reinterpret_cast<uintptr_t>(session_string(use, argument.text)));
   }
   if (payload.members.empty()) return;
   std::string text = "{";
@@ -181,7 +182,18 @@ void seal_payload(RangePayload& payload) {
     text += ':';
     text += value;
   }
-  payload.json = intern_string(text + '}');
+  text += '}';
+  // Cut text would be no JSON.
+  if (text.size() > s->max_name_length) {
+    count_name(s, category::all);
+    text = "{\"arguments left out\":\"" + std::to_string(text.size()) + " bytes\"}";
+  }
+  payload.json = session_string(use, text);
+  if (payload.json[0] !=
+      '{') {  // the bound is reached, which was counted; the next begin tries again
+    payload.json = nullptr;
+    payload.sealed = NameAge{};
+  }
 }
 
 namespace {
@@ -221,12 +233,14 @@ const Layout* layout_of(const RangePayload& payload, const Site& like) {
 
 }  // namespace
 
-const Site* site_with_layout(PyObject* name, const RangePayload& payload, const Site& like) {
-  if (payload.arguments.empty() && &like == &python_range_site) return site_of_name(name);
+const Site* site_with_layout(NameUse& use, PyObject* name, const RangePayload& payload,
+                             const Site& like) {
+  if (payload.arguments.empty() && &like == &python_range_site) return site_of_name(use, name);
   std::string storage;
   std::string_view bytes;
   if (!name_bytes(name, storage, bytes)) return nullptr;
-  return intern_site(payload.arguments.empty() ? like : layout_of(payload, like)->site, bytes);
+  return session_site(use, payload.arguments.empty() ? like : layout_of(payload, like)->site,
+                      bytes);
 }
 
 std::vector<NamedValue> named_values(const RangePayload& payload) {

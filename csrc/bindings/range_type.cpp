@@ -8,6 +8,7 @@
 #include <new>
 
 #include "bindings/python_name.hpp"
+#include "bindings/range_copy.hpp"
 #include "bindings/range_entry.hpp"
 #include "bindings/range_payload.hpp"
 
@@ -25,11 +26,14 @@ namespace {
 // could be part of a cycle, so it takes no part in garbage collection.
 struct RangeObject {
   PyObject_HEAD PyObject* name;  // exact str, or null before __init__
-  const Site* site;              // resolved at the first begin that records
+  const Site* site;              // resolved at a begin that records, valid while site_age is
+                                 // current; its address serves ends in any case
   const Site* async_site;        // of async begins, likewise
-  RangePayload* payload;         // null for most
-  uint32_t depth;                // entries in use: first, then more[0..]
-  uint32_t capacity;             // of more
+  NameAge site_age;
+  NameAge async_age;
+  RangePayload* payload;  // null for most
+  uint32_t depth;         // entries in use: first, then more[0..]
+  uint32_t capacity;      // of more
   RangeEntry first;
   RangeEntry* more;
 };
@@ -47,6 +51,8 @@ void clear_fields(RangeObject* self) {
   self->name = nullptr;
   self->site = nullptr;
   self->async_site = nullptr;
+  self->site_age = NameAge{};
+  self->async_age = NameAge{};
   self->payload = nullptr;
   self->depth = 0;
   self->capacity = 0;
@@ -97,6 +103,8 @@ void range_dealloc(PyObject* object) {
   }
   self->site = nullptr;
   self->async_site = nullptr;
+  self->site_age = NameAge{};
+  self->async_age = NameAge{};
   Py_CLEAR(self->name);
 #if !defined(Py_GIL_DISABLED)
   if (FASTPROF_LIKELY(type == range_type && free_count < kMaxFree)) {
@@ -239,6 +247,8 @@ int range_init(PyObject* object, PyObject* args, PyObject* keywords) {
     Py_CLEAR(self->name);
     self->site = nullptr;
     self->async_site = nullptr;
+    self->site_age = NameAge{};
+    self->async_age = NameAge{};
     delete self->payload;
     self->payload = nullptr;
     const Py_ssize_t count = PyTuple_GET_SIZE(args);
@@ -254,17 +264,20 @@ int range_init(PyObject* object, PyObject* args, PyObject* keywords) {
   return ok ? 0 : -1;
 }
 
-// Finds the site at the first begin that records. False with an error set.
-FASTPROF_NOINLINE bool resolve(RangeObject* self) {
-  return no_throw([self] {
+// Finds the site, at the first begin that records and after names were reclaimed. False with an
+// error set.
+FASTPROF_NOINLINE bool resolve(RangeObject* self, State* s, NameUse& use) {
+  return no_throw([&] {
     if (self->name == nullptr) {
       PyErr_Format(PyExc_RuntimeError, "__init__ was not called: %s", kUsage);
       return false;
     }
-    if (self->payload != nullptr) seal_payload(*self->payload);
+    if (self->payload != nullptr) seal_payload(use, *self->payload);
     self->site = self->payload != nullptr
-                     ? site_with_layout(self->name, *self->payload, python_range_site)
-                     : site_of_name(self->name);
+                     ? site_with_layout(use, self->name, *self->payload, python_range_site)
+                     : site_of_name(use, self->name);
+    if (self->site != nullptr && (self->site->flags & site_flag::reclaimable) != 0)
+      self->site_age.renew(s);
     return self->site != nullptr;
   });
 }
@@ -297,7 +310,9 @@ bool enter(RangeObject* self) {
   entry->detached = 0;
   entry->thread = this_thread();
   if (FASTPROF_UNLIKELY((mask & (category::user | mask_bit::special)) != 0)) {
-    if (FASTPROF_UNLIKELY(self->site == nullptr) && !resolve(self)) return false;
+    NameUse use;
+    if (FASTPROF_UNLIKELY(!use.begin(s) || !self->site_age.current(s)) && !resolve(self, s, use))
+      return false;
     ++self->depth;
     begin_entry(*entry, s, mask, self->site, self->payload);
     return true;
@@ -393,7 +408,7 @@ PyObject* range_begin_async(PyObject* object, PyObject*) {
       PyErr_Format(PyExc_RuntimeError, "__init__ was not called: %s", kUsage);
       return false;
     }
-    open = begin_async_range(self->name, self->payload, self->async_site);
+    open = begin_async_range(self->name, self->payload, self->async_site, self->async_age);
     return open != nullptr;
   });
   Py_END_CRITICAL_SECTION();
@@ -448,7 +463,68 @@ PyObject* get_name(PyObject* object, void*) {
   return name;
 }
 
+// For copy and pickle: what the range was made with. A copy is closed, whatever the range is. The
+// class makes it without __init__, whose arguments a subclass may have changed.
+PyObject* range_reduce(PyObject* object, PyObject*) {
+  auto* self = reinterpret_cast<RangeObject*>(object);
+  PyObject* module = PyImport_ImportModule("copyreg");
+  if (module == nullptr) return nullptr;
+  PyObject* make = PyObject_GetAttrString(module, "__newobj__");
+  Py_DECREF(module);
+  if (make == nullptr) return nullptr;
+  PyObject* payload = Py_None;
+  Py_INCREF(payload);
+  if (self->payload != nullptr) {
+    Py_DECREF(payload);
+    payload = state_of_payload(*self->payload);
+  }
+  PyObject* fields = nullptr;  // of a subclass
+  if (payload != nullptr) {
+    fields = PyObject_GetAttrString(object, "__dict__");
+    if (fields == nullptr) {
+      PyErr_Clear();
+      fields = Py_None;
+      Py_INCREF(fields);
+    }
+  }
+  PyObject* name = self->name != nullptr ? self->name : Py_None;
+  PyObject* result = fields == nullptr
+                         ? nullptr
+                         : Py_BuildValue("O(O)(OOO)", make, Py_TYPE(object), name, payload, fields);
+  Py_XDECREF(fields);
+  Py_XDECREF(payload);
+  Py_DECREF(make);
+  return result;
+}
+
+PyObject* range_set_state(PyObject* object, PyObject* state) {
+  auto* self = reinterpret_cast<RangeObject*>(object);
+  PyObject *name, *payload, *fields;
+  if (!PyArg_ParseTuple(state, "OOO:__setstate__", &name, &payload, &fields)) return nullptr;
+  if (self->name != nullptr || self->payload != nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, "__setstate__ is for new objects");
+    return nullptr;
+  }
+  if (name != Py_None && !set_name(self, name)) return nullptr;
+  if (payload != Py_None) {
+    self->payload = new (std::nothrow) RangePayload;
+    if (self->payload == nullptr) return PyErr_NoMemory();
+    if (!payload_of_state(payload, *self->payload)) return nullptr;
+  }
+  if (fields != Py_None) {
+    PyObject* own = PyObject_GetAttrString(object, "__dict__");
+    const bool ok = own != nullptr && PyDict_Update(own, fields) == 0;
+    Py_XDECREF(own);
+    if (!ok) return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
 PyMethodDef range_methods[] = {
+    {"__reduce__", range_reduce, METH_NOARGS,
+     "__reduce__(self) -> tuple[Any, ...]\n\n"
+     "For copy and pickle: a closed range with the same name and arguments."},
+    {"__setstate__", range_set_state, METH_O, "__setstate__(self, state: Any) -> None"},
     {"__enter__", range_enter, METH_NOARGS,
      "__enter__(self) -> record_function\n\nBegin the range on the calling thread."},
     {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(range_exit)),

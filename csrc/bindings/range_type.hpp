@@ -13,13 +13,14 @@ namespace bindings {
 // A begun range by itself: `_core.OpenRange`, ended by end() on any thread. See open_range.cpp.
 struct RangeEntry;
 struct RangePayload;
+struct NameAge;
 bool add_open_range_type(PyObject* module);
 // Takes the entry over. `site` must be interned. New reference, null with an error set.
 PyObject* make_open_range(const RangeEntry& entry, const Site* site);
-// Begins a range that may overlap others of its thread. `site` is found at the first begin that
-// records and kept for the next; `payload`, sealed by then, may be null. New reference, null with
-// an error set.
-PyObject* begin_async_range(PyObject* name, RangePayload* payload, const Site*& site);
+// Begins a range that may overlap others of its thread. `site` is found at a begin that records and
+// kept for the next while `age` is current; `payload` may be null. New reference, null with an
+// error set.
+PyObject* begin_async_range(PyObject* name, RangePayload* payload, const Site*& site, NameAge& age);
 
 bool add_range_type(PyObject* module);
 

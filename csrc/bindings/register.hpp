@@ -11,14 +11,19 @@ namespace bindings {
 
 void register_blocks(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
+void register_legacy(pybind11::module_& module);
 void register_propagate(pybind11::module_& module);
 void register_ranges(pybind11::module_& module);
 void register_session(pybind11::module_& module);
 void register_torch(pybind11::module_& module);
+void register_torch_holds(pybind11::module_& module);
 void register_torch_memory(pybind11::module_& module);
 void register_table_capture(pybind11::module_& module);
 void register_table_kernels(pybind11::module_& module);
 void register_version(pybind11::module_& module);
+
+// In a forked child, before any hold is used there.
+void forget_torch_holds_in_child() noexcept;
 
 }  // namespace bindings
 FASTPROF_NAMESPACE_END

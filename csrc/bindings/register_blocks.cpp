@@ -89,9 +89,11 @@ Details read_details(const CaptureObject& self, const std::vector<bool>& pair_si
   put_column(all, "sequence_nr", found->sequence_nr);
   put_column(all, "fwd_thread", found->fwd_thread);
   put_column(all, "node_id", found->node_id);
+  put_column(all, "record_function_id", found->record_function_id);
   put_texts(all, "stack", found->stack);
   put_texts(all, "modules", found->modules);
   put_texts(all, "json", found->json);
+  put_texts(all, "overload", found->overload);
   if (!found->inputs.exists()) return all;
   std::vector<std::vector<uint64_t>> blocks;
   const uint64_t* const first = capture.payload_words.data();
@@ -127,8 +129,9 @@ void register_blocks(py::module_& module) {
   type.attr("read_details") = py::cpp_function(
       &read_details, py::name("read_details"), py::is_method(type), py::arg("pair_sites"),
       "What the details of the rows say, found in one walk; what no row has is left out. "
-      "sequence_nr, fwd_thread, node_id: columns, -1 for none. stack, modules, json: (codes, "
-      "indices into strings by code), -1 for none. inputs: (1 + code, 0 for none; the words of the "
+      "sequence_nr, fwd_thread, node_id: columns, -1 for none; record_function_id: 0 for none. "
+      "stack, modules, json, overload: (codes, indices into strings by code), -1 for none. inputs: "
+      "(1 + code, 0 for none; the words of the "
       "distinct blocks by code; the distinct (site, code) of sites that pair_sites marks).");
   type.attr("flops_of") = py::cpp_function(
       &flops_of, py::name("flops_of"), py::is_method(type), py::arg("inputs"), py::arg("pairs"),

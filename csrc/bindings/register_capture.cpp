@@ -201,6 +201,9 @@ void register_capture(py::module_& module) {
                              [](const CaptureObject& self) { return self.capture->exact_stop; })
       .def_property_readonly("pid", [](const CaptureObject& self) { return self.capture->pid; })
       .def_property_readonly(
+          "node_id", [](const CaptureObject& self) { return self.capture->node_id; },
+          "Node of the rows without one of their own, -1 for none.")
+      .def_property_readonly(
           "process_name",
           [](const CaptureObject& self) { return text(self.capture->process_name); })
       .def_property_readonly("counter_names",
@@ -209,16 +212,21 @@ void register_capture(py::module_& module) {
           "write_chrome_trace",
           [](const CaptureObject& self, const py::bytes& path,
              const std::vector<std::pair<py::str, std::string>>& metadata,
-             const py::str& trace_name, const std::optional<ProgressCall>& progress) {
+             const py::str& trace_name, const std::optional<ProgressCall>& progress,
+             const std::optional<bool>& event_ids) {
             const std::string file = path;
             ChromeTraceOptions options = chrome_options(metadata, trace_name);
+            if (event_ids)
+              options.event_ids = *event_ids ? ChromeTraceOptions::KinetoPart::always
+                                             : ChromeTraceOptions::KinetoPart::never;
             PythonProgress told(progress, options.progress);
             return told.run([&] { return write_chrome_trace(*self.capture, file, options); });
           },
           py::arg("path"), py::arg("metadata"), py::arg("trace_name"),
-          py::arg("progress") = py::none(),
+          py::arg("progress") = py::none(), py::arg("event_ids") = py::none(),
           "Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it. progress: "
-          "called with the bytes written so far; what it raises ends the writing.")
+          "called with the bytes written so far; what it raises ends the writing. event_ids: "
+          "whether events carry Kineto's ids; None: when there are ops.")
       .def(
           "write_perfetto_trace",
           [](const CaptureObject& self, const py::bytes& path,

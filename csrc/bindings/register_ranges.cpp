@@ -27,15 +27,16 @@ constexpr Site python_flow_begin =
 constexpr Site python_flow_end =
     make_site(SiteKind::flow_end, category::flow, RecordScope::USER_SCOPE, "flow", "", "", 0);
 
-const Site* intern_like(const Site& like, PyObject* name) {
+const Site* intern_like(NameUse& use, const Site& like, PyObject* name) {
   std::string storage;
   std::string_view bytes;
-  return name_bytes(name, storage, bytes) ? intern_site(like, bytes) : nullptr;
+  return name_bytes(name, storage, bytes) ? session_site(use, like, bytes) : nullptr;
 }
 
 PyObject* record_mark(PyObject*, PyObject* name) {
   if (may_record(category::mark)) {
-    const Site* site = intern_like(python_mark_site, name);
+    NameUse use;
+    const Site* site = intern_like(use, python_mark_site, name);
     if (site == nullptr) return nullptr;
     record_instant(*site, 0);
   }
@@ -49,10 +50,11 @@ PyObject* record_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
   }
   if (!may_record(category::counter)) Py_RETURN_NONE;
   int overflow = 1;
+  NameUse use;
   if (PyLong_Check(args[1])) {
     const long long value = PyLong_AsLongLongAndOverflow(args[1], &overflow);
     if (overflow == 0) {
-      const Site* site = intern_like(python_int_counter.site, args[0]);
+      const Site* site = intern_like(use, python_int_counter.site, args[0]);
       if (site == nullptr) return nullptr;
       record_instant(*site, static_cast<uint64_t>(value));
       Py_RETURN_NONE;
@@ -60,7 +62,7 @@ PyObject* record_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
   }
   const double value = PyFloat_AsDouble(args[1]);
   if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
-  const Site* site = intern_like(python_float_counter.site, args[0]);
+  const Site* site = intern_like(use, python_float_counter.site, args[0]);
   if (site == nullptr) return nullptr;
   record_instant(*site, arg_word(value));
   Py_RETURN_NONE;
@@ -74,7 +76,8 @@ PyObject* record_flow(const Site& like, PyObject* const* args, Py_ssize_t count)
   if (!may_record(category::flow)) Py_RETURN_NONE;
   const unsigned long long id = PyLong_AsUnsignedLongLongMask(args[0]);
   if (id == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) return nullptr;
-  const Site* site = count == 1 ? &like : intern_like(like, args[1]);
+  NameUse use;
+  const Site* site = count == 1 ? &like : intern_like(use, like, args[1]);
   if (site == nullptr) return nullptr;
   record_instant(*site, id);
   Py_RETURN_NONE;

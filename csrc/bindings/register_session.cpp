@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,7 +26,8 @@ namespace {
 class SessionObject {
  public:
   SessionObject(uint32_t categories, bool thread_local_only, uint64_t max_bytes, int overflow,
-                bool include_open, bool python_stacks, std::vector<std::string> counters)
+                bool include_open, bool python_stacks, std::vector<std::string> counters,
+                uint64_t max_name_bytes, bool record_shapes, const py::bytes& spill_folder)
       : python_stacks_(python_stacks) {
     if (overflow < 0 || overflow > static_cast<int>(OverflowPolicy::spill_to_file))
       raise<ValueError>("unknown overflow policy");
@@ -33,9 +35,12 @@ class SessionObject {
     options.categories = categories;
     options.thread_local_only = thread_local_only;
     options.max_bytes = max_bytes;
+    options.max_name_bytes = max_name_bytes;
     options.overflow = static_cast<OverflowPolicy>(overflow);
     options.include_open = include_open;
     options.counters = std::move(counters);
+    options.record_shapes = record_shapes;
+    options.spill_folder = std::string(spill_folder);
     session_ = std::make_unique<Session>(options);
   }
   ~SessionObject() {
@@ -57,34 +62,37 @@ class SessionObject {
     try {
       const py::gil_scoped_release release;
       session_->start();
+      capture_.reset();
     } catch (...) {
       if (holds) release_stacks();
       throw;
     }
   }
 
-  // names: of live threads by the kernel's id; for tracks that have only the process's name.
+  void warm_up() {
+    const py::gil_scoped_release release;
+    session_->warm_up();
+  }
+
+  // names: of live threads by the kernel's id; for tracks that have only the process's name. A
+  // second stop() returns the same capture: the first result may have been lost to an interrupt.
   CaptureObject stop(const py::typing::Dict<py::int_, py::str>& names) {
-    auto capture = std::make_shared<Capture>();
-    try {
-      const py::gil_scoped_release release;
-      session_->stop();
-      *capture = session_->take_capture();
-    } catch (...) {
+    if (capture_ == nullptr || session_->running()) {
+      auto capture = std::make_shared<Capture>();
+      try {
+        const py::gil_scoped_release release;
+        session_->stop();
+        *capture = session_->take_capture();
+      } catch (...) {
+        release_stacks();
+        throw;
+      }
+      capture_ = std::move(capture);
+      name_tracks(names);
+      resolve_python_stacks(*capture_, holds_stacks_);
       release_stacks();
-      throw;
     }
-    for (TrackInfo& track : capture->tracks) {
-      const py::int_ tid(track.tid);
-      if (!track.alive || track.name != capture->process_name || !names.contains(tid)) continue;
-      std::string storage;
-      std::string_view bytes;
-      if (!name_bytes(py::object(names[tid]).ptr(), storage, bytes)) throw py::error_already_set();
-      track.name = bytes;
-    }
-    resolve_python_stacks(*capture, holds_stacks_);
-    release_stacks();
-    return CaptureObject{std::move(capture)};
+    return CaptureObject{capture_};
   }
 
   size_t drain() {
@@ -93,13 +101,34 @@ class SessionObject {
   }
 
   bool running() const noexcept { return session_->running(); }
+  bool has_capture() const noexcept { return capture_ != nullptr; }
+
+  std::string spill_error() const {
+    const int error = session_->spill_error();
+    return error == 0 ? std::string() : std::strerror(error);
+  }
+  uint64_t spilled_bytes() const noexcept { return session_->spilled_bytes(); }
 
  private:
+  void name_tracks(const py::typing::Dict<py::int_, py::str>& names) {
+    for (TrackInfo& track : capture_->tracks) {
+      const py::int_ tid(track.tid);
+      if (!track.alive || track.name != capture_->process_name || !names.contains(tid)) continue;
+      std::string storage;
+      std::string_view bytes;
+      if (name_bytes(py::object(names[tid]).ptr(), storage, bytes))
+        track.name = bytes;
+      else
+        PyErr_Clear();  // no memory for its text: the track keeps the process's name
+    }
+  }
+
   void release_stacks() {
     if (std::exchange(holds_stacks_, false)) release_python_stacks();
   }
 
   std::unique_ptr<Session> session_;
+  std::shared_ptr<Capture> capture_;  // of the last stop
   bool python_stacks_;
   bool holds_stacks_ = false;
 };
@@ -110,16 +139,29 @@ void register_session(py::module_& module) {
   register_capture(module);
   py::class_<SessionObject>(
       module, "Session", "A stretch of time whose records you get back; see session/session.hpp.")
-      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool, std::vector<std::string>>(),
+      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool, std::vector<std::string>, uint64_t,
+                    bool, const py::bytes&>(),
            py::kw_only(), py::arg("categories") = category::all,
            py::arg("thread_local_only") = false, py::arg("max_bytes") = 0, py::arg("overflow") = 0,
            py::arg("include_open") = false, py::arg("python_stacks") = false,
-           py::arg("counters") = std::vector<std::string>())
+           py::arg("counters") = std::vector<std::string>(), py::arg("max_name_bytes") = 0,
+           py::arg("record_shapes") = false, py::arg("spill_folder") = py::bytes(""))
       .def("start", &SessionObject::start)
-      .def("stop", &SessionObject::stop, py::arg("thread_names"))
+      .def("warm_up", &SessionObject::warm_up,
+           "Fault in memory for 32 MB of records, or max_bytes if that is less.")
+      .def("stop", &SessionObject::stop, py::arg("thread_names"),
+           "End and read. Called again, it returns the same capture. StateError if the session was "
+           "never started.")
       .def("drain", &SessionObject::drain,
            "Read what is finished, so that its memory serves again; the rows so far.")
-      .def_property_readonly("running", &SessionObject::running);
+      .def_property_readonly("running", &SessionObject::running)
+      .def_property_readonly("has_capture", &SessionObject::has_capture,
+                             "Whether stop() has read what was recorded.")
+      .def_property_readonly(
+          "spill_error", &SessionObject::spill_error,
+          "Why the spill file of the last stop() refused a write; empty when it did not.")
+      .def_property_readonly("spilled_bytes", &SessionObject::spilled_bytes,
+                             "Bytes that the session of the last stop() had in its spill file.");
   module.def(
       "counters_missing",
       [](const std::vector<std::string>& names) { return probe_counters(names).reason; },

@@ -10,8 +10,10 @@
 #include "adapters/torch/input_proof.hpp"
 #include "adapters/torch/module_hierarchy.hpp"
 #include "adapters/torch/op_observer.hpp"
+#include "adapters/torch/release_table.hpp"
 #include "adapters/torch/seen_ops.hpp"
 #include "adapters/torch/self_test.hpp"
+#include "adapters/torch/thread_ops.hpp"
 #include "bindings/register.hpp"
 #include "bindings/torch_fast_ranges.hpp"
 #include "fastprof/base/error.hpp"
@@ -26,6 +28,18 @@ using SeenTuple = py::typing::Tuple<py::str, py::int_, py::int_, py::int_, py::i
 
 // In the order of fastprof.profiler.torch_layout.FIELDS.
 using Offsets = std::array<uint32_t, 8>;
+
+bool torch_pause_ops(bool paused) {
+  torch_adapter::ThreadOps* ops = torch_adapter::thread_ops();
+  if (ops == nullptr) ops = torch_adapter::make_thread_ops();
+  if (ops == nullptr) return false;
+  const bool before = (ops->flags & torch_adapter::ops_flag::paused) != 0;
+  if (paused)
+    ops->flags |= torch_adapter::ops_flag::paused;
+  else
+    ops->flags &= ~torch_adapter::ops_flag::paused;
+  return before;
+}
 
 std::string torch_prepare(const std::string& version, bool cxx11_abi,
                           const std::optional<Offsets>& layout) {
@@ -117,16 +131,27 @@ void register_torch(py::module_& module) {
       "fastprof.profiler.torch_layout has found.");
   module.def("torch_known_layout", &torch_known_layout, py::arg("version"), py::arg("cxx11_abi"),
              "The offsets in the table of layouts; None for a version that is not there.");
+  module.def(
+      "torch_newest_release",
+      []() -> py::typing::Tuple<py::int_, py::int_> {
+        return py::make_tuple(torch_adapter::kNewestRelease.major,
+                              torch_adapter::kNewestRelease.minor);
+      },
+      "(major, minor) of the newest release of torch that the tables of layouts list.");
   module.def("torch_start_observing", &torch_adapter::start_observing, py::arg("inputs") = false,
              py::call_guard<py::gil_scoped_release>(),
              "Record ops from now on, with their inputs or without, until as many "
              "torch_stop_observing() of the same.");
   module.def("torch_stop_observing", &torch_adapter::stop_observing, py::arg("inputs") = false,
              py::call_guard<py::gil_scoped_release>());
+  module.def("torch_pause_ops", &torch_pause_ops, py::arg("paused"),
+             "Leave out what libtorch begins on this thread (True), or record it again (False). "
+             "Returns what was set before.");
   module.def("torch_after_fork_in_child", [] {
     torch_adapter::forget_observers_in_child();
     torch_adapter::forget_module_hierarchy_in_child();
     forget_fast_ranges_in_child();
+    forget_torch_holds_in_child();
   });
   module.def("torch_modules_start", &torch_adapter::start_module_hierarchy,
              py::call_guard<py::gil_scoped_release>(),

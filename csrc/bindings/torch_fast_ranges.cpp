@@ -69,7 +69,7 @@ bool is_user_scope(PyObject* keywords) {
 }
 
 // Null with an error set.
-const Site* site_of(const FastObject* fast, RangePayload* payload) {
+const Site* site_of(NameUse& use, const FastObject* fast, RangePayload* payload) {
   PyObject* keywords = fast->keyword_values;
   RecordScope scope = RecordScope::FUNCTION;
   if (keywords != nullptr && PyDict_Check(keywords)) {
@@ -78,9 +78,9 @@ const Site* site_of(const FastObject* fast, RangePayload* payload) {
     Py_ssize_t at = 0;
     while (PyDict_Next(keywords, &at, &key, &value))
       if (PyUnicode_Check(key) && !add_value(*payload, key, value)) return nullptr;
-    seal_payload(*payload);
+    seal_payload(use, *payload);
   }
-  return site_with_layout(fast->name, *payload, scope_site(scope));
+  return site_with_layout(use, fast->name, *payload, scope_site(scope));
 }
 
 void begin_fast_range(PyObject* object) {
@@ -90,7 +90,8 @@ void begin_fast_range(PyObject* object) {
   if ((mask & (category::op | category::user | mask_bit::special)) == 0) return;
   if (fast->name == nullptr || !PyUnicode_Check(fast->name)) return;
   RangePayload payload;
-  Open open{object, site_of(fast, &payload), {}};
+  NameUse use;
+  Open open{object, site_of(use, fast, &payload), {}};
   if (open.site == nullptr) throw py::error_already_set();
   if ((mask & (open.site->mask | mask_bit::special)) == 0) return;
   open.entry.thread = this_thread();

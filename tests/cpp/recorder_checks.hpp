@@ -65,6 +65,39 @@ inline uint64_t resident_bytes() {
   return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// Replaces the process by `program`, with one argument unless it is null. Where tests run under an
+// emulator, FASTPROF_TEST_EMULATOR holds its command, words divided by blanks: the kernel cannot
+// start the program by itself.
+[[noreturn]] inline void exec_program(const std::string& program, const char* argument) {
+  std::vector<std::string> words;
+  if (const char* emulator = std::getenv("FASTPROF_TEST_EMULATOR")) {
+    std::string word;
+    for (const char* at = emulator; *at != '\0'; ++at) {
+      if (*at != ' ') {
+        word += *at;
+        continue;
+      }
+      words.push_back(word);
+      word.clear();
+    }
+    if (!word.empty()) words.push_back(word);
+  }
+  words.push_back(program);
+  if (argument != nullptr) words.emplace_back(argument);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
+// Path of this executable; also under an emulator, which answers for the program it runs.
+inline std::string own_program() {
+  char path[4096] = {};
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
+  return length <= 0 ? std::string() : std::string(path, static_cast<size_t>(length));
+}
+
 // Runs this executable again with `variable`=`value` and returns its exit status (128 + signal when
 // killed). Only the tests whose name contains `selection` run; SELECTION must not select the
 // caller.
@@ -73,8 +106,7 @@ inline int run_again(const char* variable, const char* value, const char* select
   const pid_t child = ::fork();
   if (child == 0) {
     ::setenv(variable, value, 1);
-    ::execl("/proc/self/exe", "again", selection, static_cast<char*>(nullptr));
-    ::_exit(127);
+    exec_program(own_program(), selection);
   }
   int status = 0;
   if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;

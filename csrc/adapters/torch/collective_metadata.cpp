@@ -26,6 +26,8 @@ bool put_value(InputWords& out, const std::string& json) {
   const size_t length = json.size();
   if (length >= 2 && json.front() == '"' && json.back() == '"')
     return out.put_text(json.data() + 1, length - 2);
+  if (json == "true" || json == "false")  // from 2.14 on; text before
+    return out.put_number(InputKind::boolean, json == "true");
   char* end = nullptr;
   const long long number = std::strtoll(json.c_str(), &end, 10);
   if (length != 0 && *end == '\0') return out.put_integer(number);

@@ -6,10 +6,12 @@
 #include <link.h>
 
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <thread>
 
 #include "adapters/torch/loaded_library.hpp"
+#include "adapters/torch/release_table.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -62,6 +64,11 @@ struct Probe final : MemoryReportingView {
     ++told->enabled;
     return true;
   }
+  // What a libtorch with more functions calls is a function still.
+  virtual void unknown_0() {}
+  virtual void unknown_1() {}
+  virtual void unknown_2() {}
+  virtual void unknown_3() {}
   Told* told;
 };
 
@@ -157,25 +164,33 @@ DebugInfoKindView DebugInfoFunctions::own(OwnKind kind) const noexcept {
 }
 
 const DebugInfoKinds* find_debug_info_kinds(std::string_view version) noexcept {
-  // A line is added when tests/python/integration/test_torch_memory.py has passed on that version.
-  static constexpr DebugInfoKinds open{sizeof(DebugInfoKindView), 0};
-  return version.substr(0, 5) == "2.13." ? &open : nullptr;
+  // Rows as in record_function_layout.cpp. No text is handed over: both string ABIs have one form.
+  static constexpr KnownReleases<DebugInfoKinds> known[] = {
+      {{2, 13}, kNewestRelease, true, {sizeof(DebugInfoKindView), 0}},
+      {{2, 6}, {2, 12}, true, {1, 2}},
+  };
+  return find_release(known, version, true);
 }
 
 const DebugInfoFunctions* find_debug_info_functions(const DebugInfoKinds& kinds,
                                                     const char** why) noexcept {
+  struct Found {
+    DebugInfoKinds kinds;
+    DebugInfoFunctions functions;
+  };
   static std::mutex lock;
-  static DebugInfoFunctions functions;
-  static bool found = false;
+  static std::deque<Found>& all = *new std::deque<Found>;  // a row for each form that was tried
   const std::lock_guard<std::mutex> hold(lock);
-  if (found) return &functions;
+  for (const Found& found : all)
+    if (found.kinds.bytes == kinds.bytes && found.kinds.profiler_state == kinds.profiler_state)
+      return &found.functions;
   void* library = loaded_libtorch(why);
   if (library == nullptr) return nullptr;
   DebugInfoFunctions f{};
   f.open_kinds = kinds.bytes == sizeof(DebugInfoKindView);
   f.profiler_state = find_profiler_state(library, kinds, why);
   if (f.profiler_state == nullptr) return nullptr;
-  const bool all =
+  const bool has_all =
       find_function(library, "_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE", f.get) &&
       find_function(library, "_ZN3c1020ThreadLocalDebugInfo7currentEv", f.current) &&
       find_function(library,
@@ -188,13 +203,11 @@ const DebugInfoFunctions* find_debug_info_functions(const DebugInfoKinds& kinds,
                     f.report_memory_usage) &&
       find_function(library, "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE",
                     f.report_out_of_memory);
-  if (!all) {
+  if (!has_all) {
     *why = "libtorch lacks a function of c10::ThreadLocalDebugInfo or of memory reports";
     return nullptr;
   }
-  functions = f;
-  found = true;
-  return &functions;
+  return &all.emplace_back(Found{kinds, f}).functions;
 }
 
 const char* test_debug_info(const DebugInfoFunctions& functions, ForgedLayout forged) noexcept {

@@ -5,9 +5,18 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "adapters/torch/release_table.hpp"
+
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 namespace {
+
+// Rows as in record_function_layout.cpp.
+constexpr KnownReleases<InputLayout> known_layouts[] = {
+    {{2, 13}, kNewestRelease, true, kInputLayout_2_13},
+    {{2, 9}, {2, 12}, true, kInputLayout_2_12},
+    {{2, 7}, {2, 8}, true, kInputLayout_2_8},
+};
 
 // Calls with all members, in their order.
 template <class Layout, class F>
@@ -25,8 +34,7 @@ auto with_members(Layout& layout, const F& call) noexcept {
 }  // namespace
 
 const InputLayout* find_input_layout(std::string_view version, bool cxx11_abi) noexcept {
-  // A line is added when tests/python/integration/test_torch_inputs.py has passed on that version.
-  return version.substr(0, 5) == "2.13." && cxx11_abi ? &kInputLayout_2_13 : nullptr;
+  return find_release(known_layouts, version, cxx11_abi);
 }
 
 InputLayoutNumbers numbers_of(const InputLayout& layout) noexcept {

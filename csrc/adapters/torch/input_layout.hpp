@@ -54,6 +54,15 @@ inline constexpr InputLayout kInputLayout_2_13{
     160, 168, 166, 0x10, 0x2000000, 0x1c00000, 16, 40, 8,  3,   16, 16,
 };
 
+inline constexpr InputLayout kInputLayout_2_12{
+    208, 224, 1,   3,    4,         5,         10, 12, 14, 184, 64, 5,
+    168, 176, 174, 0x10, 0x2000000, 0x1c00000, 16, 40, 8,  3,   16, 16,
+};
+inline constexpr InputLayout kInputLayout_2_8{
+    208, 224, 1,   3,    4,         5,         9,  11, 13, 184, 64, 5,
+    168, 176, 174, 0x10, 0x2000000, 0x1c00000, 16, 40, 8,  3,   16, 16,
+};
+
 // The layout of a version with the C++11 string ABI or the older one; null when it is not in the
 // table, which lists only what the proof was run on. The version's RecordFunction is in the table
 // of record_function_layout.hpp.

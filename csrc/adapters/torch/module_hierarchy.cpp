@@ -17,6 +17,7 @@ namespace {
 
 // The symbol's name says that its std::string is that of the C++11 ABI, as ours is.
 constexpr const char* kSymbol = "_ZN5torch3jit22currentModuleHierarchyB5cxx11Ev";
+constexpr const char* kOlderSymbol = "_ZN5torch3jit22currentModuleHierarchyEv";
 
 // Set before op_extra::modules first is, and never again.
 std::vector<std::string> (*g_current)() = nullptr;
@@ -51,7 +52,10 @@ std::string start_module_hierarchy() {
     const char* why = nullptr;
     void* library = loaded_libtorch(&why);
     if (library == nullptr) return why;
-    if (!find_function(library, kSymbol, g_current))
+    if (!find_function(library, kSymbol, g_current) &&
+        find_symbol(library, kOlderSymbol) != nullptr)
+      return "this libtorch has libstdc++'s older string ABI: install torch 2.7 or newer";
+    if (g_current == nullptr)
       return "this libtorch does not tell what its interpreter runs: install an official build of "
              "it";
   }

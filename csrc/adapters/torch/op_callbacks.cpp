@@ -69,6 +69,7 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_wanted_op(
 FASTPROF_HOT FASTPROF_NOINLINE std::unique_ptr<ObserverContextView> start_named_op(
     const RecordFunctionView& record_function, State* s, ThreadOps* ops) noexcept {
   const OpName* name = find_name(ops->names, record_function);
+  if (FASTPROF_UNLIKELY(name == nullptr)) return start_slow_op(record_function, s, ops, nullptr);
   if (FASTPROF_UNLIKELY((load_relaxed(&s->mask) & name->mask) == 0)) return nullptr;
   const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops
   if (wants != 0) return start_wanted_op(record_function, s, ops, name, wants);
@@ -99,6 +100,7 @@ FASTPROF_ALWAYS_INLINE std::unique_ptr<ObserverContextView> start_any_op(
   if (FASTPROF_UNLIKELY(name == nullptr)) {
     if (!known_inputs) return start_named_op(record_function, s, ops);
     name = find_name(ops->names, record_function);
+    if (FASTPROF_UNLIKELY(name == nullptr)) return start_slow_op(record_function, s, ops, nullptr);
   }
   if (FASTPROF_UNLIKELY((mask & name->mask) == 0)) return nullptr;
   const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops

@@ -88,14 +88,30 @@ FASTPROF_COLD const OpName* intern_name(OpNames& names, const NameView& name, ui
 
 }  // namespace
 
+FASTPROF_COLD const OpName* name_user_range(NameUse& use, OpNames& names,
+                                            const RecordFunctionView& record_function) noexcept {
+  DirectMemory memory;
+  const NameView name =
+      g_op_view.name != 0
+          ? read_name(reinterpret_cast<uintptr_t>(&record_function), g_op_view.name, memory)
+          : ask_name(record_function);
+  const auto scope = field<uint8_t>(&record_function, g_op_view.scope);
+  // As PyTorch has it: to the first zero.
+  const std::string_view text(name.text, strnlen(name.text, name.length));
+  note(names.unnamed, nullptr, 0, scope, session_site(use, scope_site(scope_of(scope)), text));
+  return &names.unnamed;
+}
+
 FASTPROF_HOT const OpName* find_name(OpNames& names,
                                      const RecordFunctionView& record_function) noexcept {
+  // Programs make up names of ranges as they go; those of ops are few and stay.
+  const auto scope = field<uint8_t>(&record_function, g_op_view.scope);
+  if (FASTPROF_UNLIKELY(scope == static_cast<uint8_t>(RecordScope::USER_SCOPE))) return nullptr;
   DirectMemory memory;
   const NameView name =
       FASTPROF_LIKELY(g_op_view.name != 0)
           ? read_name(reinterpret_cast<uintptr_t>(&record_function), g_op_view.name, memory)
           : ask_name(record_function);
-  const auto scope = field<uint8_t>(&record_function, g_op_view.scope);
   const char* overload = "";
   if (name.of_schema) {
     for (const size_t beside : {0, 1}) {

@@ -9,6 +9,7 @@
 #include "adapters/torch/op_name.hpp"
 #include "adapters/torch/op_view.hpp"
 #include "adapters/torch/record_function_layout.hpp"
+#include "fastprof/recorder/name_use.hpp"
 #include "fastprof/recorder/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -38,7 +39,7 @@ struct OpNames {
 
   OpName by_pointer[1u << kPointerBits];
   OpName by_text[1u << kTextBits];
-  OpName unnamed;  // the answer for what cannot be kept
+  OpName unnamed;  // the answer for what is not kept
 
   // The place where a name is looked for, and the one beside it, for another name that has that.
   FASTPROF_ALWAYS_INLINE OpName& place_of_pointer(const char* pointer, size_t beside = 0) noexcept {
@@ -91,8 +92,12 @@ FASTPROF_ALWAYS_INLINE const OpName* find_operator(
   return FASTPROF_LIKELY(same_words(met.own, name.text, name.length)) ? &met : nullptr;
 }
 
-// Of any op that begins.
+// Of any op that begins; null for a user's range, whose name is a session name (name_user_range).
 const OpName* find_name(OpNames& names, const RecordFunctionView& record_function) noexcept;
+
+// Of a user's range that begins: valid until the next call on this thread, and while `use` lives.
+const OpName* name_user_range(NameUse& use, OpNames& names,
+                              const RecordFunctionView& record_function) noexcept;
 
 // Once, before any callback exists.
 void prepare_names(const Functions& functions) noexcept;

@@ -8,32 +8,19 @@
 #include <string>
 
 #include "adapters/torch/loaded_library.hpp"
+#include "adapters/torch/release_table.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 namespace {
 
-struct KnownLayout {
-  unsigned major;
-  unsigned minor;
-  bool cxx11_abi;
-  Layout layout;
+// A row reaches a release once tests/tools/torch_versions.py has passed on it;
+// docs/torch_versions.md says when. Both 64-bit architectures have one layout. The older string ABI
+// is that of the builds for CUDA of 2.6; where a name lies then is not said, and libtorch is asked.
+constexpr KnownReleases<Layout> known_layouts[] = {
+    {{2, 7}, kNewestRelease, true, {344, 88, 96, 200, 304, 312, 320, 160}},
+    {{2, 6}, {2, 6}, false, {320, 88, 96, 176, 280, 288, 296, 0}},
 };
-
-// A line is added when tests/python/integration/test_torch_ops.py has passed on that version. Both
-// 64-bit architectures have one layout.
-constexpr KnownLayout known_layouts[] = {
-    {2, 13, true, {344, 88, 96, 200, 304, 312, 320, 160}},
-};
-
-bool read_number(std::string_view& text, unsigned& value) noexcept {
-  size_t digits = 0;
-  value = 0;
-  while (digits < text.size() && digits < 4 && text[digits] >= '0' && text[digits] <= '9')
-    value = value * 10 + static_cast<unsigned>(text[digits++] - '0');
-  text.remove_prefix(digits);
-  return digits != 0;
-}
 
 // The type of the name is part of the symbol.
 bool find_before(void* library, Functions& f) noexcept {
@@ -63,24 +50,11 @@ void Functions::begin(void* record_function, std::string_view text, int64_t sequ
 }
 
 const Layout* find_layout(std::string_view version, bool cxx11_abi) noexcept {
-#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(__GLIBCXX__)
-  unsigned major = 0;
-  unsigned minor = 0;
-  if (!read_number(version, major) || version.empty() || version[0] != '.') return nullptr;
-  version.remove_prefix(1);
-  if (!read_number(version, minor) || version.empty() || version[0] != '.') return nullptr;
-  for (const KnownLayout& known : known_layouts)
-    if (known.major == major && known.minor == minor && known.cxx11_abi == cxx11_abi)
-      return &known.layout;
-#else
-  (void)version;
-  (void)cxx11_abi;
-#endif
-  return nullptr;
+  return find_release(known_layouts, version, cxx11_abi);
 }
 
 const char* known_versions() noexcept {
-  return "2.13 (C++11 string ABI, Linux)";
+  return "2.7 to 2.15, and 2.6 with the older string ABI (Linux)";
 }
 
 const Functions* find_functions(const char** why) noexcept {

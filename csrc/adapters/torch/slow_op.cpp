@@ -33,12 +33,12 @@ constexpr AsyncSites async_sites = make_async_sites();
 
 // Async ops, and every op while counters, native stacks, a slow clock or a thread block at no fixed
 // offset need it.
-FASTPROF_COLD OpenRange begin_anywhere(State* s, const Site** site, bool is_async,
+FASTPROF_COLD OpenRange begin_anywhere(State* s, NameUse& use, const Site** site, bool is_async,
                                        const BlockWords& blocks) noexcept {
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, (*site)->mask)) return {};
   if (is_async)
-    *site = intern_site(async_sites.of[static_cast<size_t>((*site)->scope)], (*site)->name);
+    *site = session_site(use, async_sites.of[static_cast<size_t>((*site)->scope)], (*site)->name);
   return begin_detailed(s, block, *site, nullptr, blocks.words() + 1, blocks.count());
 }
 
@@ -69,6 +69,7 @@ std::unique_ptr<ObserverContextView> start_slow_op(const RecordFunctionView& rec
                                                    State* s, ThreadOps* ops,
                                                    const OpName* name) noexcept {
   const void* rf = &record_function;
+  static_assert(kOpBlockWords + kMaxInputWords <= kMaxBlockWords, "begin_detailed copies them");
   const uint32_t mask = load_relaxed(&s->mask);
   const uint32_t wants = load_acquire(&g_op_view.wants);  // partner: want_with_ops
   if ((wants & op_extra::memory) != 0) report_from_thread();
@@ -79,7 +80,12 @@ std::unique_ptr<ObserverContextView> start_slow_op(const RecordFunctionView& rec
   }
   if (FASTPROF_UNLIKELY((ops->flags & ops_flag::paused) != 0)) return nullptr;
   if (FASTPROF_UNLIKELY((mask & (mask_bit::local | mask_bit::dynamic)) != 0)) take_up_sessions(ops);
+  NameUse use;
   if (FASTPROF_UNLIKELY(name == nullptr)) name = find_name(ops->names, record_function);
+  if (FASTPROF_UNLIKELY(name == nullptr)) {
+    if ((mask & (category::user | mask_bit::special)) == 0) return nullptr;
+    name = name_user_range(use, ops->names, record_function);
+  }
   if ((mask & (name->mask | mask_bit::special)) == 0) return nullptr;
   if (FASTPROF_UNLIKELY((ops->flags & ops_flag::unknown_track) != 0 &&
                         note_thread(g_current_thread_id())))
@@ -105,7 +111,7 @@ std::unique_ptr<ObserverContextView> start_slow_op(const RecordFunctionView& rec
   if (FASTPROF_UNLIKELY(memory == nullptr)) return nullptr;
   const bool is_async = field<uint8_t>(rf, g_op_view.is_async) != 0;
   const OpenRange open = FASTPROF_UNLIKELY((mask & kColdBits) != 0 || is_async)
-                             ? begin_anywhere(s, &site, is_async, blocks)
+                             ? begin_anywhere(s, use, &site, is_async, blocks)
                              : begin_here(s, mask, site, blocks);
   if (FASTPROF_UNLIKELY(open.slot == nullptr)) {
     give_context_memory(memory);

@@ -80,7 +80,7 @@ inline void* OpContext::operator new(size_t, ContextMemory* memory) noexcept {
 // Why the callback has more to do than to record: bits of ThreadOps::flags.
 namespace ops_flag {
 constexpr uint32_t unknown_track = 1;  // libtorch's id of this thread is in no table yet
-constexpr uint32_t paused = 2;  // what begins is recorded by somebody else: torch_fast_ranges.cpp
+constexpr uint32_t paused = 2;  // what begins is recorded elsewhere: as a range of fastprof's own
 }  // namespace ops_flag
 
 struct ThreadOps {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fastprof, whole: annotate with the macros, record with a Session, read, summarise, write traces.
+// fastprof, whole: annotate with the macros, record with a Session, read, summarise, write traces;
+// report memory; the exclusive profiler.
 //
 //   #include <fastprof/fastprof.hpp>   // link: -pthread -ldl
 //   fastprof::Session session;
@@ -13,6 +14,8 @@
 #include "fastprof/primitives/record_function_macros.hpp"
 
 #if !defined(FASTPROF_DISABLE)
+#include "fastprof/legacy.hpp"
+#include "fastprof/primitives/memory_reporting.hpp"
 #include "fastprof/primitives/propagate.hpp"
 #include "fastprof/process/attach.hpp"
 #include "fastprof/recorder/memory.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exclusive profiler, whole: enable_profiler and what belongs to it. Not part of fastprof.hpp,
-// which sessions need nothing of this for.
+// The exclusive profiler, whole: enable_profiler and what belongs to it. fastprof.hpp includes it.
 //
-//   #include <fastprof/legacy.hpp>     // link: -pthread -ldl
+//   #include <fastprof/fastprof.hpp>   // link: -pthread -ldl
 //   fastprof::enable_profiler(fastprof::ProfilerConfig());
 //   { fastprof::RecordFunction function; function.before("step"); work(); }
 //   fastprof::write_events(std::cout, fastprof::disable_profiler());
 #pragma once
 
+#include "fastprof/legacy/cpp_stack_provider.hpp"
 #include "fastprof/legacy/device_stubs.hpp"
 #include "fastprof/legacy/event_bytes.hpp"
 #include "fastprof/legacy/event_json.hpp"

@@ -66,12 +66,14 @@
   FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_RANGE(__COUNTER__, ::fastprof::category::user, FUNCTION, \
                                               __func__) FASTPROF_UNIQUE_END
 
-#define FASTPROF_DETAIL_DYNAMIC(id, name)                                                      \
-  FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user, \
-                       USER_SCOPE, "<dynamic>");                                               \
-  ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(                               \
-      FASTPROF_CONCAT(fastprof_site_, id), [&](const ::fastprof::Site& fastprof_like) {        \
-        return ::fastprof::intern_site(fastprof_like, ::std::string_view(name));               \
+#define FASTPROF_DETAIL_DYNAMIC(id, name)                                                       \
+  FASTPROF_DETAIL_SITE(FASTPROF_CONCAT(fastprof_site_, id), range, ::fastprof::category::user,  \
+                       USER_SCOPE, "<dynamic>");                                                \
+  ::fastprof::DynamicRange FASTPROF_CONCAT(fastprof_range_, id)(                                \
+      FASTPROF_CONCAT(fastprof_site_, id),                                                      \
+      [&](::fastprof::NameUse& fastprof_use,                                                    \
+          const ::fastprof::Site& fastprof_like) FASTPROF_HIDDEN_LAMBDA {                       \
+        return ::fastprof::session_site(fastprof_use, fastprof_like, ::std::string_view(name)); \
       })
 #define FASTPROF_RANGE_DYNAMIC(name) \
   FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_DYNAMIC(__COUNTER__, name) FASTPROF_UNIQUE_END
@@ -119,9 +121,11 @@
           static_cast<uint32_t>(__LINE__), FASTPROF_CONCAT(fastprof_types_, id)::count,            \
           FASTPROF_CONCAT(fastprof_keys_, id).names, FASTPROF_CONCAT(fastprof_types_, id)::types); \
   ::fastprof::ArgRange<FASTPROF_CONCAT(fastprof_types_, id)::count> FASTPROF_CONCAT(               \
-      fastprof_range_, id)(FASTPROF_CONCAT(fastprof_site_, id), [&](uint64_t* fastprof_words) {    \
-    ::fastprof::store_args(fastprof_words, __VA_ARGS__);                                           \
-  })
+      fastprof_range_, id)(                                                                        \
+      FASTPROF_CONCAT(fastprof_site_, id),                                                         \
+      [&](::fastprof::NameUse& fastprof_use, uint64_t* fastprof_words) FASTPROF_HIDDEN_LAMBDA {    \
+        ::fastprof::store_args(fastprof_use, fastprof_words, __VA_ARGS__);                         \
+      })
 #define FASTPROF_RANGE_ARGS(name, ...) \
   FASTPROF_UNIQUE_BEGIN FASTPROF_DETAIL_ARGS(__COUNTER__, name, __VA_ARGS__) FASTPROF_UNIQUE_END
 

@@ -2,6 +2,7 @@
 // A program that loads, uses and unloads libraries as its arguments say, one step each:
 //   open NAME PATH      dlopen, local          global NAME PATH   dlopen, global
 //   work NAME COUNT     calls its work()       close NAME         dlclose; says whether it is gone
+//   reload PATH COUNT   dlopen, work(2), dlclose, so often; names: names and arena that are in use
 //   start S, stop S     a session; stop prints "S: name xCOUNT" sorted, and texts of string
 //   arguments own COUNT           records in the program itself same NAME           whether it
 //   shares this program's recorder leads NAME          whether its State is the elected one others
@@ -84,7 +85,25 @@ int main(int argc, char** argv) {
       void* still = ::dlopen(paths[name].c_str(), RTLD_NOW | RTLD_NOLOAD);
       std::printf("%s %s\n", name.c_str(), still == nullptr ? "gone" : "stays");
       if (still != nullptr) ::dlclose(still);
+    } else if (step == "reload") {
+      const std::string path = next();
+      for (int k = std::atoi(next().c_str()); k > 0; --k) {
+        void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) fail(::dlerror());
+        libraries["reloaded"] = library;
+        symbol<void (*)(int)>("reloaded", "work")(2);
+        ::dlclose(library);
+      }
 #if !defined(PLAIN)
+    } else if (step == "names") {
+      const fastprof::State* s = fastprof::state();
+      const auto kept = [](const fastprof::NameStore& store) {
+        return store.table == nullptr ? 0 : store.table->count;
+      };
+      std::printf("names %llu %llu arena %llu\n",
+                  static_cast<unsigned long long>(kept(s->session_names)),
+                  static_cast<unsigned long long>(kept(s->lasting_names)),
+                  static_cast<unsigned long long>(s->arena_end - s->arena_next));
     } else if (step == "start") {
       auto& session = sessions[next()];
       session = std::make_unique<fastprof::Session>();

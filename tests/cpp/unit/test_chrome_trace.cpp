@@ -70,6 +70,7 @@ TEST(lines) {
   ChromeTraceOptions options;
   options.base_time_ns = 1'700'000'000'000'000'000;
   options.metadata = {{"trace_id", "\"abc\""}, {"bad", "{not json"}};
+  options.event_ids = ChromeTraceOptions::KinetoPart::never;
   const std::string text = chrome_text(rich_capture(), options);
   CHECK(is_json_value(text));
   CHECK(has(text,
@@ -86,7 +87,7 @@ TEST(lines) {
           "\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"step\",\"pid\":4242,\"tid\":4242,"
           "\"ts\":1.000,\"dur\":99.000,\"args\":{}},\n"));
   CHECK(has(text,
-            "\"dur\":38.000,\"args\":{\"Sequence number\":77,\"Record function "
+            "\"dur\":38.000,\"args\":{\"Sequence number\":77,\"Fwd thread id\":0,\"Record function "
             "id\":5,\"C++ stack\":[\"0xdeadbeef\",\"0x1000\"],\"Input Dims\": [[2, "
             "3], []], "
             "\"Concrete Inputs\": [\"\", \"1\"],\"Module Hierarchy\":\"TOP(M)::forward.a(\\\"A\\\")"
@@ -124,6 +125,109 @@ TEST(lines) {
   CHECK(has(text, "{\"name\":\"worker again (tid 4300)\"}"));
   CHECK(has(text, "{\"name\":\"main: async 0\"}"));
   CHECK(has(text, "{\"name\":\"main: overlapping 0\"}"));
+}
+
+namespace {
+
+// An engine's range around a backward function of node 7, which op `first` made; then
+// AccumulateGrad, whose node has no number.
+Capture autograd_capture() {
+  const auto numbers = [](uint64_t sequence, uint64_t thread, uint64_t record_function) {
+    return std::vector<uint64_t>{4, block_word(DetailType::op, 3), sequence, thread,
+                                 record_function};
+  };
+  constexpr auto none = static_cast<uint64_t>(-1);
+  CaptureBuilder b;
+  const uint32_t first = b.site("aten::mm", EventKind::range, "cpu_op");
+  const uint32_t engine =
+      b.site("autograd::engine::evaluate_function: MmBackward0", EventKind::range, "cpu_op");
+  const uint32_t backward = b.site("MmBackward0", EventKind::range, "cpu_op");
+  const uint32_t leaf = b.site("torch::autograd::AccumulateGrad", EventKind::range, "cpu_op");
+  const uint32_t step = b.site("step"), mark = b.site("mark", EventKind::mark);
+  const uint32_t given =
+      b.site("given", EventKind::range, "user_annotation", {{"External id", ArgType::int64}});
+  b.track(1, "main");
+  b.row(step, 0, 1000);
+  b.row(first, 100, 200, numbers(7, 0, 31), event_flag::detail);
+  b.row(engine, 300, 400);
+  b.row(backward, 310, 390, numbers(7, 1, 0), event_flag::detail);
+  b.row(leaf, 500, 600, numbers(none, 1, 0), event_flag::detail);
+  b.row(given, 700, 800, {5});
+  b.instant(mark, 900);
+  b.row(step, 2000, 3000,
+        {2, block_word(DetailType::json, 1), b.string("{\"External id\": 90, \"Ev Idx\": 89}")},
+        event_flag::detail);
+  return b.finish();
+}
+
+// The args of the nth event of this name.
+std::string args_of(const std::string& text, const std::string& name, int n = 0) {
+  size_t at = 0;
+  for (; n >= 0; --n) at = text.find("\"name\":\"" + name + "\"", at + 1);
+  at = text.find("\"args\":", at) + 7;
+  return text.substr(at, text.find('}', at) + 1 - at);
+}
+
+}  // namespace
+
+TEST(events_carry_kinetos_ids) {
+  const std::string text = chrome_text(autograd_capture());
+  CHECK(is_json_value(text));
+  const char* engine = "autograd::engine::evaluate_function: MmBackward0";
+  CHECK_EQ(args_of(text, "step"), "{\"External id\":1,\"Record function id\":0,\"Ev Idx\":0}");
+  CHECK_EQ(args_of(text, "aten::mm"),
+           "{\"Sequence number\":7,\"Fwd thread id\":0,\"External id\":2,\"Record function "
+           "id\":31,\"Ev Idx\":1}");
+  CHECK_EQ(args_of(text, engine),
+           "{\"Sequence number\":7,\"Fwd thread id\":1,\"External id\":3,\"Record function "
+           "id\":0,\"Ev Idx\":2}");
+  CHECK_EQ(args_of(text, "MmBackward0"),
+           "{\"Sequence number\":7,\"Fwd thread id\":1,\"External id\":4,\"Record function "
+           "id\":0,\"Ev Idx\":3}");
+  CHECK_EQ(args_of(text, "torch::autograd::AccumulateGrad"),
+           "{\"External id\":5,\"Record function id\":0,\"Ev Idx\":4}");
+  // A member of the user's own keeps its value under another name, or stands in place of ours.
+  CHECK_EQ(args_of(text, "given"),
+           "{\"External id_\":5,\"External id\":6,\"Record function id\":0,\"Ev Idx\":5}");
+  CHECK_EQ(args_of(text, "mark"), "{\"Ev Idx\":6}");
+  CHECK_EQ(args_of(text, "step", 1), "{\"External id\": 90, \"Ev Idx\": 89}");
+}
+
+TEST(kinetos_window_ends_the_trace) {
+  ChromeTraceOptions options;
+  options.base_time_ns = 1'700'000'000'000'000'000;
+  const std::string window =
+      "{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\",\"pid\":536870912,"
+      "\"tid\":536870913,\"ts\":0.000,\"dur\":999999.997,\"args\":{\"Op count\":7}},\n"
+      "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":536870912,\"tid\":0,\"args\":"
+      "{\"sort_index\":536870912}},\n"
+      "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\",\"pid\":"
+      "536870912,\"tid\":536870914,\"ts\":0.000},\n"
+      "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\",\"pid\":536870912,\"tid\":"
+      "536870914,\"ts\":1000000.000}\n],\n";
+  Capture capture = autograd_capture();
+  CHECK(has(chrome_text(capture, options), window));
+  options.window_marks = ChromeTraceOptions::KinetoPart::never;
+  CHECK(!has(chrome_text(capture, options), "Record Window End"));
+  options.window_marks = ChromeTraceOptions::KinetoPart::always;
+  capture.t0_ns = capture.t1_ns = 0;  // a table made by hand
+  CHECK(!has(chrome_text(capture, options), "Record Window End"));
+}
+
+TEST(traces_without_ops_have_neither) {
+  CaptureBuilder b;
+  const uint32_t step = b.site("step");
+  b.site("aten::mm", EventKind::range, "cpu_op");  // without a row
+  b.track(1, "main");
+  b.row(step, 0, 1000);
+  const Capture capture = b.finish();
+  const std::string text = chrome_text(capture);
+  CHECK_EQ(args_of(text, "step"), "{}");
+  CHECK(!has(text, "Record Window End"));
+  ChromeTraceOptions options;
+  options.event_ids = options.window_marks = ChromeTraceOptions::KinetoPart::always;
+  const std::string all = chrome_text(capture, options);
+  CHECK(has(args_of(all, "step"), "\"External id\":1") && has(all, "Record Window End"));
 }
 
 __attribute__((noinline)) static const void* here() {
@@ -295,6 +399,27 @@ TEST(a_file_appears_whole) {
   CHECK(stat(path.c_str(), &info) == 0 && (info.st_mode & 0777) == 0640);
   CHECK(is_json_value(contents(path)));
   CHECK_EQ(write_chrome_trace(rich_capture(), "/dev/null") > 0, true);
+}
+
+TEST(a_replaced_file_keeps_its_mode_from_the_first_byte) {
+  Folder folder;
+  const std::string path = folder.path + "/secret.json";
+  write_chrome_trace(rich_capture(), path);
+  chmod(path.c_str(), 0600);
+  {
+    TraceFile file(path);
+    for (const std::string& name : folder.names()) {
+      struct stat info;
+      CHECK_EQ(stat((folder.path + '/' + name).c_str(), &info), 0);
+      CHECK_EQ(info.st_mode & 0777, mode_t{0600});
+    }
+    CHECK_EQ(folder.names().size(), size_t{2});
+  }
+  const mode_t before = umask(0077);
+  write_chrome_trace(rich_capture(), folder.path + "/new.json");
+  umask(before);
+  struct stat info;
+  CHECK(stat((folder.path + "/new.json").c_str(), &info) == 0 && (info.st_mode & 0777) == 0600);
 }
 
 TEST(failures_leave_what_was_there) {

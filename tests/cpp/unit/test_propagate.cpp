@@ -153,3 +153,31 @@ TEST(one_snapshot_may_run_on_several_threads_at_once) {
     });
   for (std::thread& thread : threads) thread.join();
 }
+
+TEST(a_named_callable_is_copied_and_moved) {
+  const DebugInfoGuard guard(DebugInfoKind::INFERENCE_CONTEXT, std::make_shared<Request>(5));
+  int seen = 0;
+  auto task = propagate([&seen] { seen = request(); });
+  std::thread(task).join();  // copies an lvalue
+  CHECK_EQ(seen, 5);
+  const auto constant = task;
+  std::function<void()> function = task;
+  const std::function<void()> other = constant;
+  seen = 0;
+  std::thread(function).join();
+  CHECK_EQ(seen, 5);
+  seen = 0;
+  std::thread(other).join();
+  CHECK_EQ(seen, 5);
+  seen = 0;
+  std::thread(std::move(task)).join();
+  CHECK_EQ(seen, 5);
+  auto once = propagate([kept = std::make_unique<int>(1)] { return *kept; });
+  using MoveOnly = decltype(once);
+  static_assert(!std::is_copy_constructible_v<MoveOnly> && std::is_move_constructible_v<MoveOnly>,
+                "as its callable");
+  std::packaged_task<int()> packaged(std::move(once));
+  std::future<int> result = packaged.get_future();
+  std::thread(std::move(packaged)).join();
+  CHECK_EQ(result.get(), 1);
+}

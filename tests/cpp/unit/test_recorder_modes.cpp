@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recorder where it has less to work with: without a static thread block, with clock_gettime
-// for a clock, without membarrier. The other recorder tests run again in each, and some things are
-// seen from inside.
+// for a clock, with a counter of 24 MHz, without membarrier. The other recorder tests run again in
+// each, and some things are seen from inside.
 #include <thread>
 
 #include "recorder_checks.hpp"
@@ -12,9 +12,7 @@ namespace {
 
 // Runs another recorder test of this folder with `variable`=`value`.
 int run_sibling(const char* test, const char* variable, const char* value) {
-  char path[4096] = {};
-  if (::readlink("/proc/self/exe", path, sizeof path - 1) <= 0) return -1;
-  std::string program = path;
+  std::string program = own_program();
   // Builds put all tests into one folder; their names differ after the last "test_".
   const size_t at = program.rfind("test_recorder_modes");
   if (at == std::string::npos) return -1;
@@ -24,8 +22,7 @@ int run_sibling(const char* test, const char* variable, const char* value) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::setenv(variable, value, 1);
-    ::execl(program.c_str(), program.c_str(), static_cast<char*>(nullptr));
-    ::_exit(127);
+    exec_program(program, nullptr);
   }
   int status = 0;
   if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
@@ -33,8 +30,8 @@ int run_sibling(const char* test, const char* variable, const char* value) {
 }
 
 void run_all_in(const char* variable, const char* value) {
-  for (const char* test :
-       {"test_recorder_sessions", "test_recorder_records", "test_recorder_exactness"}) {
+  for (const char* test : {"test_recorder_sessions", "test_recorder_records",
+                           "test_recorder_exactness", "test_recorder_reservations"}) {
     const int status = run_sibling(test, variable, value);
     if (status == 77) SKIP(std::string(test) + " is not built");
     if (status != 0)
@@ -55,6 +52,23 @@ TEST(slow_clock) {
   run_all_in("FASTPROF_CLOCK", "slow");
 }
 
+// A counter that many aarch64 machines have. Its steps are longer than a range, so that stamps
+// differ only because the recorder makes them differ.
+constexpr uint64_t kCoarseHz = 24000000;
+
+TEST(coarse_clock) {
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "24000000", "inner_coarse"), 0);
+  run_all_in("FASTPROF_CLOCK", "24000000");
+}
+
+TEST(only_whole_numbers_of_hz_are_taken) {
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "24MHz", "inner_ignored"), 0);
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "-24000000", "inner_ignored"), 0);
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "0", "inner_ignored"), 0);
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "99999999999999999999", "inner_ignored"), 0);
+  CHECK_EQ(run_again("FASTPROF_CLOCK", "500000000", "inner_ignored"), 0);
+}
+
 TEST(dynamic_thread_block) {
   CHECK_EQ(run_again("FASTPROF_TLS", "dynamic", "inner_dynamic"), 0);
   run_all_in("FASTPROF_TLS", "dynamic");
@@ -65,7 +79,8 @@ TEST(no_membarrier) {
 }
 
 TEST(inner_slow) {
-  if (!mode("FASTPROF_CLOCK")) SKIP("runs with FASTPROF_CLOCK=slow");
+  if (!mode("FASTPROF_CLOCK") || fp::state()->simulated_counter_hz != 0)
+    SKIP("runs with FASTPROF_CLOCK=slow");
   CHECK_EQ(fp::state()->slow_clock, 1);
   fp::Session session;
   session.start();
@@ -88,6 +103,51 @@ TEST(inner_slow) {
   // The map is CLOCK_MONOTONIC itself.
   CHECK(capture.end_ns[0] - capture.start_ns[0] <= took + 1);
   CHECK_EQ(capture.clock_error_ns, 0);
+}
+
+TEST(inner_coarse) {
+  fp::State* s = fp::state();
+  if (s->simulated_counter_hz == 0) SKIP("runs with FASTPROF_CLOCK=24000000");
+  CHECK_EQ(s->simulated_counter_hz, kCoarseHz);
+  CHECK_EQ(s->slow_clock, 1);
+  // The clock stands still between its steps, which are 41.7 ns apart.
+  CHECK_EQ(fp::counter_step(1000, kCoarseHz), uint64_t{1000} << 8);
+  CHECK_EQ(fp::counter_step(1041, kCoarseHz), uint64_t{1000} << 8);
+  CHECK_EQ(fp::counter_step(1042, kCoarseHz), (uint64_t{1041} << 8) + 170);
+  CHECK_EQ(fp::counter_step(7'999'999'999, kCoarseHz), (uint64_t{7'999'999'958} << 8) + 85);
+  uint64_t last = 0, on_a_step = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const uint64_t stamp = fp::slow_ticks(s);
+    if (stamp <= last) CHECK(false);
+    last = stamp;
+    const uint64_t ns = (stamp >> 8) + 1;  // steps are no whole ns
+    on_a_step += stamp == fp::counter_step(ns, kCoarseHz) ? 1 : 0;
+  }
+  CHECK(on_a_step > 0);
+
+  fp::Session session;
+  session.start();
+  constexpr size_t kPairs = 5000;
+  for (size_t i = 0; i < kPairs; ++i) {
+    FASTPROF_RANGE("outer");
+    { FASTPROF_RANGE("first"); }
+    { FASTPROF_RANGE("second"); }
+  }
+  session.stop();
+  const fp::Capture& capture = session.capture();
+  fp::validate_capture(capture);
+  CHECK_EQ(capture.size(), 3 * kPairs);
+  CHECK_EQ(capture.dropped_total(), 0);
+  for (size_t i = 0; i < capture.size(); ++i)
+    CHECK_EQ(parent_name(capture, i), i % 3 == 0 ? "" : "outer");
+}
+
+TEST(inner_ignored) {
+  if (!mode("FASTPROF_CLOCK")) SKIP("runs with FASTPROF_CLOCK");
+  if (fp::state()->simulated_counter_hz != 0 ||
+      std::strcmp(std::getenv("FASTPROF_CLOCK"), "slow") == 0)
+    SKIP("runs with what is no number of Hz below 500 MHz");
+  CHECK_EQ(fp::state()->slow_clock, fp::tick_counter_usable() ? 0 : 1);
 }
 
 TEST(inner_dynamic) {

@@ -401,7 +401,7 @@ TEST(dynamic_names) {
   }
   { FASTPROF_RANGE_DYNAMIC(std::string("quote\" \\ \x01 \xF0\x9F\x94\xA5 \xFF")); }
   { FASTPROF_RANGE_DYNAMIC(""); }
-  const std::string huge(100000, 'n');
+  const std::string huge(60000, 'n');
   { FASTPROF_RANGE_DYNAMIC(huge); }
   { FASTPROF_RANGE_DYNAMIC(huge + "2"); }
   session.stop();
@@ -428,29 +428,6 @@ TEST(names_by_many_threads_are_interned_once) {
   session.stop();
   CHECK_EQ(session.capture().size(), 12000);
   CHECK_EQ(session.capture().sites.size(), 3000);
-}
-
-TEST(a_full_name_table_is_counted_and_harmless) {
-  // In a child: names are for the life of a process.
-  const int status = in_child([] {
-    fp::Session session;
-    session.start();
-    const std::string tail(100000, 'x');
-    constexpr int kCount = 700;  // 70 MB of names against a bound of 64
-    for (int i = 0; i < kCount; ++i) {
-      FASTPROF_RANGE_DYNAMIC(std::to_string(i) + tail);
-    }
-    session.stop();
-    const fp::Capture& capture = session.capture();
-    const uint64_t shared = dropped(capture, fp::DropCause::names);
-    CHECK_EQ(capture.size(), kCount);
-    CHECK_EQ(capture.dropped_total(), 0);
-    CHECK(shared > 0 && shared < 100);
-    CHECK_EQ(count_named(capture, "<dynamic>"), shared);
-    CHECK(std::string(fp::intern_string("one more " + tail)) == "<too many strings>");
-    return check::failures().load() == 0 ? 0 : 1;
-  });
-  CHECK_EQ(status, 0);
 }
 
 TEST(thread_names) {

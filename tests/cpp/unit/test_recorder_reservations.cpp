@@ -65,9 +65,10 @@ TEST(what_was_handed_back_after_the_snapshot_is_no_record) {
       fp::StateLock hold(s);
       snapshot = fp::take_snapshot(s, index, true);
     }
-    const uint64_t begin = fp::stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(&site));
+    const uint64_t begin = fp::stamp_slot_any_clock(s, slot, 0, reinterpret_cast<uintptr_t>(&site));
     CHECK(fp::give_units_back(block, slot, 10, 1));
-    fp::end_range(fp::RangeHandle{slot, begin, &site, block->track->id});
+    fp::end_range(
+        fp::RangeHandle{slot, fp::begin_to_keep(s, begin, false), &site, block->track->id});
     fp::Drain drain;
     drain.read(s, snapshot, false);
     fp::release_session(s, index);
@@ -80,6 +81,7 @@ TEST(what_was_handed_back_after_the_snapshot_is_no_record) {
 
 TEST(room_behind_which_somebody_else_recorded_stays_the_records) {
   leave_words_behind();
+  fp::State* s = fp::state();
   fp::Session session;
   session.start();
   fp::end_range(fp::begin_range(site));  // takes a chunk
@@ -93,8 +95,10 @@ TEST(room_behind_which_somebody_else_recorded_stays_the_records) {
   fp::end_range(fp::begin_range(site));  // as a signal handler may
   CHECK(!fp::give_units_back(block, slot, 10, 1 + units));
   blocks.pad_to(9);
-  const uint64_t begin = fp::torch_adapter::stamp_op(slot, &site, units);
-  fp::end_range(fp::RangeHandle{slot, begin, &site, block->track->id});
+  // As stamp_op(), which is for the counter only: with a slow clock ops are begun elsewhere.
+  const uint64_t begin =
+      fp::stamp_slot_any_clock(s, slot, 0, fp::site_word(&site, fp::RecordTag::detailed));
+  fp::end_range(fp::RangeHandle{slot, fp::begin_to_keep(s, begin, false), &site, block->track->id});
   fp::end_range(fp::begin_range(site));
   session.stop();
   const fp::Capture& capture = session.capture();

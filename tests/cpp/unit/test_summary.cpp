@@ -115,7 +115,7 @@ TEST(table_is_aligned_and_says_what_is_missing) {
   const std::string text = out.str();
   CHECK(text == to_string(s));
   CHECK(text.find("Dropped: 8 (bound 7, in_flight 1)\n") != std::string::npos);
-  CHECK(text.find("shared name: 3") != std::string::npos);
+  CHECK(text.find("shared or cut: 3") != std::string::npos);
   CHECK(text.find("Unfinished at stop: 1") != std::string::npos);
   CHECK(text.find("not exact") != std::string::npos);
   CHECK(text.find("1.500 us") != std::string::npos);

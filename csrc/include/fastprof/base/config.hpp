@@ -15,7 +15,7 @@
 #ifndef FASTPROF_ABI_MAJOR
 #define FASTPROF_ABI_MAJOR 1
 #endif
-#define FASTPROF_ABI_MINOR 0
+#define FASTPROF_ABI_MINOR 1
 
 #if !defined(__linux__)
 #error \
@@ -33,6 +33,13 @@
 // Laid beside the other hot ones: for what runs now and then amid much code of somebody else.
 #define FASTPROF_HOT __attribute__((hot))
 #define FASTPROF_HIDDEN __attribute__((visibility("hidden")))
+// For lambdas of the macros inside a user's inline functions: clang exports them at -O0. g++ keeps
+// them local and warns about the attribute.
+#if defined(__clang__)
+#define FASTPROF_HIDDEN_LAMBDA FASTPROF_HIDDEN
+#else
+#define FASTPROF_HIDDEN_LAMBDA
+#endif
 
 #define FASTPROF_STRING_(x) #x
 #define FASTPROF_STRING(x) FASTPROF_STRING_(x)

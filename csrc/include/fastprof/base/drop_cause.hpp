@@ -19,8 +19,8 @@ enum class DropCause : uint8_t {
   thread_exit = 4,   // begun after the thread's storage had been retired too often
   clock = 5,         // stamped by a clock that went backwards
   spill_failed = 6,  // the spill file could not be written
-  names = 7,  // recorded under a shared name because the name table was full (not missing, but
-              // anonymous)
+  names = 7,  // recorded under a shared name because the bound of names was reached, or with a name
+              // or string that was cut (not missing)
   ends = 8,   // the end of an async or moved range found no room (not missing, but shown as open)
 };
 constexpr size_t kNumDropCauses = 9;

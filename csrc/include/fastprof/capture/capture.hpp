@@ -98,6 +98,7 @@ struct Capture {
   bool exact_stop = true;      // false: membarrier was not available, stop slept instead
   uint64_t clamped = 0;        // rows with flag clamped
   int64_t pid = 0;
+  int64_t node_id = -1;  // of rows without one of their own: default_node_id() at the stop
   std::string process_name;
   std::array<uint64_t, kNumDropCauses> dropped{};  // by DropCause
 

@@ -231,8 +231,8 @@ inline void append_footer(std::string& out, const Summary& summary) {
   if (missing != 0) out += "Dropped: " + std::to_string(missing) + " (" + causes + ")\n";
   const uint64_t anonymous = summary.dropped[static_cast<size_t>(DropCause::names)];
   if (anonymous != 0) {
-    out += "Recorded under a shared name: " + std::to_string(anonymous) +
-           " (the name table was full)\n";
+    out += "Names or string arguments shared or cut: " + std::to_string(anonymous) +
+           " (at the bound of names: SessionOptions::max_name_bytes)\n";
   }
   const uint64_t endless = summary.dropped[static_cast<size_t>(DropCause::ends)];
   if (endless != 0) {

@@ -17,6 +17,7 @@
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/export/decimal.hpp"
 #include "fastprof/export/details.hpp"
+#include "fastprof/export/forward_backward.hpp"
 #include "fastprof/export/op_inputs_text.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -25,15 +26,19 @@ FASTPROF_NAMESPACE_BEGIN
 // strings.
 class ChromeArgs {
  public:
-  ChromeArgs(const Capture& capture, ByteBuffer& out, FrameName frame_name)
-      : capture_(capture), out_(out), frames_(std::move(frame_name)) {
+  // event_ids: number the rows, see ChromeTraceOptions.
+  ChromeArgs(const Capture& capture, ByteBuffer& out, FrameName frame_name, bool event_ids)
+      : capture_(capture), out_(out), frames_(std::move(frame_name)), event_ids_(event_ids) {
     for (const SiteInfo& site : capture.sites) keys_.push_back(member_keys(site.arg_names));
     counter_keys_ = member_keys(capture.counter_names);
   }
 
-  // The whole args object of a range or mark.
-  void write_row(size_t row) {
+  // The whole args object of a range or mark. `inside`: the node of the backward function that this
+  // range of the autograd engine runs; a range has either that or numbers of its own.
+  void write_row(size_t row, const AutogradNode& inside = {}) {
     first_ = true;
+    record_function_id_ = 0;
+    has_own_ids_ = false;
     out_.append("{");
     const uint32_t site = capture_.site[row];
     const SiteInfo& info = capture_.sites[site];
@@ -58,7 +63,16 @@ class ChromeArgs {
     if ((flags & event_flag::clock_discontinuity) != 0) member(",\"clock_discontinuity\":true");
     if ((flags & event_flag::clamped) != 0) member(",\"clamped\":true");
     if ((flags & event_flag::enclosing) != 0) member(",\"enclosing\":true");
+    if (inside.sequence_nr >= 0)
+      write_node(inside.sequence_nr, static_cast<int64_t>(inside.forward_thread));
+    if (event_ids_ && !has_own_ids_) write_ids(row, is_any_range(info.kind));
     out_.append("}");
+  }
+
+  // `"External id":R,"Record function id":0,"Ev Idx":R`: the ids of a range without details.
+  static FASTPROF_ALWAYS_INLINE char* put_plain_ids(char* at, size_t row) noexcept {
+    at = put_decimal(put(at, "\"External id\":"), row + 1);
+    return put_decimal(put(at, ",\"Record function id\":0,\"Ev Idx\":"), row);
   }
 
   void write_value(const PayloadValue& value) {
@@ -104,6 +118,24 @@ class ChromeArgs {
   }
 
  private:
+  template <size_t N>
+  static FASTPROF_ALWAYS_INLINE char* put(char* at, const char (&text)[N]) noexcept {
+    std::memcpy(at, text, N - 1);
+    return at + (N - 1);
+  }
+
+  // PyTorch's order of names; a mark has no operator to refer to and gets its index alone.
+  void write_ids(size_t row, bool range) {
+    if (range) {
+      member(",\"External id\":");
+      write_int(static_cast<int64_t>(row + 1));
+      member(",\"Record function id\":");
+      write_int(record_function_id_);
+    }
+    member(",\"Ev Idx\":");
+    write_int(static_cast<int64_t>(row));
+  }
+
   // Appends a member, or its beginning, given with the comma that the first one must not have.
   void member(std::string_view with_comma) {
     if (first_) with_comma.remove_prefix(1);
@@ -139,7 +171,10 @@ class ChromeArgs {
                                              "Sequence number",
                                              "Fwd thread id",
                                              "Record function id",
+                                             "External id",
+                                             "Ev Idx",
                                              "Node id",
+                                             "Overload name",
                                              "C++ stack",
                                              "Call stack",
                                              "Module Hierarchy",
@@ -187,18 +222,9 @@ class ChromeArgs {
 
   void write_detail(DetailType type, const uint64_t* words, size_t count) {
     switch (type) {
-      case DetailType::op: {
-        constexpr std::string_view keys[] = {",\"Sequence number\":", ",\"Fwd thread id\":",
-                                             ",\"Record function id\":", ",\"Node id\":"};
-        for (size_t i = 0; i < count && i < 4; ++i) {
-          const auto value = static_cast<int64_t>(words[i]);
-          const bool given = i == 0 || i == 3 ? value >= 0 : value > 0;
-          if (!given) continue;
-          member(keys[i]);
-          write_int(value);
-        }
+      case DetailType::op:
+        write_op(words, count);
         return;
-      }
       case DetailType::cpp_stack:
         member(",\"C++ stack\":[");
         for (size_t i = 0; i < count; ++i) {
@@ -222,6 +248,11 @@ class ChromeArgs {
         member(",\"Module Hierarchy\":");
         write_string(capture_string(capture_, words[0]));
         return;
+      case DetailType::overload:
+        if (count == 0) return;
+        member(",\"Overload name\":");
+        write_string(capture_string(capture_, words[0]));
+        return;
       case DetailType::shapes:
         write_inputs(inputs_.of(words, count));
         return;
@@ -231,6 +262,32 @@ class ChromeArgs {
       case DetailType::shapes_at:  // given as `shapes`
         return;
     }
+  }
+
+  // (sequence number, forward thread, record function id, node id), as many as are there. Thread 0
+  // is none.
+  void write_op(const uint64_t* words, size_t count) {
+    const auto word = [&](size_t i, int64_t none) {
+      return i < count ? static_cast<int64_t>(words[i]) : none;
+    };
+    if (word(0, -1) >= 0) write_node(word(0, -1), std::max<int64_t>(word(1, 0), 0));
+    record_function_id_ = word(2, 0);
+    if (!event_ids_ && record_function_id_ > 0) {
+      member(",\"Record function id\":");
+      write_int(record_function_id_);
+    }
+    if (word(3, -1) >= 0) {
+      member(",\"Node id\":");
+      write_int(word(3, -1));
+    }
+  }
+
+  // Kineto's rule: the thread is there whenever the number is, and only then.
+  void write_node(int64_t sequence_nr, int64_t forward_thread) {
+    member(",\"Sequence number\":");
+    write_int(sequence_nr);
+    member(",\"Fwd thread id\":");
+    write_int(forward_thread);
   }
 
   void write_inputs(const OpInputTexts& texts) {
@@ -264,6 +321,9 @@ class ChromeArgs {
     const auto [known, fresh] = json_members_.try_emplace(index);
     const std::string_view text = capture_string(capture_, index);
     if (fresh) known->second = json_object_members(text);
+    has_own_ids_ = has_own_ids_ || text.find("\"External id\"") != std::string_view::npos ||
+                   text.find("\"Ev Idx\"") != std::string_view::npos ||
+                   text.find("\"Record function id\"") != std::string_view::npos;
     if (!known->second) {
       member(",\"metadata_json\":");
       write_string(text);
@@ -283,6 +343,10 @@ class ChromeArgs {
   std::unordered_map<uint64_t, std::string> python_stacks_;
   std::string scratch_;
   bool first_ = true;
+  const bool event_ids_;
+  // Of the row that is being written.
+  int64_t record_function_id_ = 0;
+  bool has_own_ids_ = false;  // the JSON of its details has one of these members
 };
 
 FASTPROF_NAMESPACE_END

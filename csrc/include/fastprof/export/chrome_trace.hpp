@@ -36,6 +36,16 @@ struct ChromeTraceOptions {
   // string; a name that is taken gets a "_" behind it.
   std::vector<std::pair<std::string, std::string>> metadata;
   std::string trace_name;  // "traceName"; the path when empty
+  // What Kineto adds to each event and to the trace, for programs that read its files:
+  // event_ids: "External id" (row + 1), "Record function id" (0: none was asked for) and "Ev Idx"
+  // (row) of every range; the index alone of marks and memory records. About 65 bytes a range, and
+  // speedscope shows a range with args of its own as a function of its own.
+  // window_marks: the slice "PyTorch Profiler (0)" and the marks "Iteration Start: PyTorch
+  // Profiler" and "Record Window End", in a process of their own.
+  // automatic: where the capture has ranges of category "cpu_op".
+  enum class KinetoPart : uint8_t { automatic, never, always };
+  KinetoPart event_ids = KinetoPart::automatic;
+  KinetoPart window_marks = KinetoPart::automatic;
   FrameName frame_name;    // for native stacks; see capture_frame_name
   TraceProgress progress;  // of a file
 };
@@ -46,7 +56,9 @@ class ChromeTraceWriter {
       : capture_(capture),
         options_(options),
         out_(out),
-        args_(capture, out, options.frame_name),
+        has_ops_(shows_ops(capture)),
+        event_ids_(chosen(options.event_ids)),
+        args_(capture, out, options.frame_name, event_ids_),
         layout_(capture),
         links_(capture) {
     constexpr int64_t three_months_ns = 7889238 * int64_t{1000000000};
@@ -60,12 +72,34 @@ class ChromeTraceWriter {
     write_metadata_events();
     prepare_texts();
     for (size_t row = 0; row < capture_.size(); ++row) write_row(row);
+    if (marks_window()) write_window_marks();
     out_.append("\n],\n\"traceName\": ");
     args_.write_string(options_.trace_name);
     out_.append("\n}\n");
   }
 
  private:
+  // The process of the window's marks: no process id of Linux, and Kineto's sort index of "Spans".
+  static constexpr int64_t kMarksPid = 0x20000000;
+  static constexpr int64_t kSpanTid = kMarksPid + 1, kMarksTid = kMarksPid + 2;
+
+  static bool shows_ops(const Capture& capture) {
+    std::vector<bool> is_op;
+    for (const SiteInfo& site : capture.sites)
+      is_op.push_back(is_any_range(site.kind) && site.category == "cpu_op");
+    if (std::find(is_op.begin(), is_op.end(), true) == is_op.end()) return false;
+    return std::any_of(capture.site.begin(), capture.site.end(),
+                       [&](uint32_t site) { return is_op[site]; });
+  }
+  bool chosen(ChromeTraceOptions::KinetoPart part) const noexcept {
+    return part == ChromeTraceOptions::KinetoPart::always ||
+           (part == ChromeTraceOptions::KinetoPart::automatic && has_ops_);
+  }
+  // A table made by hand has no session.
+  bool marks_window() const noexcept {
+    return chosen(options_.window_marks) && capture_.t0_ns > 0 && capture_.t1_ns > capture_.t0_ns;
+  }
+
   // Timestamps share all but their last digits: the milliseconds are kept as text.
   class TimeText {
    public:
@@ -180,6 +214,35 @@ class ChromeTraceWriter {
     }
   }
 
+  // The last four events, as in Kineto's traces. Readers add "ts" and "dur" as doubles, which may
+  // round up by 2 ns: the span ends 3 ns early, so that it stays inside the window.
+  void write_window_marks() {
+    const auto time = [](int64_t ns) {
+      char text[64];
+      char* const end = put_microseconds(text, ns);
+      return std::string(text, end);
+    };
+    const auto place = [](int64_t tid) {
+      return ",\"pid\":" + std::to_string(kMarksPid) + ",\"tid\":" + std::to_string(tid);
+    };
+    const int64_t duration_ns = std::max<int64_t>(capture_.t1_ns - capture_.t0_ns - 3, 0);
+    uint64_t ranges = 0;
+    for (size_t row = 0; row < capture_.size(); ++row) ranges += is_any_range(capture_.kind[row]);
+    const std::string start = ",\"ts\":" + time(capture_.t0_ns - base_ns_);
+    const std::string stop = ",\"ts\":" + time(capture_.t1_ns - base_ns_);
+    metadata_event("process_name", kMarksPid, 0, "name", "\"Spans\"");
+    metadata_event("thread_name", kMarksPid, kSpanTid, "name", "\"PyTorch Profiler\"");
+    metadata_event("thread_name", kMarksPid, kMarksTid, "name", "\"Trace PyTorch Profiler\"");
+    out_.append(",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\"" +
+                place(kSpanTid) + start + ",\"dur\":" + time(duration_ns) +
+                ",\"args\":{\"Op count\":" + std::to_string(ranges) + "}}");
+    metadata_event("process_sort_index", kMarksPid, 0, "sort_index", std::to_string(kMarksPid));
+    out_.append(",\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\"" +
+                place(kMarksTid) + start + "}");
+    out_.append(",\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\"" + place(kMarksTid) +
+                stop + "}");
+  }
+
   // `,\n{"ph":PH,"cat":C,"name":N` by site and `,"pid":P,"tid":T,"ts":` by lane.
   void prepare_texts() {
     for (const SiteInfo& site : capture_.sites) {
@@ -263,17 +326,19 @@ class ChromeTraceWriter {
         const int64_t duration = capture_.end_ns[row] - capture_.start_ns[row];
         at = put_microseconds(at, duration < 0 ? 0 : duration);
         at = put(at, ",\"args\":");
-        // Plain, finished, without payload: nothing more to say. The object stays, since some
-        // readers want one; no number in it, since speedscope takes slices with different args for
+        // Plain, finished, without payload: an empty object, since some readers want one, and no
+        // number in it unless ids are wanted: speedscope takes slices with different args for
         // different functions.
         if (FASTPROF_LIKELY(capture_.payload[row] == kNoPayload &&
                             capture_.flags[row] == event_flag::finished &&
-                            capture_.kind[row] == EventKind::range)) {
-          out_.advance(put(at, "{}}"));
+                            capture_.kind[row] == EventKind::range && !links_.is_engine_row(row))) {
+          at = put(at, "{");
+          if (event_ids_) at = ChromeArgs::put_plain_ids(at, row);
+          out_.advance(put(at, "}}"));
           return;
         }
         out_.advance(at);
-        args_.write_row(row);
+        args_.write_row(row, links_.node_inside(row));
         out_.append("}");
         if (FASTPROF_UNLIKELY(!links_.empty())) write_link(row);
         return;
@@ -363,12 +428,15 @@ class ChromeTraceWriter {
       at = put_decimal_signed(put(at, ",\"Total Allocated\":"), static_cast<int64_t>(words[1]));
       at = put_decimal_signed(put(at, ",\"Total Reserved\":"), static_cast<int64_t>(words[2]));
     }
+    if (event_ids_) at = put_decimal(put(at, ",\"Ev Idx\":"), row);
     out_.advance(put(at, "}}"));
   }
 
   const Capture& capture_;
   const ChromeTraceOptions& options_;
   ByteBuffer& out_;
+  const bool has_ops_;
+  const bool event_ids_;
   ChromeArgs args_;
   TrackLayout layout_;
   ForwardBackwardLinks links_;

@@ -13,6 +13,7 @@
 
 #include "fastprof/base/json_check.hpp"
 #include "fastprof/export/details.hpp"
+#include "fastprof/export/forward_backward.hpp"
 #include "fastprof/export/op_inputs_text.hpp"
 #include "fastprof/export/perfetto_fields.hpp"
 #include "fastprof/export/protobuf.hpp"
@@ -38,6 +39,7 @@ class PerfettoArgs {
                              "Fwd thread id",
                              "Record function id",
                              "Node id",
+                             "Overload name",
                              "C++ stack",
                              "Call stack",
                              "Module Hierarchy",
@@ -69,8 +71,8 @@ class PerfettoArgs {
     }
   }
 
-  // Appends the annotations of a range or mark to its track event.
-  void write_row(size_t row, ProtoMessage& event) {
+  // Appends the annotations of a range or mark to its track event. `inside` as in ChromeArgs.
+  void write_row(size_t row, ProtoMessage& event, const AutogradNode& inside = {}) {
     const uint32_t site = capture_.site[row];
     const SiteInfo& info = capture_.sites[site];
     if (capture_.payload[row] != kNoPayload) {
@@ -100,6 +102,10 @@ class PerfettoArgs {
       add_bool(event, "clock_discontinuity", true);
     if ((flags & event_flag::clamped) != 0) add_bool(event, "clamped", true);
     if ((flags & event_flag::enclosing) != 0) add_bool(event, "enclosing", true);
+    if (inside.sequence_nr >= 0) {
+      add_int(event, "Sequence number", inside.sequence_nr);
+      add_int(event, "Fwd thread id", static_cast<int64_t>(inside.forward_thread));
+    }
   }
 
   // Appends the annotations of an allocation, a free or an out of memory.
@@ -197,6 +203,8 @@ class PerfettoArgs {
                                               "Record function id", "Node id"};
         for (size_t i = 0; i < count && i < 4; ++i) {
           const auto value = static_cast<int64_t>(words[i]);
+          // Without a sequence number PyTorch shows no forward thread.
+          if (i == 1 && static_cast<int64_t>(words[0]) < 0) continue;
           if (i == 0 || i == 3 ? value >= 0 : value > 0) add_int(event, names[i], value);
         }
         return;
@@ -235,6 +243,13 @@ class PerfettoArgs {
       case DetailType::modules: {
         if (count == 0) return;
         named("Module Hierarchy")
+            .text(perfetto::debug_annotation::string_value, capture_string(capture_, words[0]));
+        finish(event);
+        return;
+      }
+      case DetailType::overload: {
+        if (count == 0) return;
+        named("Overload name")
             .text(perfetto::debug_annotation::string_value, capture_string(capture_, words[0]));
         finish(event);
         return;

@@ -316,12 +316,12 @@ class PerfettoTraceWriter {
     switch (kind) {
       case EventKind::range:
       case EventKind::async_range:
-        if (FASTPROF_LIKELY(plain && kind == EventKind::range)) {
+        if (FASTPROF_LIKELY(plain && kind == EventKind::range && !links_.is_engine_row(row))) {
           write_event(start_ns, site_events_[site]);
         } else {
           event_.clear();
           event_.raw(site_fields_[site]);
-          args_.write_row(row, event_);
+          args_.write_row(row, event_, links_.node_inside(row));
           add_link(row);
           write_long_event(start_ns);
         }

@@ -22,7 +22,8 @@ inline std::atomic<unsigned> trace_file_counter{0};
 
 // Writes go to a new file beside `path`, which commit() renames to it; until then, and after any
 // failure, `path` is what it was before. A symbolic link is followed. What is no regular file (a
-// pipe, /dev/stdout) is written directly. One thread.
+// pipe, /dev/stdout) is written directly. A file that is replaced keeps its mode, a new one has
+// that of the umask. One thread.
 class TraceFile {
  public:
   // Raises IoError when the file cannot be created.
@@ -40,11 +41,14 @@ class TraceFile {
         ::free(real);
       }
     }
+    // The mode of the file that is replaced from the first moment on: who may not read that one
+    // must not read this one meanwhile. A new file's mode is the umask's business.
+    const mode_t mode = exists ? existing.st_mode & 0777 : 0666;
     for (int attempt = 0; attempt < 100; ++attempt) {
       // O_EXCL makes the name ours even when another process has our pid in its own namespace.
       temporary_ = path_ + ".part-" + std::to_string(::getpid()) + '-' +
                    std::to_string(trace_file_counter.fetch_add(1, std::memory_order_relaxed));
-      fd_ = open_retrying(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      fd_ = open_retrying(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
       if (fd_ >= 0 || errno != EEXIST) break;
     }
     if (fd_ < 0) {
@@ -52,7 +56,7 @@ class TraceFile {
       temporary_.clear();
       fail("create", error);
     }
-    if (exists) static_cast<void>(::fchmod(fd_, existing.st_mode & 0777));
+    if (exists) static_cast<void>(::fchmod(fd_, mode));  // the umask may have taken bits away
   }
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;

@@ -33,6 +33,7 @@ inline void reset_primitives_in_child() noexcept {
     (void)CallbackList::adopt(primitives->callbacks);
     primitives->callbacks = nullptr;
     stale_step_caches(primitives);
+    primitives->thread_id = thread_block()->track->id;  // the child's track is a new one
   }
   const CallbackList global = CallbackList::share(process->callbacks);
   store_relaxed(&state()->callbacks_users, uint64_t{global.enabled() != 0});

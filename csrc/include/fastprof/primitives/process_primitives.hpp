@@ -29,10 +29,10 @@ struct ProcessPrimitives {
   SlotRegistryBlock* slots;       // thread-local state of users (lock)
   uint64_t next_callback_handle;  // relaxed
   uint64_t next_slot_handle;      // relaxed
-  uint64_t next_thread_id;        // relaxed
-  uint64_t next_id_block;         // relaxed: RecordFunction handles are handed out in blocks
-  uint32_t enabled_callbacks;     // of `callbacks`; a hint read without the lock (relaxed)
-  uint32_t reported_count;        // (lock)
+  uint64_t reserved_word;
+  uint64_t next_id_block;      // relaxed: RecordFunction handles are handed out in blocks
+  uint32_t enabled_callbacks;  // of `callbacks`; a hint read without the lock (relaxed)
+  uint32_t reported_count;     // (lock)
   void (*reported[kMaxReportedFailures])();  // callbacks whose exception was reported (lock)
   const void* device_stubs[4];  // legacy/device_stubs.hpp: by DeviceStubsKind (release, acquire)
   ThreadPrimitives* threads;    // list of all: keeps them reachable for leak checkers (lock)

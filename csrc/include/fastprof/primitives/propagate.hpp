@@ -11,11 +11,13 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What propagate returns: f with the snapshot it runs in. As copyable and movable as f.
+// What propagate returns: f with the snapshot it runs in. Copyable if f is (std::function takes it
+// then), movable if f is (std::thread takes it).
 template <class F>
 class Propagated {
  public:
-  template <class G>
+  // Not for a Propagated, which is copied or moved instead (into std::thread, std::function).
+  template <class G, std::enable_if_t<!std::is_same_v<std::decay_t<G>, Propagated>, int> = 0>
   explicit Propagated(G&& f) : f_(std::forward<G>(f)) {}
 
   // Calls f with these arguments, any thread, any number of times; what f throws passes through.

@@ -98,8 +98,7 @@ class RecordFunction {
                                      Span<const NamedValue> kwinputs = {},
                                      int64_t sequence_number = -1) noexcept {
     if (FASTPROF_LIKELY(stage_ != Stage::chosen)) return;
-    name_ = site.name;
-    name_bytes_ = FunctionName::kUnknownSize;
+    set_name(site);
     set_inputs(inputs, kwinputs, sequence_number);
     begin(&site);
   }
@@ -112,8 +111,9 @@ class RecordFunction {
 
   // Whether anything listens. What follows is meaningful only then (else the documented default).
   bool is_active() const noexcept { return stage_ != Stage::inactive; }
+  // Whether a callback reads the inputs or a session records them: gather them only then.
   bool needs_inputs() const noexcept {
-    return is_active() && (steps_.needs & callback_needs::inputs) != 0;
+    return callbacks_need_inputs() || (is_active() && recorder_needs_inputs());
   }
   bool needs_outputs() const noexcept {
     return is_active() && (steps_.needs & callback_needs::outputs) != 0;
@@ -136,17 +136,19 @@ class RecordFunction {
     if (!is_active()) return;
     overload_name_ = name != nullptr ? name : "";
     flags_.has_overload_name = true;
+    note_details();
   }
   // Whether this is the record of a collective's parameters.
   bool is_nccl_meta() const noexcept { return name() == "record_param_comms"; }
 
   // The inputs, during the start callbacks when some callback needs inputs; empty at other times.
   Span<const Value> inputs() const noexcept {
-    return stage_ == Stage::starting && flags_.has_inputs && needs_inputs() ? inputs_
-                                                                            : Span<const Value>();
+    return stage_ == Stage::starting && flags_.has_inputs && callbacks_need_inputs()
+               ? inputs_
+               : Span<const Value>();
   }
   Span<const NamedValue> kwinputs() const noexcept {
-    return stage_ == Stage::starting && flags_.has_kwinputs && needs_inputs()
+    return stage_ == Stage::starting && flags_.has_kwinputs && callbacks_need_inputs()
                ? kwinputs_
                : Span<const NamedValue>();
   }
@@ -189,6 +191,7 @@ class RecordFunction {
     if (!is_active()) return;
     forward_thread_id_ = id;
     flags_.has_forward_thread_id = true;
+    note_details();
   }
   // Unique over the process's life; 0 when no callback needs ids.
   uint64_t handle() const noexcept { return is_active() && flags_.has_handle ? handle_ : 0; }
@@ -214,6 +217,7 @@ class RecordFunction {
     if (!is_active()) return;
     node_id_ = id;
     flags_.has_node_id = true;
+    note_details();
   }
 
   // Asynchronous: may end on another thread or outlive its scope; said by who begins it.
@@ -241,20 +245,33 @@ class RecordFunction {
     ended
   };
   bool has_name() const noexcept { return stage_ >= Stage::starting; }
+  bool callbacks_need_inputs() const noexcept {
+    return is_active() && (steps_.needs & callback_needs::inputs) != 0;
+  }
+  bool recorder_needs_inputs() const noexcept {
+    return flags_.recorder != Recorder::none && load_relaxed(&state()->input_users) != 0;
+  }
+  // Of what is given before the begin: the recorder is to look for it.
+  void note_details() noexcept {
+    if (flags_.recorder != Recorder::none) flags_.recorder = Recorder::details;
+  }
 
   FASTPROF_ALWAYS_INLINE void set_inputs(Span<const Value> inputs, Span<const NamedValue> kwinputs,
                                          int64_t sequence_number) noexcept {
     if (!inputs.empty()) {
       new (&inputs_) Span<const Value>(inputs);
       flags_.has_inputs = true;
+      note_details();
     }
     if (!kwinputs.empty()) {
       new (&kwinputs_) Span<const NamedValue>(kwinputs);
       flags_.has_kwinputs = true;
+      note_details();
     }
     if (sequence_number != -1) {
       sequence_number_ = sequence_number;
       flags_.has_sequence_number = true;
+      note_details();
     }
   }
 
@@ -271,6 +288,15 @@ class RecordFunction {
   FASTPROF_NOINLINE inline void end_begun() noexcept;
   FASTPROF_NOINLINE inline void close() noexcept;
   FASTPROF_NOINLINE inline void copy_name(FunctionName name) noexcept;
+  // End callbacks may read the name after it was reclaimed: that of a session name is copied.
+  FASTPROF_ALWAYS_INLINE void set_name(const Site& site) noexcept {
+    if (FASTPROF_UNLIKELY((site.flags & site_flag::reclaimable) != 0)) {
+      copy_name(FunctionName(std::string_view(site.name)));
+      return;
+    }
+    name_ = site.name;
+    name_bytes_ = FunctionName::kUnknownSize;
+  }
   FASTPROF_NOINLINE inline void begin_with_args(const Site& site, const uint64_t* args) noexcept;
   FASTPROF_COLD inline void free_owned() noexcept;
   bool choose(RecordScope scope, uint32_t category, ThreadPrimitives** primitives) noexcept;
@@ -278,11 +304,15 @@ class RecordFunction {
   void start(ThreadPrimitives* primitives) noexcept;
   void finish() noexcept;
   void record(const Site* site, const uint64_t* args) noexcept;
+  FASTPROF_NOINLINE inline void record_details(const Site* site, const void* caller) noexcept;
+
+  // Whether the recorder listens, and whether it is to look for more than the name.
+  enum class Recorder : uint8_t { none = 0, name = 1, details = 2 };
 
   // Flags are bytes that are only ever stored as constants: no chain of read-modify-writes through
   // memory.
   struct Flags {
-    bool recorder;    // the recorder listens
+    Recorder recorder;
     bool range_open;  // range_ is
     bool owns;        // name_, outputs_ or steps_ need freeing
     bool owned_name;  // name_ is malloc'ed

@@ -2,6 +2,7 @@
 // The out-of-line half of RecordFunction: choosing, starting and ending callbacks.
 #pragma once
 
+#include "fastprof/primitives/function_details.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/recorder/intern.hpp"
 #include "fastprof/recorder/masks.hpp"
@@ -74,7 +75,7 @@ FASTPROF_ALWAYS_INLINE void end_one(const ActiveCallback& callback,
 FASTPROF_ALWAYS_INLINE void RecordFunction::set_chosen(bool recorder) noexcept {
   stage_ = Stage::chosen;
   flags_ = Flags{};
-  flags_.recorder = recorder;
+  flags_.recorder = recorder ? Recorder::name : Recorder::none;
   if (FASTPROF_UNLIKELY(steps_.count > kInlineCallbacks)) flags_.owns = true;
 }
 
@@ -139,8 +140,9 @@ FASTPROF_ALWAYS_INLINE void RecordFunction::start(ThreadPrimitives* primitives) 
 // Begins the range: after the callbacks, so that their own time is outside it.
 FASTPROF_ALWAYS_INLINE void RecordFunction::record(const Site* site,
                                                    const uint64_t* args) noexcept {
-  if (FASTPROF_LIKELY(!flags_.recorder)) return;
-  if (site == nullptr) site = intern_site(scope_site(steps_.scope), name());
+  if (FASTPROF_LIKELY(flags_.recorder == Recorder::none)) return;
+  NameUse use;
+  if (site == nullptr) site = session_site(use, scope_site(steps_.scope), name());
   static constexpr uint64_t kNoArgs[kMaxArgs] = {};
   new (&range_)
       RangeHandle(begin_range(*site, args != nullptr || site->arg_count == 0 ? args : kNoArgs));
@@ -150,27 +152,57 @@ FASTPROF_ALWAYS_INLINE void RecordFunction::record(const Site* site,
 FASTPROF_ALWAYS_INLINE RecordFunction::RecordFunction(const Site& site, OpenTag) noexcept {
   ThreadPrimitives* primitives;
   if (!choose(site.scope, site.mask, &primitives)) return;
-  name_ = site.name;
-  name_bytes_ = FunctionName::kUnknownSize;
+  set_name(site);
   start(primitives);
   record(&site, nullptr);
 }
 
 void RecordFunction::begin(const Site* site) noexcept {
   start(existing_thread_primitives());
-  record(site, nullptr);
+  if (FASTPROF_UNLIKELY(flags_.recorder == Recorder::details))
+    record_details(site, __builtin_return_address(0));
+  else
+    record(site, nullptr);
+}
+
+// As record, with what was given beside the name. A leader that was built before sessions kept it
+// records the name.
+void RecordFunction::record_details(const Site* site, const void* caller) noexcept {
+  State* s = state();
+  if (s->abi_minor < 1) return record(site, nullptr);
+  NameUse use;
+  if (site == nullptr) site = session_site(use, scope_site(steps_.scope), name());
+  static constexpr uint64_t kNoArgs[kMaxArgs] = {};
+  FunctionDetails details;
+  if (load_relaxed(&s->input_users) != 0) {
+    if (flags_.has_inputs) details.inputs = inputs_;
+    if (flags_.has_kwinputs) details.kwinputs = kwinputs_;
+  }
+  details.sequence_number = sequence_number();
+  details.forward_thread_id = forward_thread_id();
+  details.handle = handle();
+  if (flags_.has_node_id) details.node_id = node_id_;
+  if (flags_.has_overload_name) details.overload_name = overload_name_;
+  if (site->arg_count != 0) details.args = kNoArgs;
+  details.caller = caller;
+  OpenRange open;
+  open.slot = s->functions->begin_function(s, site, &details, &open.begin);
+  flags_.range_open = true;
+  if (open.slot == nullptr)
+    new (&range_) RangeHandle{};
+  else
+    new (&range_) RangeHandle{open.slot, open.begin, site, thread_block()->track->id};
 }
 
 // With the typed words of a FASTPROF_RANGE_ARGS, which callbacks see as keyword inputs.
 void RecordFunction::begin_with_args(const Site& site, const uint64_t* args) noexcept {
-  name_ = site.name;
-  name_bytes_ = FunctionName::kUnknownSize;
+  set_name(site);
   NamedValue values[kMaxArgs];
-  if (needs_inputs()) {
+  if (callbacks_need_inputs()) {
     const size_t count = site.arg_count < kMaxArgs ? site.arg_count : kMaxArgs;
     for (size_t i = 0; i < count; ++i)
       values[i] = {site.arg_names[i], arg_value(site.arg_types[i], args[i])};
-    set_inputs({}, Span<const NamedValue>(values, count), -1);
+    set_inputs({}, Span<const NamedValue>(values, count), -1);  // the record has them as words
   }
   start(existing_thread_primitives());
   record(&site, args);

@@ -38,7 +38,7 @@ struct ThreadPrimitives {
   uint64_t disabled;  // enable_record_function(false): the recorder gets nothing either
   RangeStorage* free_storage;
   uint64_t running;      // inside a callback: others are not called
-  uint64_t thread_id;    // logical: 1, 2, ... in order of first use
+  uint64_t thread_id;    // Track::id of the thread
   uint64_t next_handle;  // next RecordFunction handle, while handles_left
   uint64_t handles_left;
   uint64_t storage_count;        // in free_storage
@@ -51,8 +51,8 @@ struct ThreadPrimitives {
   StepCache step_caches[kNumRecordScopes];
 };
 
-// Called by the leader only.
-inline ThreadPrimitives* new_thread_primitives() {
+// Called by the leader only. `thread_id`: the id of the thread's track.
+inline ThreadPrimitives* new_thread_primitives(uint64_t thread_id) {
   void* memory = std::calloc(1, sizeof(ThreadPrimitives));
   if (memory == nullptr) return nullptr;
 #if FASTPROF_ASAN
@@ -60,7 +60,7 @@ inline ThreadPrimitives* new_thread_primitives() {
 #endif
   auto* primitives = new (memory) ThreadPrimitives{};
   ProcessPrimitives* process = process_primitives();
-  primitives->thread_id = 1 + __atomic_fetch_add(&process->next_thread_id, 1, __ATOMIC_RELAXED);
+  primitives->thread_id = thread_id;
   primitives->generator.state = raw_ticks() ^ (primitives->thread_id << 48);
   for (StepCache& cache : primitives->step_caches) cache.active = cache.inline_active;
   const PrimitivesLock lock(process);
@@ -103,7 +103,8 @@ FASTPROF_ALWAYS_INLINE ThreadPrimitives* existing_thread_primitives() noexcept {
   return track != nullptr ? track->primitives : nullptr;
 }
 
-// Logical number of the calling thread: 1, 2, ... in order of first use; 0 at its very end.
+// Logical id of the calling thread: Track::id, so that what is recorded under it can be found in a
+// Capture. Positive and unique over the process's life; 0 at the thread's very end.
 inline uint64_t current_thread_id() noexcept {
   const ThreadPrimitives* primitives = thread_primitives();
   return primitives != nullptr ? primitives->thread_id : 0;

@@ -13,6 +13,7 @@
 #include "fastprof/primitives/fork.hpp"
 #include "fastprof/primitives/range_dispatch.hpp"
 #include "fastprof/primitives/thread_primitives.hpp"
+#include "fastprof/process/begin_function.hpp"
 #include "fastprof/process/thread_detail.hpp"
 #include "fastprof/recorder/discovery.hpp"
 #include "fastprof/recorder/fork.hpp"
@@ -25,7 +26,7 @@ FASTPROF_NAMESPACE_BEGIN
 inline ThreadPrimitives* leader_primitives(State* s, ThreadBlock* block) noexcept {
   Track* track = leader_track(s, block);
   if (track == nullptr) return nullptr;
-  if (track->primitives == nullptr) track->primitives = new_thread_primitives();
+  if (track->primitives == nullptr) track->primitives = new_thread_primitives(track->id);
   return track->primitives;
 }
 inline void* leader_dispatch_begin(State*, const Site* site, const uint64_t* args) noexcept {
@@ -53,9 +54,10 @@ inline void leader_thread_exit(void* argument) noexcept {
 }
 
 inline constexpr RecorderFunctions leader_functions = {
-    &leader_reserve_slow, &leader_track,      &leader_intern_site,    &leader_intern_string,
-    &leader_unload_code,  &leader_primitives, &leader_dispatch_begin, &leader_dispatch_end,
-    &leader_detail_begin, &leader_detail_end,
+    &leader_reserve_slow,   &leader_track,      &leader_intern_site,    &leader_intern_string,
+    &leader_unload_code,    &leader_primitives, &leader_dispatch_begin, &leader_dispatch_end,
+    &leader_detail_begin,   &leader_detail_end, &leader_session_site,   &leader_session_string,
+    &leader_begin_function,
 };
 
 // Handlers of pthread_atfork. The primitives' lock comes before the recorder's.
@@ -84,7 +86,9 @@ inline void pin_object(const char* path) noexcept {
 inline void prepare_to_lead(State* s) noexcept {
   s->functions = &leader_functions;
   s->pid = static_cast<uint64_t>(::getpid());
-  s->slow_clock = tick_counter_usable() ? 0 : 1;
+  const ForcedClock forced = forced_clock();
+  s->slow_clock = !forced.slow && tick_counter_usable() ? 0 : 1;
+  s->simulated_counter_hz = forced.simulated_hz;
 }
 
 // What only the elected one does, once: it stays loaded, and its handlers with it.
@@ -163,6 +167,7 @@ inline void attach() noexcept {
     }
     g_elected.tls_offset = leader->tls_offset;
     g_elected.tls_static = leader->tls_static;
+    own_module.loaded_ticks = ticks(leader);
     own_module.next = leader->modules;
     leader->modules = &own_module;
   }

@@ -17,6 +17,7 @@
 #include "fastprof/capture/validate.hpp"
 #include "fastprof/range_detail/block_codes.hpp"
 #include "fastprof/range_detail/detail_block.hpp"
+#include "fastprof/range_detail/engine_range.hpp"
 #include "fastprof/range_detail/op_flops.hpp"
 #include "fastprof/range_detail/sparse_column.hpp"
 
@@ -40,9 +41,11 @@ class DetailColumns {
       : sequence_nr(capture.size(), -1),
         fwd_thread(capture.size(), -1),
         node_id(capture.size(), -1),
+        record_function_id(capture.size(), 0),
         stack(capture.size()),
         modules(capture.size()),
         json(capture.size()),
+        overload(capture.size()),
         inputs(capture.size(), 0),
         input_blocks(capture.payload_words.data()),
         capture_(capture) {
@@ -50,7 +53,7 @@ class DetailColumns {
       const size_t index = sites_.size();
       sites_.push_back({static_cast<uint32_t>(payload_words_of(site)),
                         index < pair_sites.size() && pair_sites[index],
-                        std::string_view(site.name).substr(0, kEngine.size()) == kEngine,
+                        is_engine_range(site.name),
                         {}});
     }
     for (row_ = 0; row_ < capture.size(); ++row_)
@@ -62,7 +65,9 @@ class DetailColumns {
   // that one's, as in PyTorch; without a sequence number there is no forward thread.
   SparseColumn<int64_t> sequence_nr, fwd_thread;
   SparseColumn<int32_t> node_id;
-  TextCodes stack, modules, json;
+  // PyTorch's number of the RecordFunction, 0 for none: given while something asks for numbers.
+  SparseColumn<int64_t> record_function_id;
+  TextCodes stack, modules, json, overload;
   // 1 + the code of the row's inputs in input_blocks, 0 for none; of several the first.
   SparseColumn<int32_t> inputs;
   BlockCodes input_blocks;
@@ -70,9 +75,6 @@ class DetailColumns {
   OpPairs pairs;
 
  private:
-  // Names of the ranges that PyTorch's autograd engine puts around each backward function.
-  static constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
-
   struct SiteUse {
     uint32_t arg_words;
     bool paired;
@@ -120,6 +122,9 @@ class DetailColumns {
       case DetailType::json:
         if (block.count != 0) add_text(json, words[0]);
         break;
+      case DetailType::overload:
+        if (block.count != 0) add_text(overload, words[0]);
+        break;
       case DetailType::shapes:
         if (!has_inputs) add_inputs(at, block.count, site);
         has_inputs = true;
@@ -145,6 +150,8 @@ class DetailColumns {
     const auto node = count > 3 ? static_cast<int64_t>(words[3]) : -1;
     if (sequence >= 0) sequence_nr.set(row_, sequence);
     if (node >= 0) node_id.set(row_, static_cast<int32_t>(node));
+    if (count > 2 && static_cast<int64_t>(words[2]) > 0)
+      record_function_id.set(row_, static_cast<int64_t>(words[2]));
     if (forward <= 0) return;
     fwd_thread.make();
     if (sequence < 0) return;

@@ -79,15 +79,16 @@ struct Slab {
   uint32_t faulted;  // chunks whose pages the prefault thread has touched (State::lock)
   uint32_t free;     // chunks of it in the free list
   Slab* next;
-  ClockKnot base;             // of its mapping
-  struct TrimmedSlab* place;  // its entry in State::trimmed, for when its own pages are given back
+  ClockKnot base;  // of its mapping
+  struct BlankSlabPlace*
+      place;  // its entry in State::blank_slabs, for when its pages are given back
 };
 
-// A slab that is mapped and has no page. Outside of it: one touched byte would bring a huge page
-// back.
-struct TrimmedSlab {
+// List entry of a slab that is mapped and has no page. It lies outside of the slab, of which one
+// touched byte would bring a huge page back.
+struct BlankSlabPlace {
   Slab* slab;
-  TrimmedSlab* next;
+  BlankSlabPlace* next;
 };
 
 inline Slab* slab_of(const void* address) noexcept {

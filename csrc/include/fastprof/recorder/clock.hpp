@@ -27,17 +27,20 @@ FASTPROF_ALWAYS_INLINE uint64_t raw_ticks() noexcept {
 #endif
 }
 
+// Keeps later reads of the counter behind earlier loads of this thread.
+FASTPROF_ALWAYS_INLINE void order_ticks() noexcept {
+#if defined(__x86_64__)
+  _mm_lfence();
+#else
+  __asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
 // A stamp that no earlier load or store of this thread passes: for what other threads' stamps are
 // compared with (session start and stop, async ends, flow ends).
 FASTPROF_ALWAYS_INLINE uint64_t ordered_raw_ticks() noexcept {
-#if defined(__x86_64__)
-  _mm_lfence();
-  return __rdtsc();
-#else
-  uint64_t value;
-  __asm__ __volatile__("isb\n\tmrs %0, cntvct_el0" : "=r"(value)::"memory");
-  return value;
-#endif
+  order_ticks();
+  return raw_ticks();
 }
 
 inline int64_t clock_ns(clockid_t id) noexcept {

@@ -11,24 +11,26 @@ FASTPROF_NAMESPACE_BEGIN
 // Words of own blocks that a range made with arguments may have, and the most that begin_detailed
 // takes: those of ops have their inputs in them.
 constexpr uint32_t kMaxOwnDetailWords = 32;
-constexpr uint32_t kMaxBlockWords = 1100;
+constexpr uint32_t kMaxBlockWords = 2048;
 
 // Begins a range of `site` with its argument words and `count` words of blocks (each a DetailBlock
 // word and its contents; texts are interned pointers), without dispatching callbacks. The caller
 // has asked wanted(). Own blocks come behind those that sessions ask for, whose end is found at the
-// start. Null slot: not recorded, and counted. noexcept.
+// start. `caller`: the return address that a native stack starts with; null for that of this
+// function. Null slot: not recorded, and counted. noexcept.
 FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, const Site* site,
                                               const uint64_t* args, const uint64_t* blocks,
-                                              uint32_t count) noexcept {
-  if (count == 0) return begin_slow(s, site, args);
+                                              uint32_t count,
+                                              const void* caller = nullptr) noexcept {
+  if (count == 0) return begin_slow(s, site, args, caller);
+  if (caller == nullptr) caller = __builtin_return_address(0);
   const uint32_t shown = load_relaxed(&s->mask);
   const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
   uint64_t words[kDetailCapacity + kMaxBlockWords + 3];
   size_t used = 1;  // the header
   bool has_end = false;
   if ((real & mask_bit::detail) != 0 && s->functions->detail_begin != nullptr) {
-    const size_t asked =
-        s->functions->detail_begin(s, block, words, kDetailCapacity, __builtin_return_address(0));
+    const size_t asked = s->functions->detail_begin(s, block, words, kDetailCapacity, caller);
     has_end = asked != 0;
     while (used < asked && (words[used] & 0xFFFF) != 0)
       used += 1 + (words[used] >> 16 & 0xFFFF);  // to the padding
@@ -44,15 +46,8 @@ FASTPROF_COLD inline OpenRange begin_detailed(State* s, ThreadBlock* block, cons
   auto* at = reinterpret_cast<uint64_t*>(slot + 1 + site->arg_units);
   for (size_t i = 0; i < used; ++i) store_relaxed(&at[i], words[i]);
   const uintptr_t word = site_word(site, RecordTag::detailed);
-  if (s->slow_clock == 0) {
-    const uint64_t begin = stamp_slot(slot, 0, word);
-    return {slot, has_end ? ~begin : begin};
-  }
-  store_relaxed(&slot->end, uint64_t{0});
-  store_relaxed(&slot->site, word);
-  const uint64_t begin = slow_ticks(s);
-  store_release(&slot->begin, begin);
-  return {slot, ~begin};
+  const uint64_t begin = stamp_slot_any_clock(s, slot, 0, word);
+  return {slot, begin_to_keep(s, begin, has_end)};
 }
 
 FASTPROF_NAMESPACE_END

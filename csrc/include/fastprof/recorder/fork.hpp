@@ -53,6 +53,7 @@ inline uint64_t follow_sessions(State* s) noexcept {
   s->session_bits = s->keep_bits = s->local_bits = 0;
   s->max_chunks = 0;
   s->detail_users = 0;
+  s->input_users = 0;
   for (unsigned i = 0; i < kMaxSessions; ++i) {
     SessionSlot& slot = s->sessions[i];
     const uint64_t bit = uint64_t{1} << i;
@@ -78,7 +79,7 @@ inline void fork_child() noexcept {
   ++s->fork_count;
   const uint64_t followed = follow_sessions(s);
   s->slabs = s->carving = s->ready = nullptr;
-  s->trimmed = nullptr;
+  s->blank_slabs = nullptr;
   s->free_chunks = nullptr;
   s->chunk_count = s->free_count = s->ready_count = 0;
   s->prefault_running = 0;

@@ -1,127 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names made at run time: each is copied once and then referred to by address, like a static Site.
-// Reads take no lock.
+//
+// Two stores hold them. Lasting names (intern_site, intern_string) live as long as the process.
+// Session names (session_site, session_string) live until no session and no open record needs them:
+// reclaim_names.hpp frees them between sessions. Whoever looks one up holds a NameUse from the
+// lookup until the record is written. A name kept longer than that is valid only while
+// State::name_epoch is what it was at the lookup, compared under a NameUse.
 #pragma once
 
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/recorder/arena.hpp"
+#include "fastprof/recorder/drops.hpp"
 #include "fastprof/recorder/lock.hpp"
-#include "fastprof/recorder/own_state.hpp"
+#include "fastprof/recorder/name_table.hpp"
+#include "fastprof/recorder/name_use.hpp"
+#include "fastprof/recorder/ticks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The site is first, so a Site* of an entry is the entry. text follows, terminated by a zero byte.
-struct InternEntry {
-  Site site;  // name == text; unused for plain strings
-  const Site*
-      like;  // part of the key; null for plain strings; kForgotten after its library was unloaded
-  uint64_t hash;
-  size_t length;
-  InternEntry* next;  // all entries, newest first
-
-  char* text() noexcept { return reinterpret_cast<char*>(this + 1); }
-  const char* text() const noexcept { return reinterpret_cast<const char*>(this + 1); }
-};
-
-// Open addressing, linear probing, at most half full. Grown by publishing a larger copy; the old
-// one stays readable.
-struct InternTable {
-  uint64_t capacity;  // a power of two
-  uint64_t count;
-  InternEntry* all;
-  InternEntry*
-      slots[1];  // [capacity], each published with release; partner: acquire in find_interned
-};
-
-constexpr uint64_t kMaxNames = 1u << 20;
-constexpr uint64_t kMaxNameBytes = 64u << 20;
-constexpr uintptr_t kForgotten = 16;
-
-// 64-bit mix of text and key; any good hash does, it never leaves the process.
-inline uint64_t hash_name(const Site* like, const char* text, size_t length) noexcept {
-  uint64_t h =
-      0x9E3779B97F4A7C15u ^ (reinterpret_cast<uintptr_t>(like) * 0xD6E8FEB86659FD93u) ^ length;
-  auto mix = [&h](uint64_t word) noexcept {
-    const auto product = static_cast<fastprof_uint128>(h ^ word) * 0xA0761D6478BD642Fu;
-    h = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-  };
-  uint64_t word = 0;
-  while (length >= 8) {
-    std::memcpy(&word, text, 8);
-    mix(word);
-    text += 8;
-    length -= 8;
-  }
-  if (length != 0) {
-    word = 0;
-    std::memcpy(&word, text, length);
-    mix(word);
-  }
-  mix(0x2545F4914F6CDD1Du);
-  return h;
-}
-
-// The entry of (like, text), or null. Any thread, no lock.
-inline const InternEntry* find_interned(const State* s, const Site* like, const char* text,
-                                        size_t length, uint64_t hash) noexcept {
-  const InternTable* table = load_acquire(&s->names);
-  if (table == nullptr) return nullptr;
-  for (uint64_t i = hash;; ++i) {
-    const InternEntry* entry = load_acquire(&table->slots[i & (table->capacity - 1)]);
-    if (entry == nullptr) return nullptr;
-    if (entry->hash == hash && load_relaxed(&entry->like) == like && entry->length == length &&
-        std::memcmp(entry->text(), text, length) == 0)
-      return entry;
-  }
-}
-
-// Inserts or finds. State::lock held. Null when the table or the memory bound is full.
-inline InternEntry* intern_locked(State* s, const Site* like, const char* text,
-                                  size_t length) noexcept {
-  const uint64_t hash = hash_name(like, text, length);
-  if (const InternEntry* found = find_interned(s, like, text, length, hash))
-    return const_cast<InternEntry*>(found);
-  InternTable* table = s->names;
-  const size_t bytes = sizeof(InternEntry) + length + 1;
-  if (table != nullptr && (table->count >= kMaxNames || s->name_bytes + bytes > kMaxNameBytes))
-    return nullptr;
-  if (table == nullptr || table->count * 2 >= table->capacity) {
-    const uint64_t capacity = table == nullptr ? 1024 : table->capacity * 4;
-    auto* grown = static_cast<InternTable*>(
-        arena_allocate(s, sizeof(InternTable) + (capacity - 1) * sizeof(InternEntry*)));
-    if (grown == nullptr) return nullptr;
-    grown->capacity = capacity;
-    if (table != nullptr) {
-      grown->count = table->count;
-      grown->all = table->all;
-      for (InternEntry* entry = table->all; entry != nullptr; entry = entry->next) {
-        uint64_t i = entry->hash;
-        while (grown->slots[i & (capacity - 1)] != nullptr) ++i;
-        grown->slots[i & (capacity - 1)] = entry;
-      }
-    }
-    store_release(&s->names, grown);
-    table = grown;
-  }
-  auto* entry = static_cast<InternEntry*>(arena_allocate(s, bytes));
+// The entry of a text that is too long: its beginning and a mark with its length. State::lock held.
+inline InternEntry* intern_cut(State* s, const Site* like, const char* text,
+                               size_t length) noexcept {
+  size_t kept = s->max_name_length;
+  while (kept != 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) --kept;  // UTF-8
+  char mark[64];
+  const int mark_length = std::snprintf(mark, sizeof mark, "... [cut: %zu bytes]", length);
+  const size_t total = kept + static_cast<size_t>(mark_length);
+  // Built where it stays; taken back when it is there already.
+  NameStore& store = s->session_names;
+  if (!grow_table(s, store)) return nullptr;
+  const size_t bytes = sizeof(InternEntry) + total + 1;
+  if (store.bytes + bytes > s->max_name_bytes) return nullptr;
+  char* const next = store.next;
+  auto* entry = static_cast<InternEntry*>(allocate_names(s, store, bytes));
   if (entry == nullptr) return nullptr;
-  s->name_bytes += bytes;
-  std::memcpy(entry->text(), text, length);
+  std::memcpy(entry->text(), text, kept);
+  std::memcpy(entry->text() + kept, mark, static_cast<size_t>(mark_length) + 1);
+  entry->length = total;
+  const uint64_t hash = hash_name(like, entry->text(), total);
+  const InternEntry* found = find_interned(store, like, entry->text(), total, hash);
+  if (found == nullptr && like != nullptr)
+    found = find_forgotten(store, *like, entry->text(), total, hash);
+  if (found != nullptr) {
+    if (reinterpret_cast<char*>(entry) == next) {
+      std::memset(static_cast<void*>(entry), 0, bytes);  // memory for names is zeroed
+      store.next = next;
+    } else {
+      store.bytes += bytes;  // in a new block, which stays
+    }
+    return const_cast<InternEntry*>(found);
+  }
+  store.bytes += bytes;
   if (like != nullptr) entry->site = *like;
-  entry->site.name = entry->text();
   entry->like = like;
-  entry->hash = hash;
-  entry->length = length;
-  entry->next = table->all;
-  table->all = entry;
-  uint64_t i = hash;
-  while (table->slots[i & (table->capacity - 1)] != nullptr) ++i;
-  store_release(&table->slots[i & (table->capacity - 1)], entry);
-  ++table->count;
+  insert_entry(s, store, entry, hash);
   return entry;
+}
+
+inline void count_name(State* s, uint32_t mask) noexcept {
+  count_dropped(s, thread_block()->track, mask, ticks(s), DropCause::names);
 }
 
 // Leader functions, see RecorderFunctions.
@@ -133,28 +73,48 @@ inline const Site* leader_intern_site(State* s, const Site* like, const char* na
   InternEntry* entry = nullptr;
   if ((thread_block()->flags & thread_flag::busy) == 0) {
     StateLock hold(s);
-    entry = intern_locked(s, like, name, length);
+    entry = intern_locked(s, s->lasting_names, like, name, length);
   }
   if (entry != nullptr) return &entry->site;
-  for (SessionSlot& slot : s->sessions)
-    if (load_relaxed(&slot.live) != 0 && (slot.mask & like->mask) != 0)
-      __atomic_fetch_add(&slot.dropped[static_cast<size_t>(DropCause::names)], uint64_t{1},
-                         __ATOMIC_RELAXED);
+  count_name(s, like->mask);
   return like;
 }
 inline const char* leader_intern_string(State* s, const char* text, size_t length) noexcept {
   if ((thread_block()->flags & thread_flag::busy) != 0) return "<reentrant string>";
   StateLock hold(s);
-  const InternEntry* entry = intern_locked(s, nullptr, text, length);
+  const InternEntry* entry = intern_locked(s, s->lasting_names, nullptr, text, length);
   return entry != nullptr ? entry->text() : "<too many strings>";
 }
 
-// The interned site named `name` and otherwise like `like` (which must be static). Any thread;
-// about 10 ns when known.
+inline InternEntry* intern_for_session(State* s, const Site* like, const char* text, size_t length,
+                                       bool* cut) noexcept {
+  if ((thread_block()->flags & thread_flag::busy) != 0) return nullptr;
+  StateLock hold(s);
+  *cut = length > s->max_name_length;
+  return *cut ? intern_cut(s, like, text, length)
+              : intern_locked(s, s->session_names, like, text, length);
+}
+inline const Site* leader_session_site(State* s, const Site* like, const char* name,
+                                       size_t length) noexcept {
+  bool cut = false;
+  const InternEntry* entry = intern_for_session(s, like, name, length, &cut);
+  if (entry == nullptr || cut) count_name(s, like->mask);
+  return entry != nullptr ? &entry->site : like;
+}
+inline const char* leader_session_string(State* s, const char* text, size_t length) noexcept {
+  bool cut = false;
+  const InternEntry* entry = intern_for_session(s, nullptr, text, length, &cut);
+  if (entry == nullptr || cut) count_name(s, category::all);
+  return entry != nullptr ? entry->text() : "<too many strings>";
+}
+
+// The interned site named `name` and otherwise like `like` (which must be static). Lives as long as
+// the process, so only for names of which there are few. Any thread; about 10 ns when known.
 inline const Site* intern_site(const Site& like, std::string_view name) noexcept {
   State* s = state();
   const uint64_t hash = hash_name(&like, name.data(), name.size());
-  if (const InternEntry* found = find_interned(s, &like, name.data(), name.size(), hash))
+  if (const InternEntry* found =
+          find_interned(s->lasting_names, &like, name.data(), name.size(), hash))
     return &found->site;
   if (s->functions == nullptr) return &like;
   return s->functions->intern_site(s, &like, name.data(), name.size());
@@ -164,10 +124,41 @@ inline const Site* intern_site(const Site& like, std::string_view name) noexcept
 inline const char* intern_string(std::string_view text) noexcept {
   State* s = state();
   const uint64_t hash = hash_name(nullptr, text.data(), text.size());
-  if (const InternEntry* found = find_interned(s, nullptr, text.data(), text.size(), hash))
+  if (const InternEntry* found =
+          find_interned(s->lasting_names, nullptr, text.data(), text.size(), hash))
     return found->text();
   if (s->functions == nullptr) return "";
   return s->functions->intern_string(s, text.data(), text.size());
+}
+
+// The site named `name` and otherwise like `like` (which must be static), for one record: begins
+// `use`, which must live until the record is written. A name that is longer than
+// State::max_name_length is cut; `like` itself when the bound is reached. Both are counted as
+// DropCause::names. Any thread; about 5 ns when known.
+FASTPROF_ALWAYS_INLINE const Site* session_site(NameUse& use, const Site& like,
+                                                std::string_view name) noexcept {
+  State* s = state();
+  if (FASTPROF_UNLIKELY(!use.begin(s))) return &like;
+  if (FASTPROF_LIKELY(name.size() <= load_relaxed(&s->max_name_length))) {
+    const uint64_t hash = hash_name(&like, name.data(), name.size());
+    if (const InternEntry* found =
+            find_interned(s->session_names, &like, name.data(), name.size(), hash))
+      return &found->site;
+  }
+  return s->functions->session_site(s, &like, name.data(), name.size());
+}
+
+// A copy of `text` for an argument of one record, likewise.
+FASTPROF_ALWAYS_INLINE const char* session_string(NameUse& use, std::string_view text) noexcept {
+  State* s = state();
+  if (FASTPROF_UNLIKELY(!use.begin(s))) return "<reentrant string>";
+  if (FASTPROF_LIKELY(text.size() <= load_relaxed(&s->max_name_length))) {
+    const uint64_t hash = hash_name(nullptr, text.data(), text.size());
+    if (const InternEntry* found =
+            find_interned(s->session_names, nullptr, text.data(), text.size(), hash))
+      return found->text();
+  }
+  return s->functions->session_string(s, text.data(), text.size());
 }
 
 FASTPROF_NAMESPACE_END

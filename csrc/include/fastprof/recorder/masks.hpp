@@ -33,6 +33,7 @@ inline void enlist_session(State* s, unsigned index) noexcept {
   if (slot.local != 0) s->local_bits |= bit;
   s->max_chunks += slot.max_chunks;
   if (slot.wants_detail != 0) ++s->detail_users;
+  if (slot.wants_inputs != 0) store_relaxed(&s->input_users, s->input_users + 1);
 }
 inline void delist_session(State* s, unsigned index) noexcept {
   const SessionSlot& slot = s->sessions[index];
@@ -42,6 +43,7 @@ inline void delist_session(State* s, unsigned index) noexcept {
   s->local_bits &= ~bit;
   s->max_chunks -= slot.max_chunks;
   if (slot.wants_detail != 0) --s->detail_users;
+  if (slot.wants_inputs != 0) store_relaxed(&s->input_users, s->input_users - 1);
 }
 
 // Publishes the mask. Threads see it late or early by their own ordering; start and stop add a

@@ -22,12 +22,18 @@ FASTPROF_NAMESPACE_BEGIN
 // What stays resident between sessions, so that the next one starts warm.
 constexpr size_t kWarmPoolBytes = 32 * 1024 * 1024;
 
-// Maps one slab, aligned to its size; no page of it is touched. Null when the kernel gives none. No
-// lock needed. MADV_WIPEONFORK: a child sees zeroes, so the parent's next writes cause no
+// Slabs are mapped many at a time, because mmap and madvise need the kernel's memory-map lock for
+// writing: a thread that maps a slab waits until another one has faulted its slab in (8 ms where
+// the machine has never touched that memory), and holds State::lock meanwhile.
+constexpr size_t kSlabsPerRegion = 16;
+
+// Maps `count` adjacent slabs, aligned to their size; no page of them is touched. Null when the
+// kernel refuses. MADV_WIPEONFORK: a child sees zeroes, so the parent's next writes cause no
 // copy-on-write faults (34 to 81 ns a scope without it) and an end store in the child hits memory
-// that is there. Refusals are ignored.
-inline Slab* map_slab() noexcept {
-  const size_t bytes = 2 * kSlabBytes;
+// that is there. The kernel may refuse both hints.
+inline char* map_region(size_t count) noexcept {
+  const size_t region_bytes = count * kSlabBytes;
+  const size_t bytes = region_bytes + kSlabBytes;
   void* raw = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) return nullptr;
@@ -35,38 +41,52 @@ inline Slab* map_slab() noexcept {
   const uintptr_t aligned = (first + kSlabBytes - 1) & ~(kSlabBytes - 1);
   if (aligned > first) ::munmap(raw, aligned - first);
   const uintptr_t end = first + bytes;
-  if (end > aligned + kSlabBytes)
-    ::munmap(reinterpret_cast<void*>(aligned + kSlabBytes), end - aligned - kSlabBytes);
-  auto* slab = reinterpret_cast<Slab*>(aligned);
-  ::madvise(slab, kSlabBytes, MADV_HUGEPAGE);
-  ::madvise(slab, kSlabBytes, MADV_WIPEONFORK);
-  return slab;
+  const uintptr_t aligned_end = aligned + region_bytes;
+  if (end > aligned_end) ::munmap(reinterpret_cast<void*>(aligned_end), end - aligned_end);
+  auto* region = reinterpret_cast<char*>(aligned);
+  ::madvise(region, region_bytes, MADV_HUGEPAGE);
+  ::madvise(region, region_bytes, MADV_WIPEONFORK);
+  return region;
 }
 
-// A slab to be initialised. The slab itself is not touched before its pages are wanted: one byte
-// faults 2 MB in, 0.2 to 5 ms, which must not happen under State::lock where it can be helped.
+// A slab without pages, to be initialised. The slab itself is not touched before its pages are
+// wanted: one byte faults 2 MB in, 0.2 to 8 ms, which must not happen under State::lock where it
+// can be helped.
 struct BlankSlab {
   Slab* slab = nullptr;
-  TrimmedSlab* place = nullptr;  // its old entry in State::trimmed, to be used again
+  BlankSlabPlace* place = nullptr;  // its entry in State::blank_slabs, reused when it is trimmed
 };
 
-// The next slab without pages, or none. State::lock held.
-inline BlankSlab take_trimmed(State* s) noexcept {
-  TrimmedSlab* place = s->trimmed;
+// Adds slabs without pages to State::blank_slabs: a region, or one slab where address space is
+// limited. State::lock held.
+inline void add_blank_slabs(State* s) noexcept {
+  size_t count = kSlabsPerRegion;
+  char* region = map_region(count);
+  if (region == nullptr) region = map_region(count = 1);
+  if (region == nullptr) return;
+  for (size_t i = count; i-- > 0;) {
+    auto* place = static_cast<BlankSlabPlace*>(arena_allocate(s, sizeof(BlankSlabPlace)));
+    if (place == nullptr) return;
+    *place = {reinterpret_cast<Slab*>(region + i * kSlabBytes), s->blank_slabs};
+    s->blank_slabs = place;
+  }
+}
+
+// The next slab without pages; `slab` is null when there is no memory. State::lock held.
+inline BlankSlab take_blank(State* s) noexcept {
+  if (s->blank_slabs == nullptr) add_blank_slabs(s);
+  BlankSlabPlace* place = s->blank_slabs;
   if (place == nullptr) return {};
-  s->trimmed = place->next;
+  s->blank_slabs = place->next;
   return {place->slab, place};
 }
 
 // Gives the pages of a slab back; the mapping stays. State::lock held.
 inline void trim_slab(State* s, Slab* slab) noexcept {
-  TrimmedSlab* place = slab->place;
-  if (place == nullptr) place = static_cast<TrimmedSlab*>(arena_allocate(s, sizeof(TrimmedSlab)));
+  BlankSlabPlace* place = slab->place;  // read before the pages go
   ::madvise(slab, kSlabBytes, MADV_DONTNEED);
-  if (place == nullptr)
-    return;  // no memory for 16 bytes: the address space is lost, the pages are not
-  *place = {slab, s->trimmed};
-  s->trimmed = place;
+  *place = {slab, s->blank_slabs};
+  s->blank_slabs = place;
 }
 
 inline void init_slab(State* s, BlankSlab blank) noexcept {
@@ -96,8 +116,7 @@ inline Slab* next_slab(State* s, bool populate) noexcept {
     s->ready = slab->next;
     --s->ready_count;
   } else {
-    BlankSlab blank = take_trimmed(s);
-    if (blank.slab == nullptr) blank.slab = map_slab();
+    const BlankSlab blank = take_blank(s);
     slab = blank.slab;
     if (slab == nullptr) return nullptr;
     if (populate) populate_slab(slab);
@@ -109,10 +128,10 @@ inline Slab* next_slab(State* s, bool populate) noexcept {
 }
 
 // A chunk from the free list or newly carved within the bound, or null. State::lock held.
-inline Chunk* take_chunk(State* s, bool populate) noexcept {
+inline Chunk* take_chunk(State* s, bool populate, bool beyond_bound = false) noexcept {
   // Chunks in use count, not those that exist: an overwriting session of 1 MB must wrap at 1 MB,
   // however many free chunks an earlier session has left.
-  if (s->chunk_count - s->free_count >= s->max_chunks) return nullptr;
+  if (s->chunk_count - s->free_count >= s->max_chunks && !beyond_bound) return nullptr;
   if (Chunk* chunk = s->free_chunks) {
     s->free_chunks = chunk->next;
     --s->free_count;

@@ -66,9 +66,8 @@ inline void* prefault_main(void* argument) noexcept {
       {
         ScopedLock hold(s->lock);
         if (s->session_bits == 0 || s->ready_count >= prefault_target(s)) break;
-        blank = take_trimmed(s);
+        blank = take_blank(s);
       }
-      if (blank.slab == nullptr) blank.slab = map_slab();
       Slab* slab = blank.slab;
       if (slab == nullptr) break;
       populate_slab(slab);

@@ -57,17 +57,17 @@ struct ValueTypesOf {
 template <class... All>
 auto value_types(const All&... all) -> decltype(ValueTypesOf<>::pick(all...));
 
-FASTPROF_ALWAYS_INLINE void store_args(uint64_t*) noexcept {}
+FASTPROF_ALWAYS_INLINE void store_args(NameUse&, uint64_t*) noexcept {}
 template <class K, class V, class... Rest>
-FASTPROF_ALWAYS_INLINE void store_args(uint64_t* words, const K&, const V& value,
+FASTPROF_ALWAYS_INLINE void store_args(NameUse& use, uint64_t* words, const K&, const V& value,
                                        const Rest&... rest) noexcept {
-  words[0] = arg_word(value);
-  store_args(words + 1, rest...);
+  words[0] = arg_word(use, value);
+  store_args(use, words + 1, rest...);
 }
 
 // A range whose name is a string made at run time; `name` is called only when something records. It
 // interns the name itself, because the string may be a temporary of its expression. What the
-// expression throws leaves the constructor.
+// expression throws leaves the constructor, before the NameUse begins.
 class DynamicRange {
  public:
   template <class Name>
@@ -75,7 +75,8 @@ class DynamicRange {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
     if (FASTPROF_UNLIKELY((mask & (like.mask | mask_bit::special)) != 0)) {
-      site_ = name(like);
+      NameUse use;
+      site_ = name(use, like);
       open_ = begin_open(s, mask, site_, 0, nullptr, 0);
     }
   }
@@ -101,7 +102,8 @@ class ArgRange {
     const uint32_t mask = load_relaxed(&s->mask);
     if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0)) {
       uint64_t words[N];
-      fill(words);
+      NameUse use;
+      fill(use, words);
       open_ = begin_open(s, mask, &site, (N + 2) / 3, words, N);
     }
   }

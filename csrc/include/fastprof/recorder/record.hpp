@@ -7,6 +7,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/drops.hpp"
+#include "fastprof/recorder/name_use.hpp"
 #include "fastprof/recorder/own_state.hpp"
 #include "fastprof/recorder/ticks.hpp"
 
@@ -81,6 +82,24 @@ FASTPROF_ALWAYS_INLINE uint64_t stamp_slot(Slot* slot, uint64_t end, uintptr_t s
   return begin;
 }
 
+// As stamp_slot, with the clock of the process. stamp_slot reads the counter, and where that is not
+// the clock its stamp lies before the chunk's first: the record would be invalid.
+inline uint64_t stamp_slot_any_clock(State* s, Slot* slot, uint64_t end, uintptr_t site) noexcept {
+  if (s->slow_clock == 0) return stamp_slot(slot, end, site);
+  store_relaxed(&slot->end, end);
+  store_relaxed(&slot->site, site);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  const uint64_t begin = slow_ticks(s);
+  store_release(&slot->begin, begin);
+  return begin;
+}
+
+// What stands for `begin` in OpenRange and RangeHandle: inverted when the end must go to end_cold,
+// because the clock is not the counter or the record's end has details.
+inline uint64_t begin_to_keep(State* s, uint64_t begin, bool has_end) noexcept {
+  return s->slow_clock != 0 || has_end ? ~begin : begin;
+}
+
 FASTPROF_ALWAYS_INLINE void write_args(Slot* slot, const uint64_t* args, uint32_t count) noexcept {
   auto* words = reinterpret_cast<uint64_t*>(slot + 1);
   for (uint32_t i = 0; i < count; ++i) store_relaxed(&words[i], args[i]);
@@ -105,7 +124,6 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
   if (!wanted(s, block, site->mask)) return {};
   const uint32_t shown = load_relaxed(&s->mask);
   const uint32_t real = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
-  const bool slow = s->slow_clock != 0;
   uint64_t detail[kDetailCapacity];
   size_t words = 0;
   if ((real & mask_bit::detail) != 0 && site->kind == SiteKind::range &&
@@ -122,16 +140,8 @@ FASTPROF_COLD inline OpenRange begin_slow(State* s, const Site* site, const uint
     auto* at = reinterpret_cast<uint64_t*>(slot + 1 + site->arg_units);
     for (size_t i = 0; i < words; ++i) store_relaxed(&at[i], detail[i]);
   }
-  uint64_t begin;
-  if (slow) {
-    store_relaxed(&slot->end, uint64_t{0});
-    store_relaxed(&slot->site, site_word(site, tag));
-    begin = slow_ticks(s);
-    store_release(&slot->begin, begin);
-  } else {
-    begin = stamp_slot(slot, 0, site_word(site, tag));
-  }
-  return {slot, slow || words != 0 ? ~begin : begin};
+  const uint64_t begin = stamp_slot_any_clock(s, slot, 0, site_word(site, tag));
+  return {slot, begin_to_keep(s, begin, words != 0)};
 }
 
 // The begin of a range when something other than the recorder alone listens.
@@ -146,12 +156,37 @@ FASTPROF_COLD inline OpenRange begin_cold(State* s, const Site* site,
   return begin_slow(s, site, args, __builtin_return_address(0));
 }
 
+// The site of an end whose own may have been reclaimed. Ends are joined by their begin.
+inline constexpr Site ended_site{category::all,
+                                 SiteKind::range,
+                                 RecordScope::USER_SCOPE,
+                                 0,
+                                 0,
+                                 "<ended>",
+                                 "",
+                                 nullptr,
+                                 nullptr,
+                                 0,
+                                 0,
+                                 nullptr,
+                                 nullptr,
+                                 -1,
+                                 -1,
+                                 0};
+
 // Appends the end of a range whose slot this thread may not or can no longer write: recycled
 // (late), begun on another thread (foreign_end), or async. The first word is a fresh stamp, so that
 // the record is valid in its chunk; the origin's begin takes the place of the end. Dropped when
 // nothing records any more.
 inline void append_end(State* s, RecordTag tag, const Site* site, uint64_t begin,
                        uint32_t origin_track) noexcept {
+  NameUse use;
+  if (FASTPROF_UNLIKELY(!use.begin(s) || begin < load_relaxed(&s->names_reclaimed_ticks))) {
+    // It began before every live session. Only the end of a range whose begin record is still there
+    // can be wanted, by a session that lists what was open at its start.
+    if (tag != RecordTag::foreign_end) return;
+    site = &ended_site;
+  }
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, site->mask)) return;
   uint64_t end = 0;
@@ -184,8 +219,11 @@ FASTPROF_COLD inline void end_cold(Slot* slot, uint64_t begin, const Site* site)
     begin = ~begin;
     const uint64_t end = ticks(s);
     if (load_relaxed(&slot->begin) == begin) {
+      // The record's site, if it is a session name, is its copy's after a reclaim.
+      NameUse use;
+      const bool valid = use.begin(s) && begin >= load_relaxed(&chunk_of(slot)->open_ticks);
       const uintptr_t word = load_relaxed(&slot->site);
-      if (tag_of(word) == RecordTag::detailed && s->functions->detail_end != nullptr)
+      if (valid && tag_of(word) == RecordTag::detailed && s->functions->detail_end != nullptr)
         s->functions->detail_end(s, thread_block(),
                                  reinterpret_cast<uint64_t*>(slot + 1 + site_of(word)->arg_units));
       store_release(&slot->end, end);
@@ -227,13 +265,7 @@ FASTPROF_COLD inline void record_instant_cold(State* s, const Site* site, uint64
   Slot* slot = reserve(s, block, 1u + site->arg_units, site->mask);
   if (slot == nullptr) return;
   write_args(slot, args, args == nullptr ? 0 : site->arg_units * 3u);
-  if (s->slow_clock != 0) {
-    store_relaxed(&slot->end, value);
-    store_relaxed(&slot->site, reinterpret_cast<uintptr_t>(site));
-    store_release(&slot->begin, slow_ticks(s));
-    return;
-  }
-  stamp_slot(slot, value, reinterpret_cast<uintptr_t>(site));
+  stamp_slot_any_clock(s, slot, value, reinterpret_cast<uintptr_t>(site));
 }
 
 // args: site.arg_units * 3 words, or null. Flow ends are stamped in order with what other threads
@@ -247,9 +279,7 @@ FASTPROF_ALWAYS_INLINE void record_instant(const Site& site, uint64_t value,
     record_instant_cold(s, &site, value, args);
     return;
   }
-#if defined(__x86_64__)
-  if (site.kind == SiteKind::flow_end) _mm_lfence();
-#endif
+  if (site.kind == SiteKind::flow_end) order_ticks();
   ThreadBlock* block = static_thread_block();
   Slot* slot = reserve(s, block, 1, site.mask);
   if (FASTPROF_UNLIKELY(slot == nullptr)) return;

@@ -5,6 +5,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/calibration.hpp"
 #include "fastprof/recorder/prefault.hpp"
+#include "fastprof/recorder/spill_gate.hpp"
 #include "fastprof/recorder/track.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -69,16 +70,16 @@ inline Chunk* recycle(State* s, Chunk* chunk) noexcept {
 }
 
 // A chunk for this thread's next records, or null when every live session is at its bound.
-// State::lock held.
-inline Chunk* acquire_chunk(State* s, Track* track, bool growing) noexcept {
-  const uint64_t room = sessions_with_room(s);
+// `lifted`: sessions that may exceed theirs. State::lock held.
+inline Chunk* acquire_chunk(State* s, Track* track, bool growing, uint64_t lifted) noexcept {
+  const uint64_t room = sessions_with_room(s) | lifted;
   const uint64_t overwriting = s->session_bits & ~s->keep_bits;
   if ((room | overwriting) == 0) return nullptr;
   Chunk* chunk = nullptr;
   if (overwriting == 0) {
     if ((chunk = own_idle_chunk(track)) != nullptr) chunk = recycle(s, chunk);
   }
-  if (chunk == nullptr) chunk = take_chunk(s, growing && s->prefault_running == 0);
+  if (chunk == nullptr) chunk = take_chunk(s, growing && s->prefault_running == 0, lifted != 0);
   if (chunk == nullptr) {
     chunk = overwriting != 0 ? oldest_idle_chunk(s, track) : nullptr;
     if (chunk == nullptr) return nullptr;
@@ -113,7 +114,7 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units,
   pthread_mutex_lock(&s->lock);
   Track* track = block->track;
   if (track == nullptr) track = register_track(s, block);
-  const uint64_t now = ticks(s);
+  uint64_t now = ticks(s);
   if (track == nullptr) {
     count_dropped(s, nullptr, mask, now, DropCause::thread_exit);
   } else if (s->session_bits != 0) {
@@ -129,8 +130,13 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units,
       if (growing)
         close_chunk(s, track, current,
                     reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
-      Chunk* chunk =
-          units <= kChunkCapacity - kMaxSessions ? acquire_chunk(s, track, growing) : nullptr;
+      Chunk* chunk = nullptr;
+      if (units <= kChunkCapacity - kMaxSessions) {
+        const uint64_t lifted = pass_spill_gate(s);
+        // A session that ended while this thread waited does not count what is lost now.
+        now = ticks(s);
+        chunk = acquire_chunk(s, track, growing, lifted);
+      }
       if (chunk != nullptr) {
         append_chunk(s, track, chunk);
         slot = repeat_segments(s, track, chunk);

@@ -32,11 +32,15 @@ enum class ArgType : uint8_t {
   uint64 = 1,
   float64 = 2,
   boolean = 3,
-  string = 4,   // const char*, static or interned: lives as long as the process
+  string = 4,   // const char*: static, or interned as long as the record is needed
   pointer = 5,  // printed in hexadecimal
 };
 
 constexpr unsigned kMaxArgs = 12;
+
+namespace site_flag {
+constexpr uint32_t reclaimable = 1;  // a session name: valid as intern.hpp says, not for ever
+}
 
 // One site. Constant-initialised, in the static storage of the annotated library (or interned, see
 // intern.hpp). The address is the identity; the four low bits are free for RecordTag, the 16 high
@@ -57,7 +61,7 @@ struct alignas(16) Site {
   const ArgType* arg_types;
   int16_t device_type;  // memory sites: DeviceType as in PyTorch (0 CPU, 1 CUDA); else -1
   int16_t device_index;
-  uint32_t reserved;
+  uint32_t flags;  // site_flag; 0 for static sites
 };
 
 // The slot word `site` carries the site's address plus one of these in its low four bits. Values
@@ -95,6 +99,8 @@ enum class DetailType : uint16_t {
                 // into `strings`
   shapes_at = 10,  // in a Capture, in place of `shapes`: without words, `reserved` is the index in
                    // payload_words of a shapes block that several rows share
+  overload = 11,   // pointer to an interned text, the overload of an operator; in a Capture, index
+                   // into `strings`
 };
 
 struct DetailBlock {

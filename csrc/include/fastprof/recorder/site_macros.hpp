@@ -29,7 +29,9 @@ constexpr const char* default_category_name(uint32_t mask) noexcept {
   if ((mask & (category::mark | category::memory)) != 0) return "cpu_instant_event";
   if ((mask & category::counter) != 0) return "counter";
   if ((mask & category::flow) != 0) return "flow";
-  if ((mask & category::async) != 0) return "async";
+  // Kineto has no category for async work: such a range is an annotation like any other, so that
+  // tables show one row for a name.
+  if ((mask & category::async) != 0) return "user_annotation";
   if ((mask & category::python_call) != 0) return "python_function";
   return "user_annotation";
 }
@@ -77,13 +79,13 @@ constexpr ArgType arg_type_of() noexcept {
   }
 }
 
-// The word that records it. Strings are interned (about 10 ns each when known), so the caller's may
-// die.
+// The word that records it, in a record that is written while `use` lives. Strings are copied
+// (about 5 ns each when known), so the caller's may die.
 template <class T>
-FASTPROF_ALWAYS_INLINE uint64_t arg_word(const T& value) noexcept {
+FASTPROF_ALWAYS_INLINE uint64_t arg_word(NameUse& use, const T& value) noexcept {
   using U = std::decay_t<T>;
   if constexpr (std::is_enum_v<U>)
-    return arg_word(static_cast<std::underlying_type_t<U>>(value));
+    return arg_word(use, static_cast<std::underlying_type_t<U>>(value));
   else if constexpr (std::is_floating_point_v<U>) {
     const auto wide = static_cast<double>(value);
     uint64_t word;
@@ -93,9 +95,16 @@ FASTPROF_ALWAYS_INLINE uint64_t arg_word(const T& value) noexcept {
     return static_cast<uint64_t>(value);
   else if constexpr (std::is_convertible_v<const T&, std::string_view>)
     return static_cast<uint64_t>(
-        reinterpret_cast<uintptr_t>(intern_string(std::string_view(value))));
+        reinterpret_cast<uintptr_t>(session_string(use, std::string_view(value))));
   else
     return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value));
+}
+// Of a value that is no string.
+template <class T>
+FASTPROF_ALWAYS_INLINE uint64_t arg_word(const T& value) noexcept {
+  static_assert(arg_type_of<T>() != ArgType::string, "text needs a NameUse");
+  NameUse unused;
+  return arg_word(unused, value);
 }
 
 FASTPROF_NAMESPACE_END

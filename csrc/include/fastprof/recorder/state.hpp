@@ -46,7 +46,9 @@ static_assert(sizeof(ThreadBlock) == 32, "the thread block is ABI");
 
 struct ThreadPrimitives;  // primitives/thread_primitives.hpp: callbacks and debug info of one
                           // thread
-struct InternTable;       // recorder/intern.hpp
+struct InternTable;       // recorder/name_table.hpp
+struct InternEntry;
+struct NameBlock;
 struct State;
 
 // One thread's records. From State's arena; reused after the thread is dead and its chunks are
@@ -63,10 +65,12 @@ struct Track {
   ThreadPrimitives* primitives;  // own thread only
   Track* next;                   // list of all tracks: prepended by CAS, removed under State::lock
   uint32_t is_signal;            // the track of a thread's signal handlers
-  Track* signal;                 // that track, once a signal_scope ran (own thread)
-  uintptr_t suspended_limit;     // of a signal track between signals (own thread)
-  uintptr_t suspended_cursor;    // of this track while its thread runs a signal scope, else 0
-                                 // (release; partner: chunk_written_end)
+  uint32_t
+      names_in_use;  // its thread looks session names up or writes them down: NameUse (relaxed)
+  Track* signal;     // that track, once a signal_scope ran (own thread)
+  uintptr_t suspended_limit;   // of a signal track between signals (own thread)
+  uintptr_t suspended_cursor;  // of this track while its thread runs a signal scope, else 0
+                               // (release; partner: chunk_written_end)
   uint32_t
       unpinned;  // chunks of its list that no session pins and that are not current (State::lock)
   uint64_t local_sessions;   // session slots this thread belongs to (own thread)
@@ -94,6 +98,9 @@ struct SessionSlot {
   OverflowPolicy policy;
   uint8_t wants_detail;
   uint8_t follows_fork;  // goes on, empty, in a forked child
+  uint8_t wants_inputs;  // records the inputs of RecordFunctions
+  uint8_t spill_state;   // of recorder/spill_gate.hpp
+  uint8_t spill_pass;    // incremented when a pass of the spill thread begins (odd) and ends (even)
   uint64_t max_chunks;
   uint64_t pinned_chunks;  // written under State::lock; the spill thread reads it without (relaxed)
   uint64_t dropped[kNumDropCauses];  // relaxed atomics
@@ -107,13 +114,24 @@ struct KnotList {
   ClockKnot knots[kMaxKnots];
 };
 
+// Names made at run time. See recorder/name_table.hpp. Changed under State::lock.
+struct NameStore {
+  InternTable* table;   // acquire; partner: release when a table is published
+  InternEntry* listed;  // entries whose prototype is loaded, newest first
+  uint64_t bytes;       // of entries
+  NameBlock* blocks;    // memory of a store that can be freed
+  char* next;           // bump allocation in the newest block
+  char* end;
+};
+
 // An annotated library or executable, while it is loaded.
 struct Module {
   uintptr_t first, last;  // addresses of its segments
   Module* next;
-  struct State* state;   // its own State (== leader's for one of them)
-  intptr_t* tls_offset;  // its cached copy of State::tls_offset
-  uint32_t* tls_static;  // and of tls_static
+  struct State* state;    // its own State (== leader's for one of them)
+  intptr_t* tls_offset;   // its cached copy of State::tls_offset
+  uint32_t* tls_static;   // and of tls_static
+  uint64_t loaded_ticks;  // when it attached: older records do not refer to it
 };
 
 // Cold functions of the leader, which is pinned. Pointers are only appended; check State::abi_minor
@@ -144,6 +162,15 @@ struct RecorderFunctions {
   size_t (*detail_begin)(State*, ThreadBlock*, uint64_t* words, size_t capacity,
                          const void* caller);
   void (*detail_end)(State*, ThreadBlock*, uint64_t* words);
+  // As intern_site and intern_string, for as long as sessions and open records need them; the
+  // caller holds a NameUse.
+  const Site* (*session_site)(State*, const Site* like, const char* name, size_t length);
+  const char* (*session_string)(State*, const char* text, size_t length);
+  // -- since abi_minor 1
+  // Begins a range of `site` with what a RecordFunction was given beside its name: a
+  // FunctionDetails (primitives/function_details.hpp). Returns the slot, null when nothing is
+  // recorded, and stores what OpenRange::begin is to be.
+  Slot* (*begin_function)(State*, const Site* site, const void* details, uint64_t* begin);
 };
 
 struct State {
@@ -166,12 +193,12 @@ struct State {
                                   // excludes unload
   Track* tracks = nullptr;        // all tracks (lock)
   Track* free_tracks = nullptr;
-  Chunk* free_chunks = nullptr;    // LIFO: the warmest first
-  Slab* slabs = nullptr;           // every slab ever mapped and not trimmed
-  Slab* carving = nullptr;         // the one that new chunks come from
-  Slab* ready = nullptr;           // pre-faulted and not carved yet
-  TrimmedSlab* trimmed = nullptr;  // mapped, their pages given back
-  uint64_t chunk_count = 0;        // carved: free + in tracks
+  Chunk* free_chunks = nullptr;           // LIFO: the warmest first
+  Slab* slabs = nullptr;                  // every slab ever mapped and not trimmed
+  Slab* carving = nullptr;                // the one that new chunks come from
+  Slab* ready = nullptr;                  // pre-faulted and not carved yet
+  BlankSlabPlace* blank_slabs = nullptr;  // mapped, without pages (lock)
+  uint64_t chunk_count = 0;               // carved: free + in tracks
   uint64_t free_count = 0;
   uint64_t ready_count = 0;    // slabs
   uint64_t max_chunks = 0;     // of all live sessions together
@@ -185,8 +212,8 @@ struct State {
   uint64_t local_bits = 0;    // those of them that are thread-local
   uint32_t extra_mask = 0;    // mask bits set by set_mask_bit
   uint32_t next_track_id = 0;
-  uint32_t next_thread_id = 0;  // logical thread ids of RecordFunction
-  uint32_t fork_count = 0;      // incremented in each child
+  uint32_t reserved_word = 0;
+  uint32_t fork_count = 0;  // incremented in each child
   uint32_t tls_static = 0;
   uint32_t recorded_once = 0;  // some thread registered: the thread block's provider is fixed
   pthread_key_t exit_key = 0;
@@ -203,9 +230,13 @@ struct State {
       0;  // changes with each global callback change (release; partner: acquire in dispatch)
   void* global_callbacks = nullptr;  // primitives/
   Module* modules = nullptr;
-  struct InternTable* names = nullptr;  // acquire; partner: release when a grown table is published
-  uint64_t name_bytes = 0;
-  char* arena_next = nullptr;  // bump allocation (lock)
+  NameStore lasting_names{};  // as long as the process (lock; readers take none)
+  NameStore session_names{};  // until reclaim_names (lock; readers hold a NameUse)
+  uint64_t name_epoch = 0;    // changes at each reclaim of session names (relaxed, under a NameUse)
+  uint64_t names_reclaimed_ticks = 0;            // of the last one: no session lived then (relaxed)
+  uint64_t max_name_bytes = uint64_t{64} << 20;  // bound of session_names (lock)
+  uint64_t max_name_length = 64 * 1024;          // of one session name; longer ones are cut
+  char* arena_next = nullptr;                    // bump allocation (lock)
   char* arena_end = nullptr;
   KnotList* knots = nullptr;
   int64_t unix_offset_ns = 0;       // Unix minus monotonic, fixed at the first session
@@ -219,7 +250,12 @@ struct State {
   uint64_t detail_users = 0;  // sessions that want details (lock)
   uint64_t
       detail_options[16]{};  // detail_sources: plain options, valid while mask_bit::detail is set
-  uint64_t reserved[32]{};
+  uint64_t input_users = 0;  // sessions that want inputs of RecordFunctions: written under `lock`,
+                             // read without it (relaxed)
+  uint64_t simulated_counter_hz = 0;  // FASTPROF_CLOCK=<Hz>: slow_ticks rounds down to its steps
+  uint32_t spill_requests = 0;        // futex word: spill threads are to work (release)
+  uint32_t spill_progress = 0;        // futex word: room was made, or a pass ended (release)
+  uint64_t reserved[29]{};
 };
 
 FASTPROF_NAMESPACE_END

@@ -13,11 +13,22 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A stamp of CLOCK_MONOTONIC in 1/256 ns that no stamp of this process precedes or equals: ties
-// between neighbours would make nesting ambiguous. Any thread; one shared word, so only for
-// machines without a usable counter.
+// The latest step of a counter of `hz` Hz at `ns`, in 1/256 ns: what CLOCK_MONOTONIC reads where
+// the kernel derives it from such a counter.
+inline uint64_t counter_step(uint64_t ns, uint64_t hz) noexcept {
+  constexpr uint64_t kSecond = 1000000000;
+  const uint64_t seconds = ns / kSecond;
+  const uint64_t past = ns % kSecond * hz / kSecond * kSecond;  // below 2^59: hz < 2^29
+  return ((seconds * kSecond + past / hz) << 8) + ((past % hz) << 8) / hz;
+}
+
+// A stamp of CLOCK_MONOTONIC in 1/256 ns, greater than every earlier stamp of this process: equal
+// stamps of neighbours would make nesting ambiguous, and the clock may advance in steps of 42 ns (a
+// counter of 24 MHz). Any thread; one shared word, so only for machines without a usable counter.
 inline uint64_t slow_ticks(State* s) noexcept {
-  const uint64_t now = static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC)) << 8;
+  const auto ns = static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC));
+  const uint64_t hz = s->simulated_counter_hz;
+  const uint64_t now = FASTPROF_LIKELY(hz == 0) ? ns << 8 : counter_step(ns, hz);
   uint64_t last = __atomic_load_n(&s->last_slow_ticks, __ATOMIC_RELAXED);
   uint64_t stamp;
   do {
@@ -35,13 +46,30 @@ inline uint64_t ordered_ticks(State* s) noexcept {
   return FASTPROF_UNLIKELY(s->slow_clock) ? slow_ticks(s) : ordered_raw_ticks();
 }
 
+constexpr uint64_t kFastCounterHz = 500000000;  // slower counters do not tell neighbours apart
+
+// FASTPROF_CLOCK in the environment: "slow" stamps with clock_gettime; a number of Hz from 1 to
+// kFastCounterHz - 1 also rounds it down to the steps of such a counter ("24000000": what many
+// aarch64 machines have). Anything else is ignored.
+struct ForcedClock {
+  bool slow = false;
+  uint64_t simulated_hz = 0;
+};
+inline ForcedClock forced_clock() noexcept {
+  const char* text = std::getenv("FASTPROF_CLOCK");
+  if (text == nullptr) return {};
+  if (std::strcmp(text, "slow") == 0) return {true, 0};
+  if (*text < '0' || *text > '9') return {};  // strtoull takes signs and blanks
+  char* end = nullptr;
+  const unsigned long long hz = std::strtoull(text, &end, 10);
+  if (*end != '\0' || hz == 0 || hz >= kFastCounterHz) return {};
+  return {true, hz};
+}
+
 // Whether the tick counter may stamp records: invariant, and not demoted by the kernel (a clock
 // source other than the counter means it failed the kernel's tests); on aarch64 also fast enough to
-// tell neighbours apart (500 MHz). FASTPROF_CLOCK=slow in the environment forces clock_gettime.
+// tell neighbours apart.
 inline bool tick_counter_usable() noexcept {
-  if (const char* forced = std::getenv("FASTPROF_CLOCK")) {
-    if (std::strcmp(forced, "slow") == 0) return false;
-  }
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(0x80000007u, &a, &b, &c, &d) == 0 || (d & (1u << 8)) == 0) return false;
@@ -59,7 +87,7 @@ inline bool tick_counter_usable() noexcept {
 #else
   uint64_t hz;
   __asm__ __volatile__("mrs %0, cntfrq_el0" : "=r"(hz));
-  return hz >= 500000000u;
+  return hz >= kFastCounterHz;
 #endif
 }
 

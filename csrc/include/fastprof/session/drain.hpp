@@ -327,7 +327,8 @@ class Drain {
           uint64_t& first = detail_[detail_.size() - size];
           if (type == DetailType::python_stack)
             first = rows_.table.stack_index(first);
-          else if (type == DetailType::json || type == DetailType::modules)
+          else if (type == DetailType::json || type == DetailType::modules ||
+                   type == DetailType::overload)
             first = rows_.table.string_index(
                 reinterpret_cast<const char*>(static_cast<uintptr_t>(first)));
         }

@@ -10,16 +10,17 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
-#include "fastprof/capture/event_view.hpp"
 #include "fastprof/capture/summary.hpp"
 #include "fastprof/export/chrome_trace.hpp"
 #include "fastprof/export/frame_name.hpp"
 #include "fastprof/export/perfetto_trace.hpp"
+#include "fastprof/primitives/node_id.hpp"
 #include "fastprof/process/attach.hpp"
 #include "fastprof/range_detail/counter_probe.hpp"
 #include "fastprof/recorder/thread.hpp"
 #include "fastprof/session/assemble.hpp"
 #include "fastprof/session/drain.hpp"
+#include "fastprof/session/event_view.hpp"
 #include "fastprof/session/session_control.hpp"
 #include "fastprof/session/spill.hpp"
 
@@ -29,6 +30,11 @@ struct SessionOptions {
   uint32_t categories = category::all;  // category bits to record
   bool thread_local_only = false;       // only the starting thread and what is propagated from it
   uint64_t max_bytes = 0;  // of records held at once; 0: min(256 MB, 1/16 of the memory limit)
+  // Of names and string arguments made at run time, in the whole process; 0: 64 MB. The largest
+  // bound of the sessions that run holds. At the bound, events get a shared name; a name or string
+  // longer than 1/1024 of the bound (256 bytes at least, 64 KB at most) is cut and ends in
+  // "... [cut: N bytes]". Both are counted as DropCause::names.
+  uint64_t max_name_bytes = 0;
   OverflowPolicy overflow = OverflowPolicy::drop_newest;
   bool include_open = false;  // also list ranges that were open at start (flag `enclosing`)
   std::string spill_folder;   // for spill_to_file; empty: the folder for temporary files
@@ -39,6 +45,9 @@ struct SessionOptions {
   // In a forked child the session goes on, empty: stop() there returns what the child recorded. The
   // parent's is not touched. Not with counters or spill_to_file.
   bool follow_fork = false;
+  // Record the inputs and keyword inputs that RecordFunctions are given: shapes, element types and
+  // values. Every other detail of a RecordFunction is recorded in any case.
+  bool record_shapes = false;
 };
 
 class Session {
@@ -48,6 +57,17 @@ class Session {
   ~Session() { abandon(); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  // Faults in memory for `bytes` of records (at most `max_bytes` of the options), so that the first
+  // ranges cost what later ones do. For a session whose start may take 3 ms (0.2 s where the
+  // machine has never touched the memory) and whose first milliseconds matter; without it a helper
+  // thread faults memory in ahead of the recording threads. Any thread; may be called before
+  // start().
+  void warm_up(uint64_t bytes = kWarmPoolBytes) {
+    State* s = state();
+    const uint64_t bound = options_.max_bytes != 0 ? options_.max_bytes : allowance(s).max_bytes;
+    fastprof::warm_up(s, bytes < bound ? bytes : bound);
+  }
 
   // Begins to record; everything begun from here on is the session's. Throws StateError when it
   // runs already. A stopped session may be started again: the earlier capture is then dropped.
@@ -59,8 +79,10 @@ class Session {
     request.local = options_.thread_local_only;
     request.policy = options_.overflow;
     request.max_bytes = options_.max_bytes;
+    request.max_name_bytes = options_.max_name_bytes;
     request.include_open = options_.include_open;
     request.follow_fork = options_.follow_fork;
+    request.inputs = options_.record_shapes;
     if (options_.follow_fork &&
         (!options_.counters.empty() || options_.overflow == OverflowPolicy::spill_to_file))
       raise<ValueError>(
@@ -83,8 +105,8 @@ class Session {
     drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
     index_ = start_session(s, request);
     pid_ = s->pid;
-    if (spill_file_ != nullptr)
-      spill_thread_ = std::make_unique<SpillThread>(s, index_, spill_file_.get());
+    spill_error_ = 0;
+    if (spill_file_ != nullptr) start_spilling(s);
     if (own != nullptr) join_session(s, thread_block(), index_);
   }
 
@@ -115,7 +137,13 @@ class Session {
       snapshot_ = std::move(snapshot);
     }
     capture_ = assemble(std::move(drain_->rows()), snapshot_);
+    if (spill_error_ != 0) {  // the bound was reached because the file could not be written
+      uint64_t& bound = capture_.dropped[static_cast<size_t>(DropCause::bound)];
+      capture_.dropped[static_cast<size_t>(DropCause::spill_failed)] += bound;
+      bound = 0;
+    }
     capture_.counter_names = options_.counters;
+    capture_.node_id = default_node_id();
     drain_.reset();
     snapshot_ = Snapshot{};
     return capture_;
@@ -174,9 +202,30 @@ class Session {
   // what they record. The empty path is the executable.
   static std::vector<std::string> unrecorded_libraries() { return libraries_of_other_abi(); }
 
+  // errno of the first write that the spill file of the last stop() refused, 0 for none. Events
+  // that were lost for it are counted under DropCause::spill_failed.
+  int spill_error() const noexcept { return spill_error_; }
+  // Bytes that the session of the last stop() had in its spill file.
+  uint64_t spilled_bytes() const noexcept { return spilled_bytes_; }
+
   Capture take_capture() noexcept { return std::exchange(capture_, Capture{}); }
 
  private:
+  // Throws if there is no memory or no thread; the session then does not run.
+  void start_spilling(State* s) {
+#if FASTPROF_EXCEPTIONS
+    try {
+      spill_thread_ = std::make_unique<SpillThread>(s, index_, spill_file_.get());
+    } catch (...) {
+      abandon();
+      spill_file_.reset();
+      throw;
+    }
+#else
+    spill_thread_ = std::make_unique<SpillThread>(s, index_, spill_file_.get());
+#endif
+  }
+
   // The stopping thread leaves the session at once; others when they next look.
   void leave_thread(State* s) noexcept {
     if (!options_.thread_local_only) return;
@@ -189,6 +238,8 @@ class Session {
   // What was spilled comes before what is still in memory, track by track.
   void read_spilled(Snapshot& snapshot) {
     if (spill_file_ == nullptr) return;
+    spill_error_ = spill_file_->error();
+    spilled_bytes_ = spill_file_->bytes();
     uint64_t lost = 0;
     spill_file_->read_back(
         [&](const TrackInfo& track, const PinnedRun& run) {
@@ -240,6 +291,8 @@ class Session {
   std::unique_ptr<Drain> drain_;
   std::unique_ptr<SpillFile> spill_file_;
   std::unique_ptr<SpillThread> spill_thread_;  // before spill_file_ in destruction
+  int spill_error_ = 0;
+  uint64_t spilled_bytes_ = 0;
   Snapshot snapshot_;
   Capture capture_;
 };

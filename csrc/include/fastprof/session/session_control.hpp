@@ -17,6 +17,8 @@
 #include "fastprof/recorder/masks.hpp"
 #include "fastprof/recorder/membarrier.hpp"
 #include "fastprof/recorder/prefault.hpp"
+#include "fastprof/recorder/reclaim_names.hpp"
+#include "fastprof/recorder/spill_gate.hpp"
 #include "fastprof/recorder/track.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -63,9 +65,11 @@ struct SessionRequest {
   bool local = false;
   OverflowPolicy policy = OverflowPolicy::drop_newest;
   uint64_t max_bytes = 0;                 // 0: default_max_bytes()
+  uint64_t max_name_bytes = 0;            // 0: kDefaultNameBytes
   const DetailOptions* detail = nullptr;  // counters and stacks of ranges; null for none
   bool include_open = false;
   bool follow_fork = false;
+  bool inputs = false;  // of RecordFunctions
 };
 
 struct Allowance {
@@ -85,22 +89,53 @@ inline Allowance allowance(State* s) noexcept {
   return {load_relaxed(&s->default_max_bytes), cpus};
 }
 
-// Makes the first chunk's memory present, so that the first range does not pay for 2 MB of it (0.2
-// ms).
-inline void warm_up(State* s) noexcept {
+// Faults in memory for `bytes` of records, less what is present already, so that recording does not
+// pay for it: 0.2 ms for 2 MB, 8 ms where the machine has never touched the memory. Any thread.
+inline void warm_up(State* s, uint64_t bytes) noexcept {
+  const uint64_t wanted_chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
+  for (uint64_t chunks = 0; chunks < wanted_chunks; chunks += kChunksPerSlab) {
+    BlankSlab blank;
+    {
+      StateLock hold(s);
+      const uint64_t carvable = s->carving != nullptr ? kChunksPerSlab - s->carving->carved : 0;
+      if (s->free_count + carvable + s->ready_count * kChunksPerSlab >= wanted_chunks) return;
+      blank = take_blank(s);
+    }
+    if (blank.slab == nullptr) return;
+    populate_slab(blank.slab);
+    StateLock hold(s);
+    init_slab(s, blank);
+    blank.slab->next = s->ready;
+    s->ready = blank.slab;
+    ++s->ready_count;
+  }
+}
+
+constexpr uint64_t kDefaultNameBytes = uint64_t{64} << 20;
+constexpr uint64_t kMinNameBytes = 64 * 1024;
+constexpr uint64_t kMinNameLength = 256;
+constexpr uint64_t kMaxNameLength = 64 * 1024;
+
+// Bounds the names of the process by what a session that starts asks for; the largest of those that
+// run counts. One name may take 1/1024 of it. State::lock held.
+inline void bound_names(State* s, uint64_t max_name_bytes) noexcept {
+  if (!no_session(s) && max_name_bytes < s->max_name_bytes) return;
+  uint64_t length = max_name_bytes / 1024;
+  if (length < kMinNameLength) length = kMinNameLength;
+  if (length > kMaxNameLength) length = kMaxNameLength;
+  s->max_name_bytes = max_name_bytes;
+  store_relaxed(&s->max_name_length, length);
+}
+
+// Before a session starts: names of earlier ones are freed, unless somebody reads records now.
+inline void reclaim_before_start(State* s, uint64_t max_name_bytes) noexcept {
+  if (pthread_mutex_trylock(&s->drain_lock) != 0) return;
   {
     StateLock hold(s);
-    const bool carvable = s->carving != nullptr && s->carving->carved < kChunksPerSlab;
-    if (s->free_chunks != nullptr || carvable || s->ready != nullptr) return;
+    bound_names(s, max_name_bytes);
+    reclaim_many_names(s);
   }
-  Slab* slab = map_slab();
-  if (slab == nullptr) return;
-  populate_slab(slab);
-  StateLock hold(s);
-  init_slab(s, BlankSlab{slab});
-  slab->next = s->ready;
-  s->ready = slab;
-  ++s->ready_count;
+  pthread_mutex_unlock(&s->drain_lock);
 }
 
 // Starts a session and returns its slot. Any thread. Throws StateError when 64 run already,
@@ -112,9 +147,14 @@ inline int start_session(State* s, const SessionRequest& request) {
   const uint64_t max_bytes = request.max_bytes != 0 ? request.max_bytes : allowance(s).max_bytes;
   if (max_bytes < kChunkBytes)
     raise<ValueError>("max_bytes must be at least 65536, one chunk of the recorder");
+  const uint64_t max_name_bytes =
+      request.max_name_bytes != 0 ? request.max_name_bytes : kDefaultNameBytes;
+  if (max_name_bytes < kMinNameBytes)
+    raise<ValueError>("max_name_bytes must be at least 65536, or 0 for the default of 64 MB");
   const uint32_t cpus = count_usable_cpus(static_cast<double>(allowance(s).cpus_x100) / 100);
-  process_barrier(s);  // registers membarrier outside the lock
-  warm_up(s);
+  process_barrier(s);       // registers membarrier outside the lock
+  warm_up(s, kChunkBytes);  // else the first range pays for 2 MB
+  reclaim_before_start(s, max_name_bytes);
   int index = -1;
   {
     StateLock hold(s);
@@ -129,6 +169,7 @@ inline int start_session(State* s, const SessionRequest& request) {
     }
     if (index >= 0) {
       s->usable_cpus = cpus;
+      bound_names(s, max_name_bytes);
       SessionSlot& slot = s->sessions[index];
       // Read without the lock, by threads that look whether they are in a session that was here
       // before: never plainly.
@@ -143,6 +184,11 @@ inline int start_session(State* s, const SessionRequest& request) {
       slot.policy = request.policy;
       slot.follows_fork = request.follow_fork ? 1 : 0;
       slot.wants_detail = request.detail != nullptr ? 1 : 0;
+      slot.wants_inputs = request.inputs ? 1 : 0;
+      // From the first record on: threads wait for the spill thread, which the caller starts next.
+      const bool spills = request.policy == OverflowPolicy::spill_to_file;
+      slot.spill_state = spills ? spill_state::active : 0;
+      slot.spill_pass = 0;
       slot.max_chunks = max_bytes / kChunkBytes;
       add_knot(s, 32);
       const uint64_t bit = uint64_t{1} << index;
@@ -291,7 +337,8 @@ inline void sweep(State* s) noexcept {
   if (s->session_bits == 0) trim_pool(s);
 }
 
-// Ends the use of a slot whose session was snapshotted with ended = true. State::lock not held.
+// Ends the use of a slot whose session was snapshotted with ended = true. State::drain_lock held,
+// State::lock not.
 inline void release_session(State* s, int index) noexcept {
   StateLock hold(s);
   const uint64_t bit = uint64_t{1} << index;
@@ -303,7 +350,9 @@ inline void release_session(State* s, int index) noexcept {
   }
   store_release(&s->sessions[index].live, uint8_t{0});
   store_relaxed(&s->sessions[index].id, uint64_t{0});
+  s->sessions[index].spill_state = 0;
   sweep(s);
+  reclaim_many_names(s);
 }
 
 FASTPROF_NAMESPACE_END

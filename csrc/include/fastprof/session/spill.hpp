@@ -18,6 +18,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/recorder/spill_gate.hpp"
 #include "fastprof/session/drain.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -72,26 +73,61 @@ class SiteCopies {
   const Site* last_copy_ = nullptr;
 };
 
-// A file of chunks. One writer at a time; not thread-safe.
+// Descriptors of the spill files of this library: a forked child closes them, so that the file's
+// space is free when the parent's session ends.
+class SpillDescriptors {
+ public:
+  // False when there is no place: the file is then a forked child's as well.
+  static bool add(int fd) noexcept {
+    static const int registered = pthread_atfork(nullptr, nullptr, &SpillDescriptors::close_all);
+    if (registered != 0) return false;
+    for (int& entry : entries_)
+      if (replace(entry, 0, fd + 1)) return true;
+    return false;
+  }
+  // True when it was still open in this process.
+  static bool remove(int fd) noexcept {
+    for (int& entry : entries_)
+      if (replace(entry, fd + 1, 0)) return true;
+    return false;
+  }
+
+ private:
+  static bool replace(int& entry, int from, int to) noexcept {
+    return __atomic_compare_exchange_n(&entry, &from, to, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED);
+  }
+  static void close_all() noexcept {
+    for (int& entry : entries_)
+      if (const int fd = __atomic_exchange_n(&entry, 0, __ATOMIC_RELAXED) - 1; fd >= 0) ::close(fd);
+  }
+  static inline int entries_[kMaxSessions] = {};  // descriptor + 1, 0 for none
+};
+
+// A file of chunks without a name: its space is given back when it is closed, however the process
+// ends. One writer at a time; not thread-safe.
 class SpillFile {
  public:
-  // Opens an anonymous file in `folder` (or $TMPDIR, or the system's folder for temporary files).
-  // Throws IoError.
-  explicit SpillFile(const std::string& folder) {
-    std::string base = folder;
-    if (base.empty()) {
+  // Opens the file in `folder` (or $TMPDIR, or the system's folder for temporary files). Throws
+  // IoError.
+  explicit SpillFile(const std::string& folder) : folder_(folder) {
+    if (folder_.empty()) {
       const char* given = std::getenv("TMPDIR");
-      base = given != nullptr && *given != 0 ? given : P_tmpdir;
+      folder_ = given != nullptr && *given != 0 ? given : P_tmpdir;
     }
-    std::string name = base + "/fastprof-spill-XXXXXX";
-    fd_ = ::mkostemp(name.data(), O_CLOEXEC);
-    if (fd_ < 0)
-      raise<IoError>("cannot make a spill file in " + base + ": " + std::strerror(errno) +
-                     "; set SessionOptions::spill_folder");
-    ::unlink(name.c_str());
+    fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+    if (fd_ < 0) {  // not every file system has such files
+      std::string name = folder_ + "/fastprof-spill-XXXXXX";
+      fd_ = ::mkostemp(name.data(), O_CLOEXEC);
+      if (fd_ < 0)
+        raise<IoError>("cannot make a spill file in " + folder_ + ": " + std::strerror(errno) +
+                       "; choose a folder that can be written (SessionOptions::spill_folder)");
+      ::unlink(name.c_str());
+    }
+    listed_ = SpillDescriptors::add(fd_);
   }
   ~SpillFile() {
-    if (fd_ >= 0) ::close(fd_);
+    if (!listed_ || SpillDescriptors::remove(fd_)) ::close(fd_);
   }
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
@@ -121,7 +157,8 @@ class SpillFile {
       const ssize_t n = ::pwrite(fd_, bytes + done, size - done, static_cast<off_t>(bytes_ + done));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) {
-        error_ = n < 0 ? errno : ENOSPC;
+        const int error = n < 0 ? errno : ENOSPC;
+        if (error_ == 0) error_ = error;
         return false;
       }
       done += static_cast<size_t>(n);
@@ -166,6 +203,7 @@ class SpillFile {
 
   uint64_t bytes() const noexcept { return bytes_; }
   int error() const noexcept { return error_; }  // errno of the first refusal, 0 for none
+  const std::string& folder() const noexcept { return folder_; }
 
  private:
   struct Entry {
@@ -174,7 +212,9 @@ class SpillFile {
     size_t units;
     uint64_t open_ticks;
   };
+  std::string folder_;
   int fd_ = -1;
+  bool listed_ = false;  // in SpillDescriptors
   int error_ = 0;
   uint64_t bytes_ = 0;
   uint64_t epoch_ = 0;
@@ -183,34 +223,54 @@ class SpillFile {
   SiteCopies sites_;
 };
 
-// Moves what is closed and has no open range from the recorder to the file. Any thread; takes the
-// recorder's locks. Returns the chunks moved.
+// One pass: moves what is closed and has no open range from the recorder to the file, and tells the
+// threads that wait for room. Any thread; takes the recorder's locks. Returns the chunks moved.
 inline size_t spill_now(State* s, int index, SpillFile& file) {
+  constexpr size_t kBatch = 16;  // chunks that are written before waiting threads get them
   ScopedLock drains(s->drain_lock);
+  SessionSlot& slot = s->sessions[index];
   Snapshot snapshot;
   {
     StateLock hold(s);
     if ((s->session_bits >> index & 1) == 0) return 0;
+    slot.spill_pass = static_cast<uint8_t>(slot.spill_pass | 1);  // one that threw has not ended
     snapshot = take_closed(s, index);
   }
-  std::vector<Chunk*> moved;
+  std::vector<Chunk*> batch;
+  batch.reserve(kBatch);  // so that nothing throws between a chunk's write and its return
+  size_t moved = 0;
+  const auto give_back = [&] {  // State::lock held
+    for (Chunk* chunk : batch) finish_chunk(s, index, chunk);
+    if (!batch.empty()) sweep(s);
+    moved += batch.size();
+    batch.clear();
+  };
+  bool refused = false;
   for (const TrackSnapshot& track : snapshot.tracks) {
     for (const PinnedRun& run : track.runs) {
       // A range around the whole program must not hold up what comes after it: assemble sorts by
       // begin.
-      if (has_open_slots(run.chunk)) continue;
-      if (!file.append(track.info, run, s->unload_epoch)) break;
-      moved.push_back(run.chunk);
+      if (refused || has_open_slots(run.chunk)) continue;
+      refused = !file.append(track.info, run, s->unload_epoch);
+      if (refused) continue;
+      batch.push_back(run.chunk);
+      if (batch.size() < kBatch) continue;
+      StateLock hold(s);
+      give_back();
+      announce_spill(s);
     }
   }
   StateLock hold(s);
-  for (Chunk* chunk : moved) finish_chunk(s, index, chunk);
-  if (!moved.empty()) sweep(s);
-  return moved.size();
+  give_back();
+  slot.spill_state &= static_cast<uint8_t>(~(spill_state::failing | spill_state::stalled));
+  if (refused) slot.spill_state |= spill_state::failing;
+  ++slot.spill_pass;
+  announce_spill(s);
+  return moved;
 }
 
-// The thread that spills while a session records: wakes every 2 ms, works when a quarter of the
-// bound is used.
+// The thread that spills while a session records: works when half of the bound is used or a
+// recording thread waits for room.
 class SpillThread {
  public:
   SpillThread(State* s, int index, SpillFile* file) : s_(s), index_(index), file_(file) {
@@ -223,12 +283,20 @@ class SpillThread {
       raise<UnavailableError>(
           "cannot start the thread that spills: too many threads; use another overflow policy");
   }
-  // In a forked child the thread does not exist: pass joinable = false.
+  // Until the session ends, threads that wait take what they need. In a forked child the thread
+  // does not exist: pass joinable = false.
   void stop(bool joinable) noexcept {
     if (!running_) return;
-    store_release(&ended_, 1u);  // partner: acquire in main
-    if (joinable) pthread_join(thread_, nullptr);
     running_ = false;
+    store_release(&ended_, 1u);  // partner: acquire in main
+    if (!joinable) return;
+    {
+      StateLock hold(s_);
+      s_->sessions[index_].spill_state |= spill_state::ending;
+      announce_spill(s_);
+    }
+    request_spill(s_);
+    pthread_join(thread_, nullptr);
   }
   ~SpillThread() { stop(true); }
   SpillThread(const SpillThread&) = delete;
@@ -238,15 +306,33 @@ class SpillThread {
   static void* main(void* argument) noexcept {
     auto* self = static_cast<SpillThread*>(argument);
     pthread_setname_np(pthread_self(), "fastprof-spill");
-    const timespec pause{0, 2000000};
+    const SessionSlot& slot = self->s_->sessions[self->index_];
+    const timespec pause{0, 20000000};
+    uint32_t answered = load_acquire(&self->s_->spill_requests) - 1;  // some may wait already
     while (load_acquire(&self->ended_) == 0) {
-      const SessionSlot& slot = self->s_->sessions[self->index_];
-      if (load_relaxed(&slot.pinned_chunks) * 4 > slot.max_chunks &&
-          spill_now(self->s_, self->index_, *self->file_) != 0)
+      const uint32_t requests = load_acquire(&self->s_->spill_requests);
+      const bool half_full = load_relaxed(&slot.pinned_chunks) * 2 >= slot.max_chunks;
+      if ((half_full || requests != answered) && self->spill() != 0) {
+        answered = requests;
         continue;
-      ::nanosleep(&pause, nullptr);
+      }
+      answered = requests;
+      futex(&self->s_->spill_requests, FUTEX_WAIT, requests, &pause);
     }
     return nullptr;
+  }
+
+  // A pass; out of memory counts as one that moved nothing.
+  size_t spill() noexcept {
+#if FASTPROF_EXCEPTIONS
+    try {
+      return spill_now(s_, index_, *file_);
+    } catch (...) {
+      return 0;
+    }
+#else
+    return spill_now(s_, index_, *file_);
+#endif
   }
 
   State* s_;

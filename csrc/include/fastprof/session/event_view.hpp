@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events: iterating over a capture row by row, for programs that would rather not think in columns.
+//
+//   for (const fastprof::EventView event : session.events())
+//     if (event.is_range()) use(event.name(), event.start_ns(), event.duration_ns());
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/self_times.hpp"
+#include "fastprof/export/details.hpp"
+#include "fastprof/export/frame_name.hpp"
+#include "fastprof/range_detail/decode_detail.hpp"
+#include "fastprof/range_detail/op_inputs.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// What an allocator reported: an allocation (size_bytes > 0), a free (< 0), or, for a row of kind
+// out_of_memory, the size that was asked for. Totals are 0 where the allocator does not know them.
+struct MemoryReport {
+  uint64_t address = 0;
+  int64_t size_bytes = 0;
+  uint64_t total_allocated_bytes = 0;
+  uint64_t total_reserved_bytes = 0;
+  int16_t device_type = 0;  // DeviceType
+  int16_t device_index = 0;
+};
+
+// One row of a capture. A view: valid while the capture is. Any thread.
+class EventView {
+ public:
+  EventView(const Capture& capture, size_t row) noexcept : capture_(&capture), row_(row) {}
+
+  size_t row() const noexcept { return row_; }
+  const std::string& name() const noexcept { return site().name; }
+  const std::string& category() const noexcept { return site().category; }
+  const SiteInfo& site() const noexcept { return capture_->sites[capture_->site[row_]]; }
+  // The thread that it began on: `tid` is the kernel's number, `id` is unique over the process's
+  // life.
+  const TrackInfo& track() const noexcept { return capture_->tracks[capture_->track[row_]]; }
+  // The thread that it ended on.
+  const TrackInfo& end_track() const noexcept {
+    const auto& rows = capture_->foreign_row;
+    const auto at = std::lower_bound(rows.begin(), rows.end(), row_);
+    if (at == rows.end() || *at != row_) return track();
+    return capture_->tracks[capture_->foreign_end_track[static_cast<size_t>(at - rows.begin())]];
+  }
+  RecordScope scope() const noexcept { return site().scope; }
+  EventKind kind() const noexcept { return capture_->kind[row_]; }
+  bool is_range() const noexcept { return kind() == EventKind::range; }
+  // Unix time in nanoseconds; an unfinished event ends at the session's stop, an instant where it
+  // starts.
+  int64_t start_ns() const noexcept { return capture_->start_ns[row_]; }
+  int64_t end_ns() const noexcept { return capture_->end_ns[row_]; }
+  int64_t duration_ns() const noexcept { return end_ns() - start_ns(); }
+  // duration_ns without that of the ranges directly inside; 0 for instants and for ranges that
+  // overlap with others (async, ended on another thread). Visits the rows inside: for all rows use
+  // self_times_ns(capture).
+  int64_t self_ns() const noexcept { return self_time_ns(*capture_, row_); }
+  // Async ranges, and ranges that ended on another thread.
+  bool is_async() const noexcept {
+    return kind() == EventKind::async_range ||
+           (capture_->flags[row_] & event_flag::foreign_end) != 0;
+  }
+  bool finished() const noexcept { return (capture_->flags[row_] & event_flag::finished) != 0; }
+  // Row of the enclosing range of its thread, or kNoParent.
+  int32_t parent() const noexcept { return capture_->parent[row_]; }
+
+  size_t arg_count() const noexcept { return has_args() ? site().arg_names.size() : 0; }
+  const std::string& arg_name(size_t i) const noexcept { return site().arg_names[i]; }
+  ArgType arg_type(size_t i) const noexcept { return site().arg_types[i]; }
+  // An integer argument exactly, or the value of a counter of integers (argument 0). The other
+  // types: a double truncated towards 0 and clamped, 0 or 1 of a boolean, 0 of a string, and
+  // unsigned numbers above INT64_MAX clamped: see arg_uint64.
+  int64_t arg_int64(size_t i) const noexcept {
+    const PayloadValue value = arg(i);
+    switch (value.type) {
+      case ArgType::int64:
+        return static_cast<int64_t>(value.word);
+      case ArgType::float64:
+        return clamped<int64_t>(value.as_double());
+      case ArgType::string:
+        return 0;
+      case ArgType::uint64:
+      case ArgType::boolean:
+      case ArgType::pointer:
+        break;
+    }
+    return value.word > INT64_MAX ? INT64_MAX : static_cast<int64_t>(value.word);
+  }
+  // The same for unsigned integers and pointers; negative numbers become 0.
+  uint64_t arg_uint64(size_t i) const noexcept {
+    const PayloadValue value = arg(i);
+    if (value.type == ArgType::uint64 || value.type == ArgType::pointer) return value.word;
+    if (value.type == ArgType::float64) return clamped<uint64_t>(value.as_double());
+    const int64_t number = arg_int64(i);
+    return number < 0 ? 0 : static_cast<uint64_t>(number);
+  }
+  // The argument as its type and word; of a string also the text. i < arg_count().
+  PayloadValue arg(size_t i) const noexcept {
+    return payload_value(*capture_, arg_type(i),
+                         capture_->payload_words[capture_->payload[row_] + i]);
+  }
+  // The argument as a double, which holds integers exactly up to 2^53; 0 for strings.
+  double arg_number(size_t i) const noexcept {
+    const uint64_t word = capture_->payload_words[capture_->payload[row_] + i];
+    switch (arg_type(i)) {
+      case ArgType::int64:
+        return static_cast<double>(static_cast<int64_t>(word));
+      case ArgType::float64: {
+        double value;
+        std::memcpy(&value, &word, sizeof value);
+        return value;
+      }
+      case ArgType::string:
+        return 0;
+      case ArgType::uint64:
+      case ArgType::boolean:
+      case ArgType::pointer:
+        break;
+    }
+    return static_cast<double>(word);
+  }
+  // A string argument's text; empty for other types.
+  std::string arg_text(size_t i) const {
+    if (arg_type(i) != ArgType::string) return {};
+    const uint64_t word = capture_->payload_words[capture_->payload[row_] + i];
+    return word < capture_->strings.size() ? capture_->strings[word] : std::string();
+  }
+
+  // The id of a flow_begin or flow_end, 0 for other kinds: the two ends of an arrow share it.
+  uint64_t flow_id() const noexcept {
+    const bool is_flow = kind() == EventKind::flow_begin || kind() == EventKind::flow_end;
+    return is_flow ? capture_->payload_words[capture_->payload[row_]] : 0;
+  }
+  // Of rows of kind memory and out_of_memory.
+  MemoryReport memory() const noexcept {
+    MemoryReport report;
+    if (kind() != EventKind::memory && kind() != EventKind::out_of_memory) return report;
+    const uint64_t* words = capture_->payload_words.data() + capture_->payload[row_];
+    if (kind() == EventKind::memory) report.address = *words++;
+    report.size_bytes = static_cast<int64_t>(words[0]);
+    report.total_allocated_bytes = words[1];
+    report.total_reserved_bytes = words[2];
+    report.device_type = site().device_type;
+    report.device_index = site().device_index;
+    return report;
+  }
+
+  // What SessionOptions::counters counted inside the range; names are in
+  // Capture::counter_names, in this order.
+  CounterDeltas counters() const { return decode_counters(*capture_, row_); }
+  // Return addresses of SessionOptions::cpp_stacks, innermost first.
+  CppStackFrames cpp_stack() const { return decode_cpp_stack(*capture_, row_); }
+  // Frames as text, innermost first: those of Python ("file(line): function") where the range has
+  // them, else the native ones as `name` names them. Reads symbols of the process's modules where
+  // no `name` is given: for many events, make one with capture_frame_name(capture).
+  std::vector<std::string> stack(FrameName name = {}) const {
+    std::vector<std::string> frames;
+    const DetailSpan python = find_detail_block(*capture_, row_, DetailType::python_stack);
+    if (python.found && python.count != 0) {
+      const std::string_view text = capture_string(*capture_, python.words[0]);
+      for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find('\n', at), text.size());
+        frames.emplace_back(text.substr(at, end - at));
+        at = end + 1;
+      }
+      return frames;
+    }
+    const CppStackFrames native = cpp_stack();
+    if (native.count != 0 && !name) name = capture_frame_name(*capture_);
+    for (uint32_t i = 0; i < native.count; ++i) {
+      if (name) {
+        frames.push_back(name(native.addresses[i]));
+        continue;
+      }
+      char text[19];  // the addresses of another process
+      std::snprintf(text, sizeof text, "0x%llx",
+                    static_cast<unsigned long long>(native.addresses[i]));
+      frames.emplace_back(text);
+    }
+    return frames;
+  }
+
+  // What a RecordFunction was given. sequence_number, node_id: -1 for none. forward_track: the id
+  // of the track of the forward call, 0 for none.
+  int64_t sequence_number() const { return static_cast<int64_t>(op_word(0, -1)); }
+  uint64_t forward_track() const { return op_word(1, 0); }
+  // Without one of its own: the process's, capture().node_id.
+  int64_t node_id() const {
+    const auto own = static_cast<int64_t>(op_word(3, -1));
+    return own >= 0 ? own : capture_->node_id;
+  }
+  std::string_view overload_name() const {
+    const DetailSpan span = find_detail_block(*capture_, row_, DetailType::overload);
+    return span.found && span.count != 0 ? capture_string(*capture_, span.words[0])
+                                         : std::string_view();
+  }
+  // Inputs, with SessionOptions::record_shapes; empty for a range without.
+  OpInputs inputs() const {
+    OpInputs found;
+    const DetailSpan span = find_detail_block(*capture_, row_, DetailType::shapes);
+    if (span.found) decode_op_inputs(span.words, span.count, found);
+    return found;
+  }
+
+ private:
+  template <class Int>
+  static Int clamped(double number) noexcept {
+    constexpr auto low = std::numeric_limits<Int>::min(), high = std::numeric_limits<Int>::max();
+    if (!(number > static_cast<double>(low))) return number <= static_cast<double>(low) ? low : 0;
+    return number >= static_cast<double>(high) ? high : static_cast<Int>(number);
+  }
+  uint64_t op_word(uint32_t i, int64_t none) const {
+    const DetailSpan span = find_detail_block(*capture_, row_, DetailType::op);
+    return span.found && i < span.count ? span.words[i] : static_cast<uint64_t>(none);
+  }
+  bool has_args() const noexcept {
+    const EventKind k = kind();
+    const bool typed = k == EventKind::range || k == EventKind::async_range ||
+                       k == EventKind::mark || k == EventKind::counter;
+    return typed && capture_->payload[row_] != kNoPayload;
+  }
+
+  const Capture* capture_;
+  size_t row_;
+};
+
+// The rows of a capture as a range of EventViews.
+class Events {
+ public:
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = EventView;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = EventView;
+
+    iterator(const Capture& capture, size_t row) noexcept : capture_(&capture), row_(row) {}
+    EventView operator*() const noexcept { return {*capture_, row_}; }
+    iterator& operator++() noexcept {
+      ++row_;
+      return *this;
+    }
+    iterator operator++(int) noexcept {
+      iterator before = *this;
+      ++row_;
+      return before;
+    }
+    bool operator==(const iterator& other) const noexcept { return row_ == other.row_; }
+    bool operator!=(const iterator& other) const noexcept { return row_ != other.row_; }
+
+   private:
+    const Capture* capture_;
+    size_t row_;
+  };
+
+  explicit Events(const Capture& capture) noexcept : capture_(&capture) {}
+  iterator begin() const noexcept { return {*capture_, 0}; }
+  iterator end() const noexcept { return {*capture_, capture_->size()}; }
+  size_t size() const noexcept { return capture_->size(); }
+  EventView operator[](size_t row) const noexcept { return {*capture_, row}; }
+
+ private:
+  const Capture* capture_;
+};
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// events(): what a program reads of a session row by row. Only the one include.
+#include <cstdint>
+#include <fastprof/fastprof.hpp>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace fastprof;
+
+namespace {
+
+EventView find(const Session& session, const std::string& name, EventKind kind = EventKind::range) {
+  for (const EventView event : session.events())
+    if (event.name() == name && event.kind() == kind) return event;
+  CHECK(!"no such event");
+  return session.events()[0];
+}
+
+__attribute__((noinline)) void outer_function() {
+  FASTPROF_RANGE("stack");
+}
+
+}  // namespace
+
+TEST(integer_arguments_are_exact) {
+  Session session;
+  session.start();
+  constexpr int64_t above_2_53 = 9007199254740993, lowest = std::numeric_limits<int64_t>::min();
+  constexpr uint64_t highest = std::numeric_limits<uint64_t>::max();
+  {
+    FASTPROF_RANGE_ARGS("range", "signed", above_2_53, "lowest", lowest, "unsigned", highest,
+                        "real", -2.75, "flag", true, "text", "word");
+  }
+  FASTPROF_COUNTER("counter", above_2_53);
+  FASTPROF_COUNTER("real counter", 1.5);
+  session.stop();
+  const EventView range = find(session, "range");
+  CHECK_EQ(range.arg_count(), 6u);
+  CHECK_EQ(range.arg_int64(0), above_2_53);
+  CHECK_EQ(range.arg_uint64(0), static_cast<uint64_t>(above_2_53));
+  CHECK_EQ(range.arg_int64(1), lowest);
+  CHECK_EQ(range.arg_uint64(1), 0u);
+  CHECK_EQ(range.arg_uint64(2), highest);
+  CHECK_EQ(range.arg_int64(2), std::numeric_limits<int64_t>::max());
+  CHECK_EQ(range.arg_int64(3), -2);
+  CHECK_EQ(range.arg_uint64(3), 0u);
+  CHECK_EQ(range.arg_number(3), -2.75);
+  CHECK_EQ(range.arg_int64(4), 1);
+  CHECK_EQ(range.arg_text(5), "word");
+  CHECK_EQ(range.arg_int64(5), 0);
+  CHECK_EQ(find(session, "counter", EventKind::counter).arg_int64(0), above_2_53);
+  CHECK_EQ(find(session, "real counter", EventKind::counter).arg_number(0), 1.5);
+}
+
+TEST(times_threads_scopes_and_flows) {
+  Session session;
+  session.start();
+  {
+    FASTPROF_RANGE("outer");
+    {
+      FASTPROF_RECORD_FUNCTION("first", sequence_number(7), node_id(2), overload_name("out"));
+      FASTPROF_RANGE("innermost");
+    }
+    { FASTPROF_RANGE("second"); }
+    FASTPROF_MARK("mark");
+    FASTPROF_FLOW_BEGIN(41);
+  }
+  FASTPROF_FLOW_END(41);
+  auto* handed_over = new RecordFunction;
+  handed_over->before("handed over");
+  int64_t other_tid = 0;
+  std::thread([&] {
+    delete handed_over;
+    FASTPROF_RANGE("there");
+    other_tid = current_track()->tid;
+  }).join();
+  const AsyncHandle async = FASTPROF_ASYNC_BEGIN("async");
+  FASTPROF_ASYNC_END(async);
+  session.stop();
+  const EventView outer = find(session, "outer"), first = find(session, "first");
+  const EventView second = find(session, "second"), innermost = find(session, "innermost");
+  CHECK_EQ(outer.self_ns(), outer.duration_ns() - first.duration_ns() - second.duration_ns());
+  CHECK_EQ(first.self_ns(), first.duration_ns() - innermost.duration_ns());
+  CHECK_EQ(innermost.self_ns(), innermost.duration_ns());
+  const Column<int64_t> all = self_times_ns(session.capture());
+  for (const EventView event : session.events()) CHECK_EQ(event.self_ns(), all[event.row()]);
+  CHECK(first.scope() == RecordScope::FUNCTION && outer.scope() == RecordScope::USER_SCOPE);
+  CHECK_EQ(first.sequence_number(), 7);
+  CHECK_EQ(first.node_id(), 2);
+  CHECK_EQ(first.overload_name(), "out");
+  CHECK_EQ(outer.sequence_number(), -1);
+  CHECK_EQ(outer.node_id(), -1);
+  CHECK(outer.overload_name().empty() && outer.inputs().inputs.empty());
+  CHECK_EQ(outer.end_track().id, outer.track().id);
+  const EventView moved = find(session, "handed over");
+  CHECK_EQ(moved.end_track().tid, other_tid);
+  CHECK(moved.track().tid != other_tid && moved.is_async() && moved.self_ns() == 0);
+  CHECK(find(session, "async", EventKind::async_range).is_async() && !outer.is_async());
+  size_t flows = 0;
+  for (const EventView event : session.events()) {
+    const bool is_flow =
+        event.kind() == EventKind::flow_begin || event.kind() == EventKind::flow_end;
+    CHECK_EQ(event.flow_id(), is_flow ? 41u : 0u);
+    flows += is_flow;
+  }
+  CHECK_EQ(flows, 2u);
+  CHECK_EQ(find(session, "mark", EventKind::mark).duration_ns(), 0);
+}
+
+TEST(stacks_counters_and_memory) {
+  SessionOptions options;
+  options.cpp_stacks = true;
+  if (probe_counters({"task-clock"}).available) options.counters = {"task-clock"};
+  Session session(options);
+  session.start();
+  outer_function();
+  int block = 0;
+  report_memory_usage(&block, 64, 100, 200, Device{DeviceType::CPU, -1});
+  report_memory_usage(&block, -64, 36, 200, Device{DeviceType::CPU, -1});
+  report_out_of_memory(1 << 20, 36, 200, Device{DeviceType::CUDA, 1});
+  session.stop();
+  const EventView range = find(session, "stack");
+  CHECK(range.cpp_stack().count > 0);
+  const std::vector<std::string> frames = range.stack();
+  CHECK_EQ(frames.size(), size_t{range.cpp_stack().count});
+  bool named = false;
+  for (const std::string& frame : frames) named |= frame.find("main") != std::string::npos;
+  CHECK(named);
+  CHECK(range.stack([](uint64_t) { return std::string("frame"); }).at(0) == "frame");
+  const CounterDeltas counters = range.counters();
+  if (options.counters.empty())
+    CHECK(counters.status == CounterStatus::none);
+  else
+    CHECK(counters.status == CounterStatus::counted && counters.delta[0] > 0);
+  std::vector<MemoryReport> reports;
+  for (const EventView event : session.events())
+    if (event.kind() == EventKind::memory || event.kind() == EventKind::out_of_memory)
+      reports.push_back(event.memory());
+  CHECK_EQ(reports.size(), 3u);
+  CHECK_EQ(reports[0].size_bytes, 64);
+  CHECK_EQ(reports[0].address, reinterpret_cast<uintptr_t>(&block));
+  CHECK_EQ(reports[1].size_bytes, -64);
+  CHECK_EQ(reports[1].total_allocated_bytes, 36u);
+  CHECK_EQ(reports[2].size_bytes, 1 << 20);
+  CHECK_EQ(reports[2].device_type, 1);
+  CHECK_EQ(reports[2].device_index, 1);
+  CHECK_EQ(range.memory().size_bytes, 0);
+}
+
+TEST(the_exclusive_profiler_has_native_stacks_and_out_of_memory) {
+  const StackProvider before = set_stack_provider(&cpp_stack_provider);
+  ProfilerConfig config;
+  config.with_stack = config.profile_memory = true;
+  enable_profiler(config);
+  {
+    RecordFunction function;
+    function.before("range");
+    report_out_of_memory(1 << 20, 0, 0, Device{DeviceType::CPU, -1});
+  }
+  const LegacyEventLists lists = disable_profiler();
+  set_stack_provider(before);
+  CHECK_EQ(lists.size(), 1u);
+  bool named = false;
+  size_t out_of_memory = 0;
+  for (const LegacyEvent& event : lists[0]) {
+    for (const std::string& frame : event.stack) named |= frame.find("main") != std::string::npos;
+    out_of_memory += event.kind == LegacyEventKind::OutOfMemory;
+  }
+  CHECK(named);
+  CHECK_EQ(out_of_memory, 1u);
+}

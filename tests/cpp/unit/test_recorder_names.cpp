@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names made at run time: their bounds, what is cut, and what is reclaimed between sessions.
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "recorder_checks.hpp"
+
+using namespace recorder_checks;
+
+namespace {
+
+constexpr fp::Site range_site =
+    fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "like",
+                  __FILE__, "", __LINE__);
+constexpr fp::Site async_site =
+    fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
+                  "like", __FILE__, "", __LINE__);
+
+// The smallest bound: names are reclaimed when a session ends with more than 16 KB of them.
+fp::SessionOptions small() {
+  fp::SessionOptions options;
+  options.max_name_bytes = 65536;
+  return options;
+}
+
+// More names than are kept for the next session.
+void fill(const std::string& prefix, int count = 300) {
+  for (int i = 0; i < count; ++i) {
+    FASTPROF_RANGE_DYNAMIC(prefix + std::to_string(i));
+  }
+}
+
+uint64_t epoch() {
+  return fp::state()->name_epoch;
+}
+
+// A session with many names: those of earlier ones are gone afterwards.
+void reclaim(const char* prefix = "filler ") {
+  const uint64_t before = epoch();
+  fp::Session session(small());
+  session.start();
+  fill(prefix);
+  session.stop();
+  CHECK(epoch() > before);
+}
+
+}  // namespace
+
+TEST(ten_million_names_scaled_down) {
+  uint64_t most = 0;
+  for (int round = 0; round < 20; ++round) {
+    fp::Session session;
+    session.start();
+    for (int i = 0; i < 40000; ++i) {
+      FASTPROF_RANGE_DYNAMIC("step " + std::to_string(round) + " of " + std::to_string(i));
+    }
+    session.stop();
+    CHECK_EQ(dropped(session.capture(), fp::DropCause::names), 0);
+    CHECK_EQ(count_named(session.capture(), "<dynamic>"), 0);
+    CHECK_EQ(session.capture().sites.size(), 40000);
+    CHECK_EQ(name_of(session.capture(), 17), "step " + std::to_string(round) + " of 17");
+    if (fp::state()->session_names.bytes > most) most = fp::state()->session_names.bytes;
+  }
+  CHECK(most < fp::kWarmNameBytes);
+}
+
+TEST(few_names_stay_for_the_next_session) {
+  const uint64_t before = epoch();
+  const fp::Site* known = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    fp::Session session;
+    session.start();
+    {
+      fp::NameUse use;
+      const fp::Site* site = fp::session_site(use, range_site, "again");
+      CHECK(known == nullptr || site == known);
+      known = site;
+    }
+    session.stop();
+  }
+  CHECK_EQ(epoch(), before);
+}
+
+TEST(at_the_bound_events_share_a_name_and_are_counted) {
+  fp::Session session(small());
+  session.start();
+  fill("bounded ", 2000);
+  session.stop();
+  const fp::Capture& capture = session.capture();
+  const uint64_t shared = dropped(capture, fp::DropCause::names);
+  CHECK_EQ(capture.size(), 2000);
+  CHECK_EQ(capture.dropped_total(), 0);
+  CHECK(shared > 1000 && shared < 2000);
+  CHECK_EQ(count_named(capture, "<dynamic>"), shared);
+  // The next session begins anew.
+  fp::Session next(small());
+  next.start();
+  fill("after ", 100);
+  next.stop();
+  CHECK_EQ(dropped(next.capture(), fp::DropCause::names), 0);
+  CHECK_EQ(count_named(next.capture(), "after 99"), 1);
+}
+
+TEST(strings_at_the_bound_are_counted) {
+  fp::Session session(small());
+  session.start();
+  for (int i = 0; i < 2000; ++i) {
+    FASTPROF_RANGE_ARGS("text", "value", "string " + std::to_string(i));
+  }
+  session.stop();
+  const uint64_t shared = dropped(session.capture(), fp::DropCause::names);
+  CHECK(shared > 1000 && shared < 2000);
+  CHECK_EQ(session.capture().strings.back(), "<too many strings>");
+}
+
+TEST(long_names_are_cut_with_a_mark_and_counted) {
+  const std::string huge(10 << 20, 'n');
+  const std::string accents = [] {
+    std::string text;
+    while (text.size() < 100000) text += "\xC3\xA9";
+    return "x" + text;  // the limit falls within a character
+  }();
+  fp::Session session;
+  session.start();
+  for (int i = 0; i < 20; ++i) {  // 200 MB
+    FASTPROF_RANGE_DYNAMIC(huge);
+  }
+  { FASTPROF_RANGE_DYNAMIC(accents); }
+  { FASTPROF_RANGE_ARGS("argument", "text", huge); }
+  { FASTPROF_RANGE_DYNAMIC(std::string(65536, 'f')); }  // just fits
+  session.stop();
+  const fp::Capture& capture = session.capture();
+  CHECK_EQ(dropped(capture, fp::DropCause::names), 22);
+  CHECK_EQ(capture.dropped_total(), 0);
+  const std::string cut = std::string(65536, 'n') + "... [cut: 10485760 bytes]";
+  CHECK_EQ(count_named(capture, cut), 20);
+  CHECK_EQ(count_named(capture, accents.substr(0, 65535) + "... [cut: 100001 bytes]"), 1);
+  CHECK_EQ(count_named(capture, std::string(65536, 'f')), 1);
+  CHECK_EQ(capture.strings.at(0), cut);
+  CHECK(fp::state()->session_names.bytes < (1u << 20));
+}
+
+TEST(the_bound_is_an_option) {
+  fp::SessionOptions tiny;
+  tiny.max_name_bytes = 1000;
+  CHECK_THROWS(fp::ValueError, fp::Session(tiny).start());
+  fp::Session wide;  // the larger bound holds while both run
+  wide.start();
+  fp::Session narrow(small());
+  narrow.start();
+  fill("both ", 2000);
+  narrow.stop();
+  wide.stop();
+  CHECK_EQ(dropped(narrow.capture(), fp::DropCause::names), 0);
+}
+
+TEST(open_ranges_keep_their_names) {
+  auto session = std::make_unique<fp::Session>(small());
+  session->start();
+  fp::SessionOptions with_open = small();
+  with_open.include_open = true;
+  {
+    FASTPROF_RANGE_DYNAMIC(std::string("open all the time"));
+    FASTPROF_RANGE_ARGS("with text", "text", std::string("argument of an open range"));
+    session->stop();
+    reclaim("a ");
+    reclaim("b ");
+    fp::Session late(with_open);
+    late.start();
+    late.stop();
+    CHECK_EQ(count_named(late.capture(), "open all the time"), 1);
+    CHECK_EQ(count_named(late.capture(), "with text"), 1);
+    CHECK_EQ(late.capture().strings.at(0), "argument of an open range");
+    CHECK_EQ(count_named(session->capture(), "open all the time"), 1);  // captures own theirs
+  }
+}
+
+TEST(ranges_begun_before_a_reclaim_end_harmlessly) {
+  fp::Session session(small());
+  session.start();
+  fp::RangeHandle moved, late;
+  fp::AsyncHandle async;
+  {
+    fp::NameUse use;
+    moved = fp::begin_range(*fp::session_site(use, range_site, "thread moved"));
+    late = fp::begin_range(*fp::session_site(use, range_site, "late"));
+    async = fp::begin_async(*fp::session_site(use, async_site, "async"));
+  }
+  session.stop();
+  reclaim();
+  fp::SessionOptions options = small();
+  options.include_open = true;
+  fp::Session after(options);
+  after.start();
+  std::thread([&] {
+    fp::end_range(moved);
+    fp::end_async(async);
+  }).join();
+  // Many records: the chunk of `late` is not recycled, but the next one is begun.
+  for (int i = 0; i < 10000; ++i) {
+    FASTPROF_RANGE("other");
+  }
+  fp::end_range(late);
+  after.stop();
+  const fp::Capture& capture = after.capture();
+  CHECK_EQ(count_named(capture, "thread moved"), 1);
+  CHECK(finished(capture, rows_named(capture, "thread moved").at(0)));
+  CHECK(finished(capture, rows_named(capture, "late").at(0)));
+  CHECK_EQ(count_named(capture, "async"), 0);
+  CHECK_EQ(count_named(capture, "<ended>"), 0);
+  fp::validate_capture(capture);
+}
+
+TEST(callbacks_read_names_of_ranges_that_outlive_a_reclaim) {
+  static std::string seen;
+  seen.clear();
+  const auto handle = fp::add_global_callback(
+      fp::RecordFunctionCallback(
+          [](const fp::RecordFunction&) -> std::unique_ptr<fp::ObserverContext> { return nullptr; },
+          [](const fp::RecordFunction& function, fp::ObserverContext*) {
+            if (function.name().substr(0, 4) == "seen") seen += function.name();
+          })
+          .scopes({fp::RecordScope::USER_SCOPE}));
+  {
+    fp::Session session(small());
+    session.start();
+    FASTPROF_RANGE_DYNAMIC(std::string("seen at the end"));
+    fp::RecordFunction function(fp::RecordScope::USER_SCOPE);
+    function.before(std::string("seen as well, "));
+    session.stop();
+    reclaim();
+  }
+  fp::remove_callback(handle);
+  CHECK_EQ(seen, "seen as well, seen at the end");
+}
+
+TEST(names_in_use_are_not_reclaimed) {
+  fp::Session session(small());
+  session.start();
+  fp::NameUse use;
+  const fp::Site* site = fp::session_site(use, range_site, "in use");
+  fill("filler ");
+  session.stop();
+  { fp::Session(small()).start(); }  // tries again
+  CHECK_EQ(std::string(site->name), "in use");
+}
+
+TEST(a_thread_that_never_recorded_uses_names) {
+  for (int i = 0; i < 3; ++i) {
+    fp::Session session(small());
+    session.start();
+    std::thread([] { fill("of a new thread "); }).join();
+    session.stop();
+    CHECK_EQ(count_named(session.capture(), "of a new thread 299"), 1);
+  }
+}
+
+TEST(a_forked_child_reclaims_on_its_own) {
+  fp::Session session(small());
+  session.start();
+  fill("parent ");
+  const int status = in_child([] {
+    fill("lost ");
+    reclaim("child ");
+    fp::Session own;
+    own.start();
+    fill("own ");
+    own.stop();
+    CHECK_EQ(count_named(own.capture(), "own 299"), 1);
+    return check::failures().load() == 0 ? 0 : 1;
+  });
+  CHECK_EQ(status, 0);
+  session.stop();
+  CHECK_EQ(count_named(session.capture(), "parent 299"), 1);
+}
+
+// Threads that record new names all the time, while sessions come and go and names are reclaimed.
+TEST(threads_record_names_while_they_are_reclaimed) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&done, t] {
+      const std::string prefix = "thread " + std::to_string(t) + " name ";
+      fp::RangeHandle open;
+      for (int i = 0; !done.load(std::memory_order_relaxed); ++i) {
+        const std::string number = std::to_string(i % 100000);
+        FASTPROF_RANGE_DYNAMIC(prefix + number);
+        FASTPROF_RANGE_ARGS("thread", "text", prefix + number);
+        if (i % 64 == 0) {  // open over many sessions
+          fp::end_range(open);
+          fp::NameUse use;
+          open = fp::begin_range(*fp::session_site(use, range_site, prefix + number));
+        }
+      }
+      fp::end_range(open);
+    });
+  }
+  const uint64_t before = epoch();
+  for (long i = 0; i < scaled(150); ++i) {
+    fp::SessionOptions options = small();
+    options.include_open = i % 2 == 0;
+    options.max_bytes = 64 * 65536;
+    fp::Session session(options);
+    session.start();
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    session.stop();
+    for (size_t row = 0; row < session.capture().size(); ++row) {
+      const std::string& name = name_of(session.capture(), row);
+      const bool known = name.compare(0, 6, "thread") == 0 || name == "<dynamic>" || name == "like";
+      if (!known) CHECK_EQ(name, "one of this test");
+    }
+    for (const std::string& text : session.capture().strings)
+      CHECK(text.compare(0, 7, "thread ") == 0 || text == "<too many strings>");
+    fp::validate_capture(session.capture());
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(epoch() > before + 5);
+}
