@@ -11,13 +11,14 @@ INSTALLED := $(VENV)/.installed
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize bench stubs clean test-integrations
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize bench stubs clean test-integrations test-aarch64 wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The environment with all build and test tools; made once, again when pyproject.toml changes.
 $(TOOLS): pyproject.toml
+	@echo "Making an environment in .venv and installing build and test tools into it: about a minute, once."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 	  || { echo "Python >= 3.10 is needed; choose one with: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
@@ -30,6 +31,7 @@ $(TOOLS): pyproject.toml
 
 # fastprof itself, editable: Python files are used from where they lie, _core is built again when its sources change.
 $(INSTALLED): $(TOOLS) $(NATIVE)
+	@echo "Building fastprof: about a minute, then only after changes of its C++ sources."
 	$(BIN)/pip install -q --no-build-isolation --no-deps -C build-dir=build/editable -e .
 	@touch $@
 
@@ -37,6 +39,7 @@ install: $(INSTALLED)  ## install fastprof, editable, into .venv
 
 demo: $(INSTALLED)  ## build, then profile real work and print the result
 	@mkdir -p build/demo
+	@echo "Building the C++ demo: some seconds."
 	$(CXX) -std=c++17 -O2 $$($(BIN)/python -m fastprof --includes) examples/demo.cpp -o build/demo/demo -pthread -ldl
 	build/demo/demo build/demo
 	$(BIN)/python examples/digits.py --out build/demo
@@ -54,6 +57,9 @@ test-python: $(INSTALLED)  ## run the Python tests, and those that drive compile
 test-integrations: $(INSTALLED)  ## install torch, trace readers and the like, and run the tests that need them
 	$(BIN)/python tests/tools/requirements.py integrations | xargs -d '\n' $(BIN)/pip install -q
 	$(BIN)/python -m pytest -m integrations || { status=$$?; test $$status -eq 5; }  # 5: none written yet
+
+test-aarch64: $(TOOLS)  ## run C++ tests for aarch64 under qemu-user (AARCH64=all: every one)
+	$(BIN)/python tests/tools/aarch64.py $(AARCH64)
 
 test: test-cpp test-python  ## build and run all tests
 
@@ -80,6 +86,12 @@ bench: $(INSTALLED)  ## run the benchmarks (minutes; wants a quiet machine)
 
 stubs: $(INSTALLED)  ## generate python/fastprof/_core.pyi again
 	$(BIN)/python tests/tools/stubs.py --write
+
+wheels:  ## build manylinux_2_28 wheels into dist/ and try each on Debian 11 (root, x86-64; WHEELS="3.12 3.13" for some)
+	$(PYTHON) packaging/wheels.py $(if $(WHEELS),--python $(WHEELS)) $(if $(TORCH),--torch $(TORCH))
+
+release:  ## set the version, date the changelog, commit and tag: make release VERSION=1.2.3
+	$(PYTHON) packaging/release.py "$(VERSION)"
 
 clean:  ## remove build/ and .venv
 	rm -rf build .venv

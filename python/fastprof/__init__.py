@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fastprof._version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
-    from fastprof import itt
+    from fastprof import errors, itt, profiler_legacy
     from fastprof.activities import ProfilerActivity, kineto_available, supported_activities
     from fastprof.device_type import DeviceType
     from fastprof.emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
@@ -20,9 +20,15 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
     from fastprof.exporters.native_file import save
     from fastprof.flops import FlopEstimate, estimate_flops
     from fastprof.importers import load
+    from fastprof.instants import InstantEvent
     from fastprof.memory_attribution import attribute_memory
     from fastprof.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
     from fastprof.profiler import _KinetoProfile, profile, tensorboard_trace_handler
+    from fastprof.profiler_legacy import (
+        add_remote_events,
+        default_node_id,
+        set_default_node_id,
+    )
     from fastprof.propagation import propagate
     from fastprof.ranges import (
         _RecordFunctionFast,
@@ -77,7 +83,12 @@ _LAZY: dict[str, str] = {
     "parse_nvprof_trace": "fastprof.nvprof",
     "KinetoStepTracker": "fastprof.step_tracker",
     "RecordScope": "fastprof.record_scope",
+    "errors": "",
     "itt": "",
+    "profiler_legacy": "",
+    "default_node_id": "fastprof.profiler_legacy",
+    "set_default_node_id": "fastprof.profiler_legacy",
+    "add_remote_events": "fastprof.profiler_legacy",
     "mark": "fastprof.ranges",
     "counter": "fastprof.ranges",
     "flow": "fastprof.ranges",
@@ -102,6 +113,7 @@ _LAZY: dict[str, str] = {
     "CodedColumn": "fastprof.table",
     "EventFlag": "fastprof.table",
     "EventKind": "fastprof.table",
+    "InstantEvent": "fastprof.instants",
     "EventTable": "fastprof.table",
     "KernelTable": "fastprof.table",
     "EventTree": "fastprof.tree",
@@ -147,7 +159,12 @@ __all__ = [
     "parse_nvprof_trace",
     "KinetoStepTracker",
     "RecordScope",
+    "errors",
     "itt",
+    "profiler_legacy",
+    "default_node_id",
+    "set_default_node_id",
+    "add_remote_events",
     "CodedColumn",
     "DeviceType",
     "EventFlag",
@@ -161,6 +178,7 @@ __all__ = [
     "FormattedTimesMixin",
     "FunctionEvent",
     "FunctionEventAvg",
+    "InstantEvent",
     "Interval",
     "Kernel",
     "KernelTable",
@@ -190,4 +208,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    # What users call; modules and PyTorch's private names can be named all the same.
+    return sorted(["__version__", *(name for name in __all__ if not name.startswith("_"))])

@@ -12,21 +12,34 @@ import typing
 
 __all__: list[str] = [
     "Capture",
+    "LegacyEvents",
     "OpenRange",
     "Session",
     "ThreadState",
+    "TorchFastRangesHold",
+    "TorchMemoryHold",
+    "TorchModulesHold",
+    "TorchOpsHold",
+    "TorchTravelHold",
     "abi_version",
+    "add_remote_events",
     "after_fork_in_child",
     "capture_of",
     "compiler",
     "counter",
     "counters_missing",
+    "default_node_id",
     "flow_begin",
     "flow_end",
     "group_firsts",
     "group_floats",
     "group_times",
     "group_usage",
+    "legacy_disable",
+    "legacy_enable",
+    "legacy_enabled",
+    "legacy_mark",
+    "legacy_state_missing",
     "libraries_of_other_abi",
     "listed_rows",
     "mark",
@@ -35,6 +48,7 @@ __all__: list[str] = [
     "record_function",
     "report_memory_usage",
     "report_out_of_memory",
+    "set_default_node_id",
     "set_thread_name",
     "thread_id",
     "throw_error",
@@ -50,8 +64,10 @@ __all__: list[str] = [
     "torch_memory_withdraw",
     "torch_modules_start",
     "torch_modules_stop",
+    "torch_newest_release",
     "torch_observe",
     "torch_observe_fast_ranges",
+    "torch_pause_ops",
     "torch_prepare",
     "torch_release_fast_ranges",
     "torch_self_test",
@@ -180,7 +196,7 @@ class Capture:
     def payload_words(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def read_details(self, pair_sites: collections.abc.Sequence[bool]) -> dict[str, typing.Any]:
         """
-        What the details of the rows say, found in one walk; what no row has is left out. sequence_nr, fwd_thread, node_id: columns, -1 for none. stack, modules, json: (codes, indices into strings by code), -1 for none. inputs: (1 + code, 0 for none; the words of the distinct blocks by code; the distinct (site, code) of sites that pair_sites marks).
+        What the details of the rows say, found in one walk; what no row has is left out. sequence_nr, fwd_thread, node_id: columns, -1 for none; record_function_id: 0 for none. stack, modules, json, overload: (codes, indices into strings by code), -1 for none. inputs: (1 + code, 0 for none; the words of the distinct blocks by code; the distinct (site, code) of sites that pair_sites marks).
         """
 
     def sites(self) -> dict[str, list[typing.Any]]:
@@ -204,9 +220,10 @@ class Capture:
         metadata: collections.abc.Sequence[tuple[str, str]],
         trace_name: str,
         progress: collections.abc.Callable[[int], typing.Any] | None = None,
+        event_ids: bool | None = None,
     ) -> int:
         """
-        Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it. progress: called with the bytes written so far; what it raises ends the writing.
+        Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it. progress: called with the bytes written so far; what it raises ends the writing. event_ids: whether events carry Kineto's ids; None: when there are ops.
         """
 
     def write_perfetto_trace(
@@ -222,6 +239,12 @@ class Capture:
     def counter_names(self) -> list[str]: ...
     @property
     def exact_stop(self) -> bool: ...
+    @property
+    def node_id(self) -> int:
+        """
+        Node of the rows without one of their own, -1 for none.
+        """
+
     @property
     def pid(self) -> int: ...
     @property
@@ -247,6 +270,9 @@ class Session:
         include_open: bool = False,
         python_stacks: bool = False,
         counters: collections.abc.Sequence[str] = [],
+        max_name_bytes: typing.SupportsInt | typing.SupportsIndex = 0,
+        record_shapes: bool = False,
+        spill_folder: bytes = b"",
     ) -> None: ...
     def drain(self) -> int:
         """
@@ -254,9 +280,35 @@ class Session:
         """
 
     def start(self) -> None: ...
-    def stop(self, thread_names: dict[int, str]) -> Capture: ...
+    def stop(self, thread_names: dict[int, str]) -> Capture:
+        """
+        End and read. Called again, it returns the same capture. StateError if the session was never started.
+        """
+
+    def warm_up(self) -> None:
+        """
+        Fault in memory for 32 MB of records, or max_bytes if that is less.
+        """
+
+    @property
+    def has_capture(self) -> bool:
+        """
+        Whether stop() has read what was recorded.
+        """
+
     @property
     def running(self) -> bool: ...
+    @property
+    def spill_error(self) -> str:
+        """
+        Why the spill file of the last stop() refused a write; empty when it did not.
+        """
+
+    @property
+    def spilled_bytes(self) -> int:
+        """
+        Bytes that the session of the last stop() had in its spill file.
+        """
 
 
 class ThreadState:
@@ -273,9 +325,142 @@ class ThreadState:
         """
 
 
+class LegacyEvents:
+    """
+    What a run of the exclusive profiler recorded: a list of events for each thread, then the remote lists.
+    """
+
+    @staticmethod
+    def decode(bytes: bytes) -> LegacyEvents:
+        """
+        Events from the bytes of encode(); they are remote. errors.FormatError naming the byte that does not follow the format.
+        """
+
+    def encode(self) -> bytes:
+        """
+        The events as bytes for another process: csrc/include/fastprof/legacy/event_bytes.hpp.
+        """
+
+    def json(self) -> str:
+        """
+        Every field of every record as JSON.
+        """
+
+    def records(self) -> list[list[tuple[typing.Any, ...]]]:
+        """
+        The fields of fastprof.LegacyRecord of each event of each list; names are bytes.
+        """
+
+
+class TorchOpsHold:
+    """
+    Ops are recorded from begin() to end().
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self, inputs: bool = False) -> None:
+        """
+        inputs: with their inputs. After torch_prepare(), and for inputs torch_trust_inputs(), have succeeded; else StateError.
+        """
+
+    def end(self) -> None:
+        """
+        End it if it is on. Its destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
+class TorchMemoryHold:
+    """
+    Allocations are recorded from begin() to end().
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self) -> bool:
+        """
+        False: another profiler has this thread's reports. After torch_memory_prepare() has succeeded, else StateError.
+        """
+
+    def end(self) -> None:
+        """
+        End it if it is on. Its destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
+class TorchModulesHold:
+    """
+    Ops have the TorchScript modules that they run in from begin() to end().
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self) -> str:
+        """
+        Empty, or the reason why not.
+        """
+
+    def end(self) -> None:
+        """
+        End it if it is on. Its destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
+class TorchTravelHold:
+    """
+    From begin() to end(), work that the thread of begin() gives to libtorch's threads belongs to the thread-local sessions that this thread belongs to.
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self) -> bool:
+        """
+        False if this thread belongs to no such session. After torch_memory_prepare() has succeeded, else StateError.
+        """
+
+    def end(self) -> None:
+        """
+        End it if it is on. Its destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
+class TorchFastRangesHold:
+    """
+    Ranges of torch's _RecordFunctionFast are recorded from begin() to end().
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self, type: typing.Any) -> str:
+        """
+        type: torch._C._profiler._RecordFunctionFast. Empty, or the reason why not.
+        """
+
+    def end(self) -> None:
+        """
+        End it if it is on. Its destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
 def abi_version() -> tuple[int, int]:
     """
     The (major, minor) version that annotated libraries of one process share.
+    """
+
+
+def add_remote_events(bytes: bytes) -> None:
+    """
+    See fastprof.profiler_legacy.add_remote_events.
     """
 
 
@@ -313,6 +498,12 @@ def counter(name: str, value: float) -> None:
 def counters_missing(names: collections.abc.Sequence[str]) -> str:
     """
     Why these perf counters cannot be read together on this thread; empty when they can.
+    """
+
+
+def default_node_id() -> int:
+    """
+    See fastprof.default_node_id.
     """
 
 
@@ -395,6 +586,45 @@ def group_usage(
     """
 
 
+def legacy_disable(cleanup_tls_state: bool = True, consolidate: bool = True) -> LegacyEvents:
+    """
+    End this thread's exclusive profiler. errors.StateError when there is none.
+    """
+
+
+def legacy_enable(
+    *,
+    state: typing.SupportsInt | typing.SupportsIndex,
+    record_shapes: bool,
+    profile_memory: bool,
+    with_stack: bool,
+    with_flops: bool,
+    with_modules: bool,
+    trace_id: str = "",
+) -> None:
+    """
+    Put an exclusive profiler on this thread. errors.StateError when there is one, errors.UnavailableError when the state's device support is missing.
+    """
+
+
+def legacy_enabled() -> bool:
+    """
+    Whether this thread has an exclusive profiler that records.
+    """
+
+
+def legacy_mark(name: str, include_device: bool = True) -> None:
+    """
+    Record an instant with this thread's exclusive profiler; nothing without one.
+    """
+
+
+def legacy_state_missing(state: typing.SupportsInt | typing.SupportsIndex) -> str:
+    """
+    Why a state cannot be enabled; empty when it can.
+    """
+
+
 def libraries_of_other_abi() -> list[str]:
     """
     Paths of loaded objects whose fastprof has another ABI major; "" is the executable.
@@ -469,6 +699,12 @@ def report_out_of_memory(
 ) -> None:
     """
     See fastprof.report_out_of_memory.
+    """
+
+
+def set_default_node_id(node_id: typing.SupportsInt | typing.SupportsIndex) -> None:
+    """
+    See fastprof.set_default_node_id.
     """
 
 
@@ -557,6 +793,12 @@ def torch_modules_start() -> str:
 
 
 def torch_modules_stop() -> None: ...
+def torch_newest_release() -> tuple[int, int]:
+    """
+    (major, minor) of the newest release of torch that the tables of layouts list.
+    """
+
+
 def torch_observe(
     work: collections.abc.Callable[[], typing.Any],
 ) -> tuple[int, list[tuple[str, int, int, int, int]]]:
@@ -568,6 +810,12 @@ def torch_observe(
 def torch_observe_fast_ranges(type: typing.Any) -> str:
     """
     Record the ranges of torch._C._profiler._RecordFunctionFast; empty, or the reason why not.
+    """
+
+
+def torch_pause_ops(paused: bool) -> bool:
+    """
+    Leave out what libtorch begins on this thread (True), or record it again (False). Returns what was set before.
     """
 
 

@@ -32,7 +32,7 @@ class ProfilerActivity(SameEnum, enum.Enum):
     PrivateUse1 = 5
 
 
-# Kineto's type names of the CPU group -> category bits of csrc/include/fastprof/base/scope.hpp.
+# Kineto's type names of the CPU group, as in its traces -> category bits of csrc/include/fastprof/base/scope.hpp.
 _CPU_TYPES = {
     "user_annotation": 1 << 0 | 1 << 6,
     "cpu_op": 1 << 1,
@@ -78,21 +78,18 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
     """Activities asked for, each with its type names (None: all types).
 
     An item is an activity or a mapping {activity: [type names]}; an empty list means nothing of
-    that group. The same activity twice in mappings raises errors.ValueError.
+    that group. An activity that comes twice raises errors.ValueError, as in PyTorch.
     """
     asked: dict[ProfilerActivity, tuple[str, ...] | None] = {}
-    filtered: set[ProfilerActivity] = set()
     for item in items:
-        if not isinstance(item, Mapping):
-            asked.setdefault(as_activity(item), None)
-            continue
-        for key, names in item.items():
+        pairs = item.items() if isinstance(item, Mapping) else [(item, None)]
+        for key, names in pairs:
             activity = as_activity(key)
-            if activity in filtered:
+            if activity in asked:
                 raise errors.ValueError(
-                    f"the types of {activity.name} are given twice in activities: put them into one list"
+                    f"the activity {activity.name} is given twice: give each once, with all its"
+                    " types in one list"
                 )
-            filtered.add(activity)
             types = getattr(names, "activity_types", names)
             asked[activity] = None if types is None else tuple(str(name) for name in types)
     return asked
@@ -101,15 +98,16 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
 def category_mask(types: tuple[str, ...] | None) -> int:
     """Category bits of the recorder for type names of the CPU group (None: all).
 
+    Names in upper case, as PyTorch spells them ("CPU_OP"), or in lower case, as traces do ("cpu_op").
     Counters and flows go along with any type. An unknown name raises errors.UnavailableError.
     """
     if types is None:
         return _ALL_CATEGORIES
     mask = 0
     for name in types:
-        bits = _CPU_TYPES.get(name)
+        bits = _CPU_TYPES.get(name.lower())
         if bits is None:
-            known = ", ".join(_CPU_TYPES)
+            known = ", ".join(_CPU_TYPES).upper()
             raise errors.UnavailableError(
                 f"{name!r} is no activity type of CPU; choose from {known}"
             )

@@ -99,8 +99,15 @@ _SPECS = (
     ColumnSpec("flow_id", "int64", 0, ""),
     ColumnSpec("flow_type", "int32", 0, ""),
     ColumnSpec("flow_start", "bool", False, ""),
-    ColumnSpec("external_id", "int64", 0, ""),
-    ColumnSpec("linked_correlation_id", "int64", 0, ""),
+    ColumnSpec(
+        "external_id", "int64", None, "of a host event; absent: row number + 1, 0 on devices"
+    ),
+    ColumnSpec(
+        "linked_correlation_id", "int64", 0, "external_id of the event that launched this one"
+    ),
+    ColumnSpec(
+        "record_function_id", "int64", 0, "PyTorch's RecordFunction number (rf_id), 0 for none"
+    ),
     ColumnSpec("python_id", "int64", -1, ""),
     ColumnSpec("python_parent_id", "int64", -1, ""),
     ColumnSpec("python_module_id", "int64", -1, ""),
@@ -142,6 +149,10 @@ class CodedColumn:
     def take(self, rows: Any) -> CodedColumn:
         """The same column for a selection of rows; the values are shared."""
         return CodedColumn(read_only(self.codes[rows]), self.values)
+
+    def __reduce__(self) -> Any:
+        # Forms of this class that compute codes or values when they are read become plain ones.
+        return CodedColumn, (np.asarray(self.codes), tuple(self.values))
 
     @classmethod
     def encode(cls, values: Sequence[Any]) -> CodedColumn:

@@ -91,7 +91,12 @@ def table_of(
         columns.update(decoder.plain(with_flops))
     else:
         del columns["payload"]
-    overloads = overload_names(columns["site"], sites)
+    node_id = getattr(capture, "node_id", -1)
+    if node_id >= 0:
+        own = columns.get("node_id")
+        everywhere = np.full(len(columns["start_ns"]), node_id, np.int32)
+        columns["node_id"] = everywhere if own is None else np.where(own < 0, everywhere, own)
+    overloads = overload_names(columns["site"], sites, coded.get("overload_name"))
     if overloads is not None:
         coded["overload_name"] = overloads
     rows = np.asarray(capture.foreign_row())
@@ -191,6 +196,9 @@ class _Payload:
         modules = self._texts("modules", str) if with_modules else None
         if modules is not None:
             found["module_hierarchy"] = modules
+        overloads = self._texts("overload", str)
+        if overloads is not None:
+            found["overload_name"] = overloads
         members = self._texts("json", json.loads)
         if members is not None:
             shapes = [value.get(_SHAPES_MEMBER) for value in members.values]

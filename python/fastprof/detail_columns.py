@@ -24,9 +24,9 @@ Blocks: TypeAlias = Iterator[tuple[Array, Array]]
 
 # DetailType in csrc/include/fastprof/recorder/site.hpp.
 COUNTERS_BEGIN, COUNTERS_END = 1, 2
-_PYTHON_STACK, _OP, _SHAPES, _JSON, _MODULES, _SHAPES_AT = 4, 5, 6, 7, 9, 10
-_TEXTS = {"stack": _PYTHON_STACK, "modules": _MODULES, "json": _JSON}
-_NUMBERS = ("sequence_nr", "fwd_thread", "node_id")
+_PYTHON_STACK, _OP, _SHAPES, _JSON, _MODULES, _SHAPES_AT, _OVERLOAD = 4, 5, 6, 7, 9, 10, 11
+_TEXTS = {"stack": _PYTHON_STACK, "modules": _MODULES, "json": _JSON, "overload": _OVERLOAD}
+_NUMBERS = ("sequence_nr", "fwd_thread", "record_function_id", "node_id")
 
 # Names of the ranges that PyTorch's autograd engine puts around each backward function.
 _ENGINE_PREFIX = "autograd::engine::evaluate_function: "
@@ -54,10 +54,11 @@ class DetailReader(Protocol):
 
 @dataclass(frozen=True)
 class Details:
-    """numbers: sequence_nr, fwd_thread and node_id, where some row has one, -1 for none.
+    """numbers: sequence_nr, fwd_thread and node_id, where some row has one, -1 for none;
+    record_function_id, 0 for none.
 
     texts: (code of each row, -1 for none; index of the text in the capture's strings, by code) of
-    "stack", "modules" and "json", where some row has one. blocks_of: (rows, index in the payload
+    "stack", "modules", "json" and "overload", where some row has one. blocks_of: (rows, index in the payload
     words of the first content word) of the blocks of a type.
     """
 
@@ -147,7 +148,7 @@ class _Finder:
         for rows, at in self._of(_OP):
             # Ops carry as many of (sequence number, forward thread, record function id, node) as they have.
             count = (self._words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)
-            for name, word in zip(_NUMBERS, (0, 1, 3), strict=True):
+            for name, word in zip(_NUMBERS, (0, 1, 2, 3), strict=True):
                 given = count > word
                 self._gather(found, name, rows[given], at[given] + word)
         self._complete_links(found)
@@ -156,10 +157,12 @@ class _Finder:
     def _gather(self, found: dict[str, Array], name: str, rows: Array, at: Array) -> None:
         """Put the words at `at` into a column, made when some row has a value."""
         values = self._words[at].view(np.int64)
-        given = values > 0 if name == "fwd_thread" else values >= 0  # thread 0: none
+        counts_from_one = name in ("fwd_thread", "record_function_id")
+        given = values > 0 if counts_from_one else values >= 0
         if given.any():
             dtype: Any = np.int32 if name == "node_id" else np.int64
-            column = found.setdefault(name, np.full(self._size, -1, dtype))
+            none = 0 if name == "record_function_id" else -1
+            column = found.setdefault(name, np.full(self._size, none, dtype))
             column[rows[given]] = values[given]
 
     def _complete_links(self, found: dict[str, Array]) -> None:

@@ -7,6 +7,7 @@ They can be named, made and passed around; using one says what to do instead.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, ClassVar
 
 from fastprof import errors
@@ -49,7 +50,8 @@ class ExecutionTraceObserver:
     """PyTorch's writer of execution traces: errors.UnavailableError when a file is asked for.
 
     torch.profiler.ExecutionTraceObserver itself may be given to profile(): it is started and
-    stopped with the recording.
+    stopped with the recording, and its file, which contains the ranges of record_function, is
+    completed at the end of the with block.
     """
 
     is_registered = False
@@ -83,7 +85,25 @@ class ExecutionTraceObserver:
 
     @staticmethod
     def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
-        """None, unless ENABLE_PYTORCH_EXECUTION_TRACE asks for a trace: errors.UnavailableError."""
+        """Return torch's observer if ENABLE_PYTORCH_EXECUTION_TRACE is "1", else None.
+
+        It writes a file for temporary files, named *.et.json. errors.UnavailableError if torch is not imported.
+        """
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
             return None
-        return ExecutionTraceObserver().register_callback("")
+        observer: ExecutionTraceObserver | None = observer_of_environment()
+        return observer or ExecutionTraceObserver().register_callback("")
+
+
+def observer_of_environment() -> Any:
+    """Return what torch's own ExecutionTraceObserver makes of the environment; None without torch.
+
+    The variables are ENABLE_PYTORCH_EXECUTION_TRACE and ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS. torch is not imported
+    for it. Any thread.
+    """
+    if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
+        return None
+    profiler: Any = getattr(sys.modules.get("torch"), "profiler", None)
+    theirs: Any = getattr(profiler, "ExecutionTraceObserver", None)
+    build = getattr(theirs, "build_execution_trace_obs_from_env", None)
+    return None if build is None else build()

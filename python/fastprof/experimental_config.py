@@ -13,9 +13,18 @@ __all__ = ["_ExperimentalConfig"]
 class _ExperimentalConfig:
     """Same fields, in the same order, as in PyTorch.
 
-    Of these a profile needs none for what it records on the CPU: it sees all threads, its stacks do
-    not depend on `verbose`, and nothing has to be adjusted. `performance_events` cannot be given
-    and is told in `profile.missing`. The others speak of devices or of PyTorch's own workings.
+    performance_events: perf counters around each range, like `profile(counters=)`; if they cannot
+    be read, `profile.missing` says why.
+    profile_all_threads: False records the starting thread only, like `profile(all_threads=False)`;
+    None (the default) or True records every thread.
+    record_python_gc_info: each garbage collection of Python is a range "Python GC".
+    trace_only: only traces can be written; asking for events raises `errors.StateError`.
+    verbose, capture_overload_names: always done.
+    The others are not done: one that is set is named in `profile.missing`, with a warning the first
+    time.
+
+    PyTorch's own object does not say whether `profile_all_threads=False` was given: it is taken for
+    the default, and every thread is recorded.
     """
 
     profiler_metrics: Sequence[str] = ()
@@ -25,7 +34,7 @@ class _ExperimentalConfig:
     enable_cuda_sync_events: bool = False
     adjust_profiler_step: bool = False
     disable_external_correlation: bool = False
-    profile_all_threads: bool = False
+    profile_all_threads: bool | None = None
     capture_overload_names: bool = False
     record_python_gc_info: bool = False
     expose_kineto_event_metadata: bool = False

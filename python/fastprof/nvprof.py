@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from fastprof import errors
 
 if TYPE_CHECKING:
-    from fastprof.views import EventList
+    from fastprof.views import EventList, FunctionEvent
 
 __all__ = ["EnforceUnique", "load_nvprof", "parse_nvprof_trace"]
 
 
-def load_nvprof(path: str | os.PathLike[str]) -> EventList:
+def load_nvprof(path: str | os.PathLike[str]) -> EventList[FunctionEvent]:
     """Not read by this build: raises errors.UnavailableError."""
     raise errors.UnavailableError(
         f"databases of nvprof are not read ({os.fspath(path)}): nvprof ended with CUDA 12; "

@@ -127,18 +127,28 @@ def _leave_out_covered(flops: Array, covering: Array, parent: Array) -> None:
         at = parent[at]
 
 
-def overload_names(site: Array, sites: SiteTable) -> CodedColumn | None:
-    """Overload names of ops, which their sites carry in place of a function; None without any."""
+def overload_names(
+    site: Array, sites: SiteTable, recorded: CodedColumn | None = None
+) -> CodedColumn | None:
+    """Overload names of ops; None without any.
+
+    recorded: what RecordFunctions of C++ recorded with the row. PyTorch's ops have theirs as the
+    function of their site, which has no file.
+    """
     categories, files = sites.field("category"), sites.field("file")
     names = [
         function if category == "cpu_op" and not file else ""
         for category, file, function in zip(categories, files, sites.field("function"), strict=True)
     ]
     if not any(names):
-        return None
+        return recorded
     values = sorted(set(names))
     code_of = {name: code for code, name in enumerate(values)}
-    return CodedBySite(site, np.array([code_of[name] for name in names], np.int32), values)
+    by_site = np.array([code_of[name] for name in names], np.int32)
+    if recorded is None:
+        return CodedBySite(site, by_site, values)
+    codes = np.where(recorded.codes >= 0, recorded.codes + len(values), by_site[site])
+    return CodedColumn(codes.astype(np.int32), (*values, *recorded.values))
 
 
 class _Decoded(Sequence[OpInputs]):

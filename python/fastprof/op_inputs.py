@@ -22,6 +22,8 @@ _TENSOR, _UNDEFINED, _INTEGER, _REAL, _BOOLEAN, _COMPLEX, _LIST, _TENSOR_LIST, _
 # input_bit there.
 _WIDE, _PACKED, _STRIDES, _CUT = 1 << 4, 1 << 4, 1 << 5, 1 << 6
 
+_NO_DTYPE = 0xFFFF  # DType::undefined of a TensorDescription
+
 # Names of element types as PyTorch's traces have them, by the number of the type (c10::ScalarType).
 DTYPE_NAMES = (
     "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "float", "double",
@@ -130,7 +132,10 @@ class _Reader:
 
     def _tensor(self, head: int) -> _Item:
         number = head >> 16 & 0xFFFF
-        dtype = DTYPE_NAMES[number] if number < len(DTYPE_NAMES) else f"dtype {number}"
+        if number == _NO_DTYPE:
+            dtype = ""
+        else:
+            dtype = DTYPE_NAMES[number] if number < len(DTYPE_NAMES) else f"dtype {number}"
         dims = head >> 8 & 255
         sizes = self._numbers(head, dims)
         return sizes, self._numbers(head, dims) if head & _STRIDES else [], dtype, None

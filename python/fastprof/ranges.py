@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from fastprof import _core
 from fastprof.device_type import as_device_type
 from fastprof.futures import chained, is_future
+from fastprof.torch_tracers import in_dynamo, install
 
 __all__ = [
     "_RecordFunctionFast",
@@ -57,6 +58,7 @@ class flow:  # noqa: N801 - reads like a verb
 
 
 record_function = _core.record_function
+install(record_function)  # PyTorch's tracers and compilers treat it as they do torch's own
 
 
 def _RecordFunctionFast(  # noqa: N802 - PyTorch's name
@@ -134,6 +136,10 @@ def _decorate(range_: record_function, function: F) -> F:
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            if in_dynamo():  # ranges are ignored there, and Dynamo does not trace the code below
+                with range_:
+                    steps = function(*args, **kwargs)
+                return (yield from steps)
             steps = function(*args, **kwargs)
             try:
                 advance, argument = steps.send, None

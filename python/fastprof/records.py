@@ -11,6 +11,7 @@ from typing import Any
 from fastprof.views import EventList, EventViewError, FunctionEvent
 from fastprof.views.names import (
     MEMORY_EVENT_NAME,
+    OUT_OF_MEMORY_EVENT_NAME,
     demangle,
     is_filtered_name,
     keeps_stack_entry,
@@ -27,7 +28,7 @@ DEVICE_START_MARK = "__cuda_start_event"
 class LegacyRecord:
     """One record of the exclusive profiler, as plain values.
 
-    kind: "mark", "push", "pop" or "memory_alloc". cpu_ns: a monotonic time. handle identifies a
+    kind: "mark", "push", "pop", "memory_alloc" or "out_of_memory". cpu_ns: a monotonic time. handle identifies a
     range within its node. device_us: time of the record's device event on `device`, None without
     one. Memory in bytes, negative when freed. stack: innermost first.
     """
@@ -77,7 +78,7 @@ def parse_records(
     use_device: str | None = None,
     profile_memory: bool = False,
     with_flops: bool = False,
-) -> EventList:
+) -> EventList[FunctionEvent]:
     """FunctionEvents of record lists: one list for each thread, and one for each remote addition.
 
     A record is a LegacyRecord or anything with the same fields, as values or as methods without
@@ -85,8 +86,10 @@ def parse_records(
     node_id). Times are us from the first `__start_profile`, which must exist and be local. Ranges
     of the profiler's own machinery are dropped, and so is a push right after a push of the same
     name and node (an operator's wrapper). Memory counts for every range open in its list, or
-    becomes a `[memory]` row. Sorted by (start, -end). Raises EventViewError, naming the key, for
-    a pop without its push. The records are only read.
+    becomes a `[memory]` row. A failed allocation becomes an `[OutOfMemory]` row at its time, whose
+    memory is what was asked for. Sorted by (start, -end). A push without its pop is no event, as in
+    PyTorch. Raises EventViewError, naming the key, for a pop without its push, and for a record of
+    an unknown kind. The records are only read.
     """
     kept = [[_Record(record) for record in records] for records in lists]
     start = next((r for r in chain.from_iterable(kept) if r.name == START_MARK), None)
@@ -136,7 +139,7 @@ class _Record:
         self.is_remote: bool = self.read("is_remote")
         self.has_cuda: bool = self.read("has_cuda")
         self.device: int = self.read("device") if self.has_cuda else -1
-        memory = self.kind == "memory_alloc"
+        memory = self.kind in ("memory_alloc", "out_of_memory")
         self.cpu_memory_usage: int = self.read("cpu_memory_usage") if memory else 0
         self.cuda_memory_usage: int = self.read("cuda_memory_usage") if memory else 0
         self.key: tuple[int, int] = (self.read("handle"), self.node_id)
@@ -170,6 +173,10 @@ class _ThreadParser:
         dropped: set[tuple[int, int]] = set()
         previous: _Record | None = None
         for record in records:
+            if record.kind == "out_of_memory":  # its name is one of those that are filtered
+                self._fail_to_allocate(record)
+                previous = record
+                continue
             if is_filtered_name(record.name) or record.key in dropped:
                 dropped.add(record.key)
                 continue
@@ -182,6 +189,11 @@ class _ThreadParser:
                 self._close(record)
             elif record.kind == "memory_alloc":
                 self._allocate(record)
+            elif record.kind != "mark":
+                raise EventViewError(
+                    f"a record has the unknown kind {record.kind!r}; kinds are mark, push, pop, "
+                    "memory_alloc and out_of_memory"
+                )
             previous = record
         return self.events
 
@@ -204,6 +216,25 @@ class _ThreadParser:
                     is_legacy=True,
                 )
             )
+
+    def _fail_to_allocate(self, record: _Record) -> None:
+        at_us = self._since_start(record)
+        self.events.append(
+            FunctionEvent(
+                id=0,
+                node_id=record.node_id,
+                name=OUT_OF_MEMORY_EVENT_NAME,
+                trace_name=None,
+                thread=record.thread_id,
+                start_us=at_us,
+                end_us=at_us,
+                stack=[],
+                cpu_memory_usage=record.cpu_memory_usage,
+                device_memory_usage=record.cuda_memory_usage,
+                is_remote=record.is_remote,
+                is_legacy=True,
+            )
+        )
 
     def _close(self, pop: _Record) -> None:
         range_ = self.open.pop(pop.key, None)

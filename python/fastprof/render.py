@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fastprof import errors
 from fastprof.device_type import DEVICE_TIME_TYPES, DeviceType
 from fastprof.table import CodedColumn
+from fastprof.table_fit import FitColumn, fit_columns
 from fastprof.units import TIME_UNITS, flops_scale, format_memory, format_share, format_time
 from fastprof.views.frame import METRIC_FIELDS, EventFrame, sequential_sum
 from fastprof.views.measures import device_metric_name
@@ -54,6 +55,7 @@ class TableOptions(NamedTuple):
     flops_per_s: bool = False
     profile_memory: bool = False
     with_flops: bool = False
+    max_width: int | None = None
 
 
 class _Column(NamedTuple):
@@ -61,6 +63,8 @@ class _Column(NamedTuple):
     width: int
     cell: Callable[[int], str]
     align: str = ">"
+    is_text: bool = False  # may be cut; numbers are not
+    field: str = ""  # that it shows, for sorting
 
 
 def render_table(frame: EventFrame, options: TableOptions) -> str:
@@ -68,6 +72,7 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
     if frame.size == 0:
         return ""
     layout = _Layout(frame, options)
+    left_out = layout.fit(options.max_width) if options.max_width is not None else []
     lines: list[str] = []
     ruler = "".join("-" * column.width + _GAP for column in layout.columns)
     full_line = "=" * (len(ruler) - len(_GAP))
@@ -75,7 +80,7 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
         lines += [full_line, options.header]
     if options.top_level_events_only:
         lines += [full_line, "This report only display top-level ops statistics"]
-    lines += [ruler, layout.line(column.header for column in layout.columns), ruler]
+    lines += [ruler, *layout.header_lines(), ruler]
     for row in layout.printed_rows():
         lines.append(layout.line(column.cell(row) for column in layout.columns))
         if layout.source is not None:
@@ -86,6 +91,10 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
             lines.append(layout.source_line(""))
     lines.append(ruler)
     lines += layout.footers()
+    if left_out:
+        lines.append(f"Left out for want of width: {', '.join(left_out)}")
+    if options.max_width is not None:
+        lines = [line.rstrip() for line in lines]
     return "\n".join(lines) + "\n"
 
 
@@ -151,6 +160,42 @@ class _Layout:
             )
         self.device_sum = self._device_sum() if self.has_device_time else 0
         self.columns = self._columns()
+        self.headers: list[tuple[str, ...]] = [(column.header,) for column in self.columns]
+
+    def fit(self, max_width: int) -> list[str]:
+        """Make the table at most `max_width` characters wide; headers of the columns left out."""
+        if sum(column.width + len(_GAP) for column in self.columns) - len(_GAP) <= max_width:
+            return []
+        rows = self.printed_rows()
+        sort_field = device_metric_name(self.options.sort_by or "")
+        measured = []
+        for index, column in enumerate(self.columns):
+            cells = [len(column.cell(row)) for row in rows]
+            if index == self.source:
+                cells += [min(len(e), column.width) for row in rows for e in self.stack_of(row)]
+            stays = column.header in ("Name", "# of Calls") or column.field == sort_field
+            measured.append(FitColumn(column.header, max(cells, default=0), column.is_text, stays))
+        fitted = fit_columns(measured, max_width)
+        left_out = {column.header for column in self.columns}
+        chosen = []
+        for index, width, _ in fitted:
+            column = self.columns[index]
+            left_out.discard(column.header)
+            cut = _cut_left if index == self.source else _cut_right
+            if column.is_text:
+                column = column._replace(cell=_cut_cell(column.cell, cut, width))
+            chosen.append(column._replace(width=width))
+        kept = [column.column for column in fitted]
+        self.source = kept.index(self.source) if self.source in kept else None
+        gone = [column.header for column in self.columns if column.header in left_out]
+        self.columns, self.headers = chosen, [column.header for column in fitted]
+        return gone
+
+    def header_lines(self) -> list[str]:
+        """The headers, in one line unless fit() broke them; the last words stand lowest."""
+        height = max(map(len, self.headers))
+        padded = [("",) * (height - len(header)) + header for header in self.headers]
+        return [self.line(words) for words in zip(*padded, strict=True)]
 
     # ---- rows and lines ------------------------------------------------------------------------
 
@@ -192,18 +237,30 @@ class _Layout:
         cap = options.max_name_column_width
         width = 4 + max(map(len, _used(frame.key)))
         name_width = width if cap is None else min(width, cap)
-        columns = [_Column("Name", name_width, lambda row: _cut(frame.key[row], cap))]
+        columns = [_Column("Name", name_width, lambda row: _cut(frame.key[row], cap), is_text=True)]
         overload = frame.overload_name
         if overload is not None and any(_used(overload)):
             columns.append(
-                _Column("Overload Name", name_width, lambda row: _cut(overload[row] or "", cap))
+                _Column(
+                    "Overload Name",
+                    name_width,
+                    lambda row: _cut(overload[row] or "", cap),
+                    is_text=True,
+                )
             )
         columns += [
             _Column("Self CPU %", _WIDTH, self._share("self_cpu_time_total", self.cpu_sum)),
-            _Column("Self CPU", _WIDTH, self._times("self_cpu_time_total")),
+            _Column(
+                "Self CPU", _WIDTH, self._times("self_cpu_time_total"), field="self_cpu_time_total"
+            ),
             _Column("CPU total %", _WIDTH, self._total_share()),
-            _Column("CPU total", _WIDTH, self._times("cpu_time_total")),
-            _Column("CPU time avg", _WIDTH, self._times("cpu_time_total", average=True)),
+            _Column("CPU total", _WIDTH, self._times("cpu_time_total"), field="cpu_time_total"),
+            _Column(
+                "CPU time avg",
+                _WIDTH,
+                self._times("cpu_time_total", average=True),
+                field="cpu_time",
+            ),
         ]
         columns += self._device_columns()
         columns += self._memory_columns()
@@ -254,7 +311,7 @@ class _Layout:
         width = 4 + max(len(str(value)) for value in _used(shapes))
         cap = self.options.max_shapes_column_width
         width = width if cap is None else min(width, cap)
-        return [_Column("Input Shapes", width, lambda row: str(shapes[row])[:width])]
+        return [_Column("Input Shapes", width, lambda row: str(shapes[row])[:width], is_text=True)]
 
     def _source_columns(self, position: int) -> list[_Column]:
         stack = self.frame.stack
@@ -270,7 +327,7 @@ class _Layout:
             entries = self.stack_of(row)
             return _cut_left(entries[0], width) if entries else ""
 
-        return [_Column("Source Location", width, cell, "<")]
+        return [_Column("Source Location", width, cell, "<", is_text=True)]
 
     def _flops_columns(self) -> list[_Column]:
         columns = []
@@ -349,6 +406,16 @@ def _used(column: CodedColumn) -> list[Any]:
 
 def _cut(text: str, cap: int | None) -> str:
     return text if cap is None or len(text) < cap - 3 else text[: cap - 3] + "..."
+
+
+def _cut_right(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 3, 0)] + "..."[:width]
+
+
+def _cut_cell(
+    cell: Callable[[int], str], cut: Callable[[str, int], str], width: int
+) -> Callable[[int], str]:
+    return lambda row: cut(cell(row), width)
 
 
 def _cut_left(text: str, width: int) -> str:

@@ -74,6 +74,9 @@ class SiteTable:
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(Site._fields)
         return cls(columns[0], **dict(zip(Site._fields[1:], columns[1:], strict=True)))
 
+    def __reduce__(self) -> Any:
+        return _site_table, (self.names, self._fields)  # what was derived is derived again
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -147,6 +150,10 @@ class SiteTable:
         return len(self.distinct_names) == len(self.names)
 
 
+def _site_table(names: tuple[str, ...], fields: dict[str, tuple[Any, ...]]) -> SiteTable:
+    return SiteTable(names, **fields)
+
+
 class TrackTable:
     """The tracks of a capture. Immutable."""
 
@@ -156,6 +163,9 @@ class TrackTable:
         self.rows = tuple(rows)
         self.ids: NDArray[np.int64] = np.fromiter((t.id for t in self.rows), np.int64)
         self.ids.flags.writeable = False
+
+    def __reduce__(self) -> Any:
+        return TrackTable, (self.rows,)
 
     @classmethod
     def from_tracks(cls, tracks: Iterable[Track]) -> TrackTable:

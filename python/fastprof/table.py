@@ -190,6 +190,11 @@ class EventTable:
             raise KeyError("this table has no parents yet; EventTree.of(table) computes them")
         if name == "id":
             return np.arange(size, dtype=np.int64)
+        if name == "external_id":
+            on_host = np.arange(1, size + 1, dtype=np.int64)
+            if self.has("device_type"):
+                on_host[self.column("device_type") != COLUMNS["device_type"].default] = 0
+            return on_host
         if name == "is_async":
             kind, flags = self.column("kind"), self.column("flags")
             foreign = int(np.bitwise_or.reduce(flags)) & EventFlag.FOREIGN_END
@@ -283,6 +288,27 @@ class EventTable:
             "for one object per event use EventList.from_table(table)"
         )
 
+    # ---- copying -------------------------------------------------------------------------------
+
+    def __reduce__(self) -> Any:
+        # Of the constructor's arguments; what was derived from them is derived again.
+        arguments = {
+            "tracks": self.tracks,
+            "coded": self.coded,
+            "kernels": self.kernels,
+            "payload_words": self.payload_words,
+            "strings": tuple(self.strings),
+            "t0_ns": self.t0_ns,
+            "t1_ns": self.t1_ns,
+            "clock_error_ns": self.clock_error_ns,
+            "pid": self.pid,
+            "process_name": self.process_name,
+            "dropped": self.dropped,
+            "metadata": self.metadata,
+            "begin_ordered": self.begin_ordered,
+        }
+        return _made_again, (self._columns, self.sites, arguments)
+
     # ---- deriving ------------------------------------------------------------------------------
 
     def __getitem__(self, rows: slice | Array | Sequence[int]) -> EventTable:
@@ -371,12 +397,25 @@ class EventTable:
         )
 
 
+def _made_again(
+    columns: Mapping[str, Any], sites: SiteTable, arguments: dict[str, Any]
+) -> EventTable:
+    return EventTable(columns, sites=sites, **arguments)
+
+
 def _nearest_kept(parent: Array, position: Array, chosen: Array) -> Array:
-    """New index of each chosen row's nearest ancestor that has a position, -1 for none."""
-    ancestor = parent[chosen].astype(np.int64)
-    pending = np.flatnonzero((ancestor >= 0) & (position[ancestor] < 0))
-    while len(pending):
-        ancestor[pending] = parent[ancestor[pending]]
-        up = ancestor[pending]
-        pending = pending[(up >= 0) & (position[up] < 0)]
-    return position[ancestor].astype(np.int32)
+    """New index of each chosen row's nearest ancestor that has a position, -1 for none.
+
+    By pointer doubling: a step for each level would be quadratic in deep trees.
+    """
+    size = len(parent)
+    # Rows with a position, and the end of every walk (the last entry), stay where they are.
+    above = np.append(np.where(parent < 0, size, parent), size).astype(np.int64)
+    nearest = np.where(position >= 0, np.arange(size + 1), above)
+    while True:
+        further = nearest[nearest]
+        if np.array_equal(further, nearest):
+            break
+        nearest = further
+    found: Array = position[nearest[above[chosen]]].astype(np.int32)
+    return found

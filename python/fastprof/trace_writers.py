@@ -34,11 +34,13 @@ _JSON = 7  # DetailType
 def write_chrome_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
     """Write a table as Chrome JSON with Kineto's schema; gzip when the path ends in .gz.
 
-    Rows may be in any order; args of rows that were read from a trace are written again. Raises
-    errors.IoError when the file cannot be written.
+    Rows may be in any order; args of rows that were read from a trace are written again, their
+    ids ("External id", "Record function id", "Ev Idx") included. Rows of a table with operators
+    and without ids are numbered. Raises errors.IoError when the file cannot be written.
     """
     members = {str(k): _json(v) for k, v in table.metadata.items() if k not in _OWN_MEMBERS}
-    write_chrome_capture(capture_of_table(table), path, members)
+    event_ids = False if table.has("external_id") else None
+    write_chrome_capture(capture_of_table(table), path, members, event_ids=event_ids)
 
 
 def write_perfetto_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
@@ -47,16 +49,23 @@ def write_perfetto_trace(table: EventTable, path: str | os.PathLike[str]) -> Non
 
 
 def write_chrome_capture(
-    capture: _core.Capture, path: str | os.PathLike[str], members: Mapping[str, str]
+    capture: _core.Capture,
+    path: str | os.PathLike[str],
+    members: Mapping[str, str],
+    *,
+    event_ids: bool | None = None,
 ) -> None:
     """Write a capture as Chrome JSON; gzip when the path ends in .gz.
 
-    `members`: JSON texts by name, for the top level. Raises errors.IoError.
+    `members`: JSON texts by name, for the top level. event_ids: whether events carry Kineto's ids;
+    None: when the capture has operators. Raises errors.IoError.
     """
     target, pairs = os.fspath(path), list(members.items())
     _write(
         target,
-        lambda file, told: capture.write_chrome_trace(os.fsencode(file), pairs, target, told),
+        lambda file, told: capture.write_chrome_trace(
+            os.fsencode(file), pairs, target, told, event_ids
+        ),
     )
 
 

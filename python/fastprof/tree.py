@@ -114,6 +114,10 @@ class EventTree:
         )
         return cls(table, rows, parent, kernels=kernels)
 
+    def __reduce__(self) -> Any:
+        # Without the native kernels: NumPy's give the same sums.
+        return EventTree, (self.table, self.rows, self.parent, self.kernel_rows)
+
     def __len__(self) -> int:
         return len(self.parent)
 
@@ -161,16 +165,24 @@ class EventTree:
         offsets, indices = self._child_index
         return indices[offsets[index] : offsets[index + 1]]
 
+    @property
+    def _depth(self) -> Array:
+        """Number of rows around each row, int32.
+
+        By pointer doubling, O(n log depth): a step for each level would be quadratic in deep trees.
+        """
+        size = len(self)
+        ancestor = np.append(np.where(self.parent < 0, size, self.parent), size).astype(np.int64)
+        depth = (ancestor < size).astype(np.int32)
+        while bool((ancestor[:-1] < size).any()):
+            depth += depth[ancestor]
+            ancestor = ancestor[ancestor]
+        return depth[:-1]
+
     @cached_property
     def levels(self) -> list[Array]:
         """Indices of the rows of each depth, roots first."""
-        depth = np.zeros(len(self), np.int32)
-        ancestor = self.parent.astype(np.int64)
-        active = np.flatnonzero(ancestor >= 0)
-        while len(active):
-            depth[active] += 1
-            ancestor[active] = self.parent[ancestor[active]]
-            active = active[ancestor[active] >= 0]
+        depth = self._depth
         order = np.argsort(depth, kind="stable")
         counts = np.bincount(depth) if len(self) else np.zeros(0, np.int64)
         return np.split(order, np.cumsum(counts)[:-1]) if len(counts) else []

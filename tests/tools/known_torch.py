@@ -1,25 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The torch whose layouts fastprof's table lists; where it is not installed, test modules that import this are skipped.
+"""A torch that fastprof records; where none is installed, test modules that import this are skipped.
 
 Import it before anything that needs torch: the skip takes place at the import.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-__all__ = ["CPU", "VERSION", "one_thread", "torch"]
+from fastprof.profiler.torch_versions import cxx11_abi
+
+__all__ = ["CPU", "CXX11_ABI", "RELEASE", "VERSION", "known_fields", "one_thread", "torch"]
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 
 VERSION = str(torch.__version__)
-if not VERSION.startswith("2.13."):
-    pytest.skip(f"torch {VERSION} is not in the table of layouts", allow_module_level=True)
+CXX11_ABI = cxx11_abi(torch)
+# The first two numbers: what an older torch does otherwise is told by comparing with a pair.
+RELEASE = tuple(int(number) for number in VERSION.split(".")[:2])
+if RELEASE < (2, 6):
+    pytest.skip(
+        f"torch {VERSION} is older than what fastprof was run with", allow_module_level=True
+    )
 
 # What torch.profiler is asked to record.
 CPU = [torch.profiler.ProfilerActivity.CPU]
+
+
+def known_fields(names: Iterable[str]) -> tuple[str, ...]:
+    """Those that events of this torch.profiler have, too: older ones have fewer."""
+    event: Any = torch.autograd.profiler_util.FunctionEvent(0, "", 0, 0, 0)
+    return tuple(name for name in names if hasattr(event, name))
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ PUBLIC = {
         "range_detail",
     },  # range_detail: it decodes what rows carry
     "session": {"base", "recorder", "process", "capture", "primitives", "range_detail", "export"},
-    "legacy": {"base", "recorder", "capture", "primitives", "export"},
+    "legacy": {"base", "recorder", "capture", "primitives", "range_detail", "export"},
     ".": {
         "base",
         "recorder",
@@ -70,6 +70,7 @@ FOUNDATION = {
     "columns",
     "device_type",
     "errors",
+    "import_watch",
     "native_format",
     "nesting",
     "same_enum",
@@ -80,8 +81,10 @@ PYTHON = {
     "table": set[str](),
     "tree": {"table"},
     "grouping": {"tree", "table"},
-    "views": {"grouping", "tree", "table"},
-    "render": {"views", "tree", "table"},
+    "instants": {"table"},
+    "views": {"grouping", "tree", "table", "instants"},
+    "table_fit": set[str](),
+    "render": {"views", "tree", "table", "table_fit"},
     "exporters": {"tree", "table"},
     "importers": {"table"},
     "op_inputs": set[str](),
@@ -90,6 +93,7 @@ PYTHON = {
     "consolidate": {"table", "op_columns", "detail_columns"},
     "step_schedule": set[str](),
     "futures": set[str](),
+    "torch_tracers": set[str](),
     "integrations": {"profiler", "ranges"},
 }
 # Who may not be imported by anybody: each needs a package that fastprof does not depend on.
@@ -98,4 +102,13 @@ ENDS = {"integrations"}
 # function (when it is called), never when the module is loaded.
 FORWARDING = {"views": {"render", "exporters"}}
 # Who may import fastprof._core; a package of that name counts with its files.
-NATIVE = {"profiler", "ranges", "propagation", "activities", "build_facts", "trace_writers"}
+NATIVE = {
+    "profiler",
+    "profiler_legacy",
+    "ranges",
+    "propagation",
+    "activities",
+    "build_facts",
+    "trace_writers",
+    "torch_tracers",
+}

@@ -21,10 +21,10 @@ def run_python(code: str, **environment: str) -> str:
     """What indented code prints in a new interpreter that imports as this one does; warnings are errors there.
 
     environment: variables beside those of this process.
-    Raises subprocess.CalledProcessError when it does not end with status 0.
+    Raises subprocess.CalledProcessError when it does not end with status 0, subprocess.TimeoutExpired after 5 minutes.
     """
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        check=True, capture_output=True, text=True,
+        check=True, capture_output=True, text=True, timeout=300,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
     ).stdout  # fmt: skip

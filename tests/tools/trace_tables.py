@@ -86,6 +86,10 @@ def every_column_table(rows: int = 24) -> EventTable:
     columns["kind"] = np.zeros(rows, np.uint8)
     columns["payload"] = np.arange(rows, dtype=np.uint32)
     values: dict[str, list[Any]] = {name: [f"{name} a", None, "b"] for name in CODED_COLUMNS}
+    for name in ("stack", "structured_input_shapes", "structured_input_strides", "input_dtypes"):
+        values[name] = [[f"{name} a"], None, ["b"]]
+    values["counters"] = [{"instructions": 3}, None, {}]
+    values["event_metadata"] = [{"stream": 7}, None, {}]
     values["input_shapes"] = [[[1, 2], []], [[3]], []]
     values["concrete_inputs"] = [[1.5, float("inf"), None], ["\ud800", True], (1, (2, 3))]
     values["kwinputs"] = [{"a": 1, "$b": 2}, {3: "x"}, {"raw": b"\x00\xff"}]

@@ -227,7 +227,7 @@ _PACKAGES = {
 
 
 def package_checks() -> Iterator[Finding]:
-    """Which optional packages are installed, told without importing them."""
+    """Which optional packages are installed, told without importing them here."""
     distributions = {"sklearn": "scikit-learn"}
     for name, use in _PACKAGES.items():
         try:
@@ -242,7 +242,8 @@ def package_checks() -> Iterator[Finding]:
         except importlib.metadata.PackageNotFoundError:
             version = "of unknown version"
         if name == "torch":
-            text = "its ops are recorded when the program has imported it and they pass a self-test"
-            yield Finding(name, True, f"{version}: {text}")
+            from fastprof.cli.torch_check import torch_findings
+
+            yield from (Finding(name, ok, text) for ok, text in torch_findings(version))
         else:
             yield Finding(name, True, f"{version}: {use}")

@@ -10,12 +10,13 @@ import sys
 import tempfile
 
 from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
-from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
+from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser"]
 
 _EPILOG = f"""\
-IN is any trace that `fastprof report` reads; OUT appears only when it is complete.
+IN is any trace that `fastprof report` reads (- is standard input); OUT appears only when it is complete.
 
 examples:
   fastprof convert train.fastprof train.json.gz
@@ -32,20 +33,20 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("input", metavar="IN")
     parser.add_argument("output", metavar="OUT")
     parser.add_argument("--to", choices=tuple(FORMATS), help="format, whatever the suffix of OUT")
+    add_reading_options(parser)
     parser.set_defaults(command=convert)
 
 
 def convert(options: argparse.Namespace) -> int:
     """Convert; the exit code."""
-    from fastprof.importers import load
-
     kind = format_of(options.output, options.to)
     if options.output != "-":
-        write_table(load(options.input), options.output, kind)
+        check_output(options.output)
+        write_table(load_trace(options.input, options), options.output, kind)
         return 0
     with tempfile.TemporaryDirectory(prefix="fastprof-") as folder:
         path = os.path.join(folder, "stdout" + FORMATS[kind][0][0])
-        write_table(load(options.input), path, kind)
+        write_table(load_trace(options.input, options), path, kind)
         with open(path, "rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
     return 0

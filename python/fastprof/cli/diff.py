@@ -7,10 +7,19 @@ import argparse
 import json
 import math
 import os
+import sys
 from typing import Any, NamedTuple
 
 from fastprof import errors
-from fastprof.cli.options import Subparsers, command_parser
+from fastprof.cli.options import (
+    Subparsers,
+    add_reading_options,
+    command_parser,
+    counted,
+    load_trace,
+    terminal_width,
+)
+from fastprof.cli.outcome import check_output
 
 __all__ = ["add_parser"]
 
@@ -22,6 +31,8 @@ METRICS = (
 )
 SORTS = ("change", "growth", "percent", "name", "count")
 FAILED = 1
+NAME_WIDTH = 55  # of names, less where the terminal is narrow
+MIN_NAME_WIDTH = 12
 
 _EPILOG = """\
 Compares the averages of two traces (any that `fastprof report` reads) by name and device. Times
@@ -82,6 +93,7 @@ def add_parser(commands: Subparsers) -> None:
     )
     parser.add_argument("--row-limit", type=int, default=30, metavar="N", help="rows, -1: all (30)")
     parser.add_argument("--json", metavar="PATH", help="also write all rows as JSON")
+    add_reading_options(parser)
     limits = parser.add_argument_group("limits (for CI)")
     limits.add_argument(
         "--max-growth",
@@ -111,7 +123,13 @@ def _percent(text: str) -> float:
 
 def diff(options: argparse.Namespace) -> int:
     """Print the differences; the exit code."""
-    changes = _changes(_averages(options.before), _averages(options.after), options)
+    if options.before == options.after == "-":
+        raise errors.ValueError("standard input can be one of the two traces, not both")
+    if options.json:
+        check_output(options.json)
+    changes = _changes(
+        _averages(options.before, options), _averages(options.after, options), options
+    )
     total = _total(changes)
     exceeded = _exceeded(changes, total, options)
     print(f"A: {options.before}\nB: {options.after}\n")
@@ -123,11 +141,11 @@ def diff(options: argparse.Namespace) -> int:
     return FAILED if exceeded else 0
 
 
-def _averages(path: str) -> dict[str, Any]:
+def _averages(path: str, options: argparse.Namespace) -> dict[str, Any]:
     from fastprof.cli.event_lists import list_of
-    from fastprof.importers import load
 
-    columns: dict[str, Any] = list_of(load(path)).key_averages().to_columns()
+    events = list_of(load_trace(path, options))
+    columns: dict[str, Any] = events.key_averages(include_python_functions=True).to_columns()
     return columns
 
 
@@ -209,7 +227,7 @@ def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> 
     for change in [*shown, total]:
         rows.append(
             (
-                change.name if len(change.name) <= 55 else change.name[:52] + "...",
+                change.name,
                 str(change.calls[0]),
                 str(change.calls[1]),
                 f"{change.time_us[0] / scale:.3f}",
@@ -219,6 +237,10 @@ def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> 
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    columns = terminal_width(sys.stdout)
+    room = NAME_WIDTH if columns is None else columns - sum(widths[1:]) - 2 * (len(widths) - 1)
+    widths[0] = min(widths[0], max(min(room, NAME_WIDTH), MIN_NAME_WIDTH))
+    rows = [(_cut(row[0], widths[0]), *row[1:]) for row in rows]
     lines = [what]
     for number, row in enumerate(rows):
         if number in (1, len(rows) - 1):
@@ -227,8 +249,13 @@ def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> 
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
     if len(shown) < len(changes):
-        lines.append(f"{len(changes) - len(shown)} more names; --row-limit -1 shows all")
+        left = counted(len(changes) - len(shown), "more name")
+        lines.append(f"{left}; --row-limit -1 shows all")
     return "\n".join(lines)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _write_json(changes: list[Change], total: Change, options: argparse.Namespace) -> None:

@@ -12,7 +12,8 @@ __all__ = ["add_parser"]
 
 _EPILOG = """\
 Each line is one thing: "ok", "no" (not available, with the reason and what to do), or "--" (a
-fact). Looks only; changes nothing and imports none of the packages it names.
+fact). Looks only and changes nothing. Of the packages it names only torch is imported, by another
+process, which tries out what is recorded of it; that takes seconds.
 
 exit code: 0, or 1 when fastprof cannot record at all.
 

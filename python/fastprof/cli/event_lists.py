@@ -7,7 +7,7 @@ import numpy as np
 
 from fastprof.device_type import DEVICE_TIME_TYPES, DeviceType
 from fastprof.table import EventKind, EventTable
-from fastprof.views import EventList
+from fastprof.views import EventList, FunctionEvent
 
 __all__ = ["device_name", "list_of"]
 
@@ -21,7 +21,7 @@ def device_name(table: EventTable) -> str | None:
     return "cuda" if table.kernels is not None and len(table.kernels) else None
 
 
-def list_of(table: EventTable) -> EventList:
+def list_of(table: EventTable) -> EventList[FunctionEvent]:
     """The events, with device times, memory and FLOPs when the table has them."""
     has_memory = table.has("cpu_memory_usage") or table.has("device_memory_usage")
     if not has_memory and table.has("payload") and table.has("kind"):

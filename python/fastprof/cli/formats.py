@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from fastprof import errors
+from fastprof.cli.parser import suggestion
 from fastprof.table import EventTable
 
-__all__ = ["FORMATS", "format_of", "write_table"]
+__all__ = ["FORMATS", "check_memory_path", "format_of", "write_table"]
 
 Progress = Callable[[int, int], None]
 
@@ -36,7 +39,11 @@ def _perfetto(table: EventTable, path: str, progress: Progress | None) -> None:
 def _folded(table: EventTable, path: str, progress: Progress | None) -> None:
     from fastprof.exporters.range_stacks import export_range_stacks
 
-    export_range_stacks(table, path, threads=True)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        export_range_stacks(table, path, threads=True)
+    for warning in found:
+        print(f"fastprof: {warning.message}", file=sys.stderr)
 
 
 def _speedscope(table: EventTable, path: str, progress: Progress | None) -> None:
@@ -63,7 +70,7 @@ FORMATS: dict[str, tuple[tuple[str, ...], str, Callable[..., None]]] = {
     "chrome": ((".json",), "ui.perfetto.dev, chrome://tracing, TensorBoard, HTA", _chrome),
     "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev, a fifth the size", _perfetto),
     "speedscope": ((".speedscope.json",), "speedscope.app: flame graph", _speedscope),
-    "folded": ((".folded", ".txt"), "collapsed stacks, for flame graph tools", _folded),
+    "folded": ((".folded", ".txt"), "collapsed stacks in ns, for flame graph tools", _folded),
     "csv": ((".csv",), "the events as a table", _csv),
     "memory": ((".memory.json", ".memory.csv", ".html"), "memory over time", _memory),
 }
@@ -83,7 +90,17 @@ def format_of(path: str, given: str | None = None) -> str:
     if found:
         return max(found)[1]
     known = ", ".join(suffix for suffixes, _, _ in FORMATS.values() for suffix in suffixes)
-    raise errors.ValueError(f"what format is {path}? End it in one of {known}, or say --to FORMAT")
+    suffix = os.path.splitext(name)[1]
+    close = suggestion(suffix, known.split(", ")) if suffix else ""
+    raise errors.ValueError(
+        f"what format is {path}{close or '?'} End it in one of {known}, or say --to FORMAT"
+    )
+
+
+def check_memory_path(path: str) -> None:
+    """Raise errors.ValueError when memory over time has no form for the suffix of `path`."""
+    if os.path.splitext(path.removesuffix(".gz"))[1] not in (".json", ".csv", ".html"):
+        raise errors.ValueError(f"{path}: end it in .json, .csv or .html for memory over time")
 
 
 def write_table(table: EventTable, path: str, kind: str) -> None:

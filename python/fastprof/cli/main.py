@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from fastprof import __version__, _paths, errors
+from fastprof.cli.parser import CommandParser
+from fastprof.cli.program_call import ProgramCall, find_program
 
 __all__ = ["main"]
 
@@ -30,9 +32,9 @@ examples:
 """
 
 
-def make_parser(prog: str) -> argparse.ArgumentParser:
+def make_parser(prog: str) -> CommandParser:
     """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog=prog,
         description="fastprof: a standalone profiler for Python and C++.",
         epilog=_EXAMPLES,
@@ -51,6 +53,22 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     return parser
 
 
+def split_program(
+    parser: argparse.ArgumentParser, given: Sequence[str]
+) -> tuple[list[str], ProgramCall | None]:
+    """(arguments of fastprof, the program of `fastprof run` with its arguments).
+
+    argparse would look for options of ours behind the script, too.
+    """
+    at = next((i for i, word in enumerate(given) if not word.startswith("-")), None)
+    if at is None or given[at] != "run":
+        return list(given), None
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    run = commands.choices["run"]
+    count, program = find_program(run._option_string_actions, given[at + 1 :])
+    return list(given[: at + 1 + count]), program
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on `argv` (default: that of the process); the exit code.
 
@@ -60,7 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     started_as = os.path.basename(sys.argv[0])
     prog = "python -m fastprof" if started_as == "__main__.py" else "fastprof"
     parser = make_parser(prog)
-    options = parser.parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    own, program = split_program(parser, given)
+    options = parser.parse_args(own)
+    if program is not None:
+        options.program = program
     if options.includes:
         print(f"-I{_paths.include_dir()}")
     if options.cmakedir:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a script or module as the interpreter itself would: argv, __main__, sys.path, tracebacks, exit."""
+"""Run a script, module or code as the interpreter itself would: argv, __main__, sys.path, tracebacks, exit."""
 
 from __future__ import annotations
 
 import builtins
+import errno
 import importlib.machinery
 import io
 import os
@@ -12,53 +13,70 @@ import sys
 import threading
 import types
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from fastprof import errors
+from fastprof.cli.program_call import ProgramCall
 
 __all__ = ["Program", "leave_as", "wait_for_threads"]
 
 
 class Program:
-    """A script, a folder or zip file with a __main__.py, or (is_module) a module by name.
+    """A script, a folder or zip file with a __main__.py, a module, -c CODE, or standard input.
 
     Raises errors.IoError when there is none.
     """
 
-    def __init__(self, target: str, args: Sequence[str], is_module: bool) -> None:
+    def __init__(self, call: ProgramCall) -> None:
         self.main = types.ModuleType("__main__")
         names: dict[str, Any] = self.main.__dict__
         names["__builtins__"] = builtins
-        argv0 = target
-        if not is_module:
-            target = os.path.abspath(
-                target
-            )  # as the interpreter shows it in __file__ and tracebacks
-        if is_module:
+        target = argv0 = call.target
+        spec: importlib.machinery.ModuleSpec | None = None
+        file: str | None = None
+        if call.kind == "module":
             self._first_path(os.getcwd())
-            spec, code = self._module(target)
+            spec, self.code = self._module(target)
             argv0 = spec.origin or target
-        elif os.path.isdir(target) or zipfile.is_zipfile(target):
-            self._first_path(target)
-            outer = sys.modules.pop("__main__")  # or its spec would be taken for that of the target
-            try:
-                spec, code = self._module("__main__")
-            finally:
-                sys.modules["__main__"] = outer
+        elif call.kind == "code":
+            argv0 = "-c"
+            self._first_path("")
+            self.code = self._compile(target + "\n", "<string>")
+        elif call.kind == "stdin":
+            self._first_path("")
+            self.code = self._compile(sys.stdin.buffer.read(), "<stdin>")
         else:
-            spec, code = None, self._script(target)
-            self._first_path(os.path.dirname(os.path.realpath(target)))
-        self.code = code
-        if spec is None:
-            loader = importlib.machinery.SourceFileLoader("__main__", target)
-            names.update(__file__=target, __loader__=loader, __package__=None, __spec__=None)
-            names["__cached__"] = None
-        else:
+            # Absolute, as the interpreter shows it in __file__ and tracebacks.
+            file = os.path.abspath(target)
+            if os.path.isdir(file) or zipfile.is_zipfile(file):
+                self._first_path(file)
+                outer = sys.modules.pop("__main__")  # or its spec would pass for the target's
+                try:
+                    spec, self.code = self._module("__main__")
+                except errors.IoError:
+                    what = "folder" if os.path.isdir(file) else "zip file"
+                    raise errors.IoError(
+                        errno.ENOENT,
+                        f"cannot run {target}: the {what} has no __main__.py; give a script, "
+                        "or -m MODULE",
+                    ) from None
+                finally:
+                    sys.modules["__main__"] = outer
+            else:
+                self.code = self._script(file)
+                self._first_path(os.path.dirname(os.path.realpath(file)))
+        names.update(__package__=None, __spec__=None)
+        if spec is not None:
             names.update(__file__=spec.origin, __loader__=spec.loader, __spec__=spec)
             names.update(__package__=spec.parent, __cached__=spec.cached)
+        elif file is not None:
+            names["__file__"], names["__cached__"] = file, None
+            names["__loader__"] = importlib.machinery.SourceFileLoader("__main__", file)
+        else:
+            names["__loader__"] = importlib.machinery.BuiltinImporter
         names["__annotations__"] = {}
-        sys.argv[:] = [argv0, *args]
+        sys.argv[:] = [argv0, *call.args]
 
     def run(self) -> None:
         """Run it in this thread; what it raises goes through."""
@@ -86,7 +104,11 @@ class Program:
             code = loader.get_code("__main__")
             assert code is not None
             return code
-        return compile(source, path, "exec", dont_inherit=True)
+        return Program._compile(source, path)
+
+    @staticmethod
+    def _compile(source: str | bytes, file: str) -> types.CodeType:
+        return compile(source, file, "exec", dont_inherit=True)
 
     @staticmethod
     def _module(name: str) -> tuple[importlib.machinery.ModuleSpec, types.CodeType]:

@@ -7,7 +7,7 @@ import gzip
 import io
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, TextIO, cast
@@ -24,8 +24,9 @@ def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Until then it has a temporary name in the same folder; on an exception it is removed and what
     stood under `path` stays. A path ending in .gz is compressed. An OSError of opening, writing
     (a full disk) or renaming becomes errors.IoError that names the path; the caller's data stay
-    in memory. Symbolic links are followed, so the link keeps pointing to the new file; a device or
-    pipe is written in place.
+    in memory. A file that is replaced keeps its mode, which the temporary file has from the
+    beginning; a new file has that of the umask. Symbolic links are followed, so the link keeps
+    pointing to the new file; a device or pipe is written in place.
     """
     target = Path(os.path.realpath(os.fspath(path)))
     compressed = os.fspath(path).endswith(".gz")
@@ -33,7 +34,7 @@ def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     temporary = target if in_place else _temporary_name(target)
     opened = False
     try:
-        with open(temporary, "wb" if in_place else "xb") as raw:
+        with open(temporary, "wb" if in_place else "xb", opener=_opener(target)) as raw:
             opened = True
             if compressed:
                 # A fixed time and no name in the header: equal data give equal files.
@@ -87,13 +88,28 @@ def _temporary_name(target: Path) -> Path:
     return target.with_name(f".{target.name[:64]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
-def _keep_mode(target: Path, temporary: Path) -> None:
-    """Give the new file the mode of the one it replaces."""
+def _opener(target: Path) -> Callable[[str, int], int]:
+    """Opens the temporary file with the mode of the file that it will replace, or by the umask.
+
+    With that mode from the first moment on: who may not read the target must not read the new data
+    meanwhile.
+    """
+    mode = _mode_of(target)
+    return lambda path, flags: os.open(path, flags, 0o666 if mode is None else mode & 0o777)
+
+
+def _mode_of(target: Path) -> int | None:
     try:
-        mode = target.stat().st_mode & 0o7777
+        return target.stat().st_mode & 0o7777
     except FileNotFoundError:
-        return
-    os.chmod(temporary, mode)
+        return None
+
+
+def _keep_mode(target: Path, temporary: Path) -> None:
+    """Give the new file the mode of the one it replaces; the umask may have taken bits away."""
+    mode = _mode_of(target)
+    if mode is not None:
+        os.chmod(temporary, mode)
 
 
 def _remove(path: Path) -> None:

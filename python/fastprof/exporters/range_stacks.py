@@ -1,62 +1,165 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collapsed stacks of nested ranges: a flame graph without captured Python stacks."""
+"""Collapsed stacks of nested ranges: a flame graph without captured Python stacks.
+
+A line repeats the names of all ranges around it, so the text of a deep tree is quadratic in its
+depth: 10^5 nested ranges would take 100 GB. Beyond a limit the deepest ranges are folded.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import warnings
 from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.table import EventTable
 from fastprof.tree import EventTree
 
-__all__ = ["collapsed_ranges", "export_range_stacks"]
+__all__ = ["DEEPER", "DEFAULT_MAX_CHARS", "collapsed_ranges", "export_range_stacks"]
 
+Array: TypeAlias = NDArray[Any]
+
+DEFAULT_MAX_CHARS = 64 << 20
+DEEPER = "[deeper ranges]"  # the frame that stands for what was folded
 _SEPARATORS = str.maketrans(";\t\n\r", "____")
+_VALUE_CHARS = 21  # of a line: a space, the time, and the line end, at most
+
+
+class _Paths(NamedTuple):
+    """The distinct paths of a tree, parents before their children; arrays of one length."""
+
+    parent: Array  # int64, -1 for roots
+    name: Array  # int64: index into the texts of names; of a root's thread: in `head`
+    head: Array  # int64: index into the heads (thread names)
+    depth: Array  # int64, 0 for roots
+    self_ns: Array  # int64
 
 
 def collapsed_ranges(
-    table: EventTable | EventTree, *, threads: bool = False
+    table: EventTable | EventTree, *, threads: bool = False, max_chars: int = DEFAULT_MAX_CHARS
 ) -> Iterator[tuple[str, int]]:
     """("outer;inner", self time in ns) for each distinct path of nested ranges, summed.
 
     `threads` puts the thread's name in front. Paths whose self time is not positive are left out:
     flame graphs have no place for them. Async rows and device activities have no self time.
+    max_chars: size of the text of all paths, in characters; when it would be larger, ranges below
+    the deepest level that fits are summed as one frame "[deeper ranges]", with a UserWarning that
+    says from which level on.
     """
     tree = table if isinstance(table, EventTree) else EventTree.of(table)
-    names = tree.take(tree.table.name_id).astype(np.int64)
     texts = [text.translate(_SEPARATORS) for text in tree.table.names]
-    size = max(len(texts), 1)
-    above: list[str] = [""]
-    path = np.zeros(len(tree), np.int64)
-    labels: list[str] = []
+    heads = [""]
     if threads and len(tree):
-        numbers, inverse = np.unique(tree.take(tree.table.thread), return_inverse=True)
+        numbers = np.unique(tree.take(tree.table.thread))
         known = {track.id: track.name for track in tree.table.tracks}
-        above = [known.get(n) or f"thread {n}" for n in numbers.tolist()]
-        above = [text.translate(_SEPARATORS) + ";" for text in above]
-        path = inverse.astype(np.int64)
+        heads = [known.get(n) or f"thread {n}" for n in numbers.tolist()]
+        heads = [text.translate(_SEPARATORS) + ";" for text in heads]
+    paths = _paths_of(tree, max(len(texts), 1), threads)
+    limit = _fold_depth(paths, texts, heads, max_chars)
+    folded = np.zeros(len(paths.parent), np.int64)
+    if limit is not None:
+        deepest = int(paths.depth.max()) + 1
+        warnings.warn(
+            f"ranges are nested up to {deepest} deep; below level {limit + 1} they are summed as "
+            f"{DEEPER!r}, because the text would have more than {max_chars} characters "
+            "(max_chars)",
+            stacklevel=2,
+        )
+        folded = _folded_ns(paths, limit)
+    parent, name, head = paths.parent.tolist(), paths.name.tolist(), paths.head.tolist()
+    own, below = paths.self_ns.tolist(), folded.tolist()
+    kept = np.arange(len(own)) if limit is None else np.flatnonzero(paths.depth <= limit)
+    for path in kept.tolist():
+        if own[path] <= 0 and below[path] <= 0:
+            continue
+        frames = []
+        at = path
+        while at >= 0:
+            frames.append(texts[name[at]])
+            at = parent[at]
+        label = heads[head[path]] + ";".join(reversed(frames))
+        if own[path] > 0:
+            yield label, own[path]
+        if below[path] > 0:
+            yield f"{label};{DEEPER}", below[path]
+
+
+def _paths_of(tree: EventTree, names_size: int, threads: bool) -> _Paths:
+    """One path for each distinct chain of names; level by level, so that parents are known."""
+    names = tree.take(tree.table.name_id).astype(np.int64)
+    path = np.zeros(len(tree), np.int64)
+    root_head: Array = np.zeros(len(tree), np.int64)
+    if threads and len(tree):
+        root_head = np.unique(tree.take(tree.table.thread), return_inverse=True)[1].reshape(-1)
+    parents, name_of, heads, depths = [], [], [], []
+    count = 0
     for depth, level in enumerate(tree.levels):
-        # One code for each (path of the parent, name); level by level, so parents are known.
-        parent_path = path[level] if depth == 0 else path[tree.parent[level]]
-        pairs, inverse = np.unique(parent_path * size + names[level], return_inverse=True)
-        path[level] = inverse + len(labels)
-        for pair in pairs.tolist():
-            head = above[pair // size] if depth == 0 else labels[pair // size] + ";"
-            labels.append(head + texts[pair % size])
-    own = np.zeros(len(labels), np.int64)
+        above = root_head[level] if depth == 0 else path[tree.parent[level]]
+        pairs, inverse = np.unique(above * names_size + names[level], return_inverse=True)
+        path[level] = inverse.reshape(-1) + count
+        source = pairs // names_size
+        parents.append(np.full(len(pairs), -1) if depth == 0 else source)
+        name_of.append(pairs % names_size)
+        heads.append(source if depth == 0 else np.full(len(pairs), -1))
+        depths.append(np.full(len(pairs), depth))
+        count += len(pairs)
+    if not count:
+        none = np.zeros(0, np.int64)
+        return _Paths(none, none, none, none, none)
+    parent, head = np.concatenate(parents), np.concatenate(heads)
+    root: Array = np.where(parent < 0, np.arange(count), parent)
+    while not np.array_equal(further := root[root], root):
+        root = further
+    own = np.zeros(count, np.int64)
     np.add.at(own, path, tree.self_ns)
-    for label, value in zip(labels, own.tolist(), strict=True):
-        if value > 0:
-            yield label, value
+    return _Paths(parent, np.concatenate(name_of), head[root], np.concatenate(depths), own)
+
+
+def _fold_depth(paths: _Paths, texts: list[str], heads: list[str], max_chars: int) -> int | None:
+    """The deepest level whose paths are written in full; None when all are."""
+    if not len(paths.parent):
+        return None
+    sizes = np.array([len(text) + 1 for text in texts], np.float64)
+    chars = sizes[paths.name]
+    begins = np.flatnonzero(np.diff(paths.depth, prepend=-1))  # of each level
+    for low, high in itertools.pairwise([*begins[1:].tolist(), len(chars)]):
+        chars[low:high] += chars[paths.parent[low:high]]
+    chars += np.array([len(text) for text in heads])[paths.head] + _VALUE_CHARS
+    levels = np.bincount(paths.depth, chars * (paths.self_ns > 0))
+    written = np.cumsum(levels)
+    if written[-1] <= max_chars:
+        return None
+    # Folding after a level adds at most a line for each of its paths.
+    folds = np.bincount(paths.depth, chars + len(DEEPER) + 1)
+    fits = np.flatnonzero(written + folds <= max_chars)
+    return int(fits.max()) if len(fits) else 0
+
+
+def _folded_ns(paths: _Paths, limit: int) -> Array:
+    """Self time below each path of the level `limit`."""
+    ancestor = np.where(paths.depth <= limit, np.arange(len(paths.parent)), paths.parent)
+    while not np.array_equal(further := ancestor[ancestor], ancestor):
+        ancestor = further
+    total = np.zeros(len(paths.parent), np.int64)
+    deeper = paths.depth > limit
+    np.add.at(total, ancestor[deeper], np.maximum(paths.self_ns[deeper], 0))
+    return total
 
 
 def export_range_stacks(
-    table: EventTable | EventTree, path: str | os.PathLike[str], *, threads: bool = False
+    table: EventTable | EventTree,
+    path: str | os.PathLike[str],
+    *,
+    threads: bool = False,
+    max_chars: int = DEFAULT_MAX_CHARS,
 ) -> None:
-    """Write collapsed_ranges, a line each with the self time in ns; gzip when path ends in .gz."""
+    """Write collapsed_ranges, sorted, a line each with the self time in ns; gzip for .gz."""
+    lines = sorted(collapsed_ranges(table, threads=threads, max_chars=max_chars))
     with atomic_text(path) as file:
-        for label, value in collapsed_ranges(table, threads=threads):
+        for label, value in lines:
             file.write(f"{label} {value}\n")

@@ -26,11 +26,15 @@ _FIELDS = {
     "self_device_time_total": "self_device_time_total",
     **dict.fromkeys(STACK_METRICS[1:], "self_device_time_total"),
 }
+_MAX_CHARS = 64 << 20
 _SEPARATORS = str.maketrans(" ;\t\n", "____")
 
 
 def collapsed_stacks(events: Iterable[Any], metric: str = "self_cpu_time_total") -> Iterator[str]:
     """One line for each event with a stack whose metric is at least 1 us.
+
+    Of a list whose lines would have more than 64 million characters, one line for each distinct
+    stack, with the sum.
 
     Frames outermost first joined by ";" with separators inside them replaced by "_", a space, and
     the metric in whole us. Format: the folded form of Brendan Gregg's flame graph scripts. An
@@ -50,11 +54,19 @@ def _column_lines(frame: Any, field: str) -> Iterator[str]:
     rows = np.arange(frame.size) if frame.order is None else frame.order
     values = np.asarray(frame.metric(field) / frame.unit_per_us)[rows]
     codes = frame.stack.codes[rows]
-    texts = [_folded(stack) for stack in frame.stack.values]
     written = (codes >= 0) & (values >= 1)
-    for code, value in zip(codes[written].tolist(), values[written].tolist(), strict=True):
+    codes, values = codes[written], values[written].astype(np.int64)
+    used = np.unique(codes).tolist()
+    texts = {code: _folded(frame.stack.values[code]) for code in used}
+    sizes = np.bincount(codes, minlength=1)
+    if sum(int(sizes[code]) * len(texts[code]) for code in used) > _MAX_CHARS:
+        # Readers sum equal stacks anyway, and what is stored once is then written once.
+        sums = np.zeros(len(sizes), np.int64)
+        np.add.at(sums, codes, values)
+        codes, values = np.array(used), sums[used]
+    for code, value in zip(codes.tolist(), values.tolist(), strict=True):
         if texts[code]:
-            yield f"{texts[code]} {int(value)}"
+            yield f"{texts[code]} {value}"
 
 
 def _lines(events: Iterable[Any], field: str) -> Iterator[str]:

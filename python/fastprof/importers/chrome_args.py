@@ -11,7 +11,7 @@ from fastprof.device_type import DeviceType
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.table import EventFlag, EventKind
 
-__all__ = ["DEVICE_CATEGORIES", "as_int", "put_args", "range_state"]
+__all__ = ["DEVICE_CATEGORIES", "ScopeRule", "as_int", "put_args", "range_state"]
 
 # Kineto's activity types that happened on a device.
 DEVICE_CATEGORIES = {
@@ -28,6 +28,7 @@ _NUMBERS = (
     ("Sequence number", "sequence_nr", -1),
     ("Fwd thread id", "fwd_thread", -1),
     ("Node id", "node_id", -1),
+    ("Record function id", "record_function_id", 0),
     ("Python id", "python_id", -1),
     ("Python parent id", "python_parent_id", -1),
     ("Python module id", "python_module_id", -1),
@@ -66,6 +67,29 @@ def as_int(value: Any) -> int | None:
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
 
+class ScopeRule:
+    """The RecordScope of ranges, which traces do not carry, in the order of a trace."""
+
+    _ENGINE_PREFIX = "autograd::engine::evaluate_function: "
+
+    def __init__(self) -> None:
+        self._backward_names: set[str] = set()
+
+    def scope(self, name: str, category: Any, args: dict[str, Any]) -> int:
+        """FUNCTION or BACKWARD_FUNCTION for an operator, else USER_SCOPE.
+
+        A backward function has a forward thread, or its node has no sequence number
+        (AccumulateGrad); in both cases the range of the autograd engine names it and comes first.
+        """
+        if category != "cpu_op":
+            return 7
+        if name.startswith(self._ENGINE_PREFIX):
+            self._backward_names.add(name[len(self._ENGINE_PREFIX) :])
+            return 0
+        backward = name in self._backward_names or (as_int(args.get("Fwd thread id")) or 0) > 0
+        return int(backward)
+
+
 def range_state(args: dict[str, Any]) -> tuple[int, int]:
     """(kind, flags) of a complete event."""
     kind, flags = int(EventKind.RANGE), FINISHED
@@ -86,7 +110,10 @@ def put_args(builder: TableBuilder, row: int, args: dict[str, Any]) -> None:
     for key, column, default in _NUMBERS:
         if key in args:
             number = as_int(args[key])
-            if number is not None and (column != "node_id" or -_INT32 <= number < _INT32):
+            if number is None or (column == "node_id" and not -_INT32 <= number < _INT32):
+                continue
+            # Kineto numbers threads from 1 and writes 0 where there is no forward thread.
+            if number != 0 or column != "fwd_thread":
                 builder.put(column, row, number, default)
     for key, column in _VALUES:
         value = args.get(key)
@@ -95,6 +122,9 @@ def put_args(builder: TableBuilder, row: int, args: dict[str, Any]) -> None:
     stack = args.get("Call stack")
     if isinstance(stack, str):
         builder.code("stack", row, stack, _FRAMES.split(stack))
+    overload = args.get("Overload name")
+    if isinstance(overload, str):
+        builder.code("overload_name", row, overload, overload)
     modules = args.get("Module Hierarchy")
     if isinstance(modules, str):
         builder.code("module_hierarchy", row, modules, modules)

@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof import errors
-from fastprof.importers.chrome_args import DEVICE_CATEGORIES, as_int, put_args, range_state
+from fastprof.importers.chrome_args import (
+    DEVICE_CATEGORIES,
+    ScopeRule,
+    as_int,
+    put_args,
+    range_state,
+)
 from fastprof.importers.json_stream import JsonStream
 from fastprof.importers.kernel_links import link_kernels
+from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER, MemoryBudget
 from fastprof.importers.source import Source
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.sites import Site
@@ -26,11 +33,14 @@ Array: TypeAlias = NDArray[Any]
 _LANE = re.compile(r"(?s)(.*): (?:async|overlapping) \d+")
 _MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
 _INT64, _FLOAT64 = 0, 2  # ArgType
-# Kineto's own marks beside the program's events.
+# Kineto's own marks beside the program's events, and the process that fastprof writes them into.
 _PROFILER_PIDS = ("Spans", "Traces", "")
+_MARKS_PID = 0x20000000
 # Microseconds that stay within 64 bits of ns, sums of two included.
 _LEAST, _MOST = -4e15, 4e15
 _BEGINS = {"B": "B", "b": "b", "S": "b"}
+# Upper bounds of what a reader keeps beside the rows.
+_DEVICE_ROW_BYTES, _LINK_BYTES, _ENTRY_BYTES = 300, 300, 700
 _ENDS = {"E": "B", "e": "b", "F": "b"}
 
 
@@ -44,14 +54,15 @@ def read_chrome_trace(source: Source) -> EventTable:
     metadata["skipped_events"]. Lanes that fastprof's writer made of a thread are put together
     again. Parents are not in the file: EventTree.of nests by time.
     """
-    reader = _Reader(JsonStream(source))
+    reader = _Reader(JsonStream(source), source.budget)
     reader.read()
     return reader.table()
 
 
 class _Reader:
-    def __init__(self, stream: JsonStream) -> None:
+    def __init__(self, stream: JsonStream, budget: MemoryBudget) -> None:
         self.stream = stream
+        self.budget = budget
         self.top: dict[str, Any] = {}
         self.rows = TableBuilder()
         self.sites: dict[Any, int] = {}
@@ -67,6 +78,7 @@ class _Reader:
         # Of complete events without args: site by (name, category), track by (pid, tid).
         self.plain_sites: dict[tuple[str, str], int] = {}
         self.plain_tracks: dict[tuple[int, int], int] = {}
+        self.scopes = ScopeRule()
 
     # ---- the file ------------------------------------------------------------------------------
 
@@ -91,6 +103,8 @@ class _Reader:
                 self._events(may_stop=False)
             else:
                 self.top[name] = stream.value()
+                chars = stream.value_chars + len(name) + 3
+                self.budget.keep(JSON_BYTES_A_CHARACTER * chars)
             if stream.peek() == "}":
                 stream.take("}")
                 break
@@ -118,6 +132,7 @@ class _Reader:
                 except (errors.FormatError, OverflowError) as error:
                     raise stream.fail(f"event {self.index}, which ends here: {error}") from None
                 self.index += 1
+            self.budget.check(self._estimate_bytes())
             found = stream.peek()
             if found == ",":
                 stream.take(",")
@@ -132,6 +147,16 @@ class _Reader:
                 raise stream.fail(
                     f"expected ',' or ']' after event {self.index - 1}, found {found!r}"
                 )
+
+    def _estimate_bytes(self) -> int:
+        """Memory that what was read so far takes, from above."""
+        return (
+            self.rows.estimate_bytes()
+            + _DEVICE_ROW_BYTES * len(self.device_rows)
+            + _LINK_BYTES * len(self.links)
+            + _ENTRY_BYTES * (len(self.sites) + len(self.open) + len(self.flow_ids))
+            + _ENTRY_BYTES * (len(self.processes) + len(self.skipped))
+        )
 
     def _batch(self, batch: list[Any]) -> None:
         """Many events. Complete ones without args, usually most, are only collected here."""
@@ -174,6 +199,10 @@ class _Reader:
         if not isinstance(phase, str):
             raise errors.FormatError(f"its phase (ph) is {str(phase)[:40]!r}")
         pid = event.get("pid", 0)
+        if pid == _MARKS_PID and "fastprof" in self.top:
+            if phase != "M":
+                self._skip("Trace")
+            return
         if phase == "M":
             self._metadata(event, pid)
             return
@@ -252,10 +281,7 @@ class _Reader:
         end = start + max(self._time_ns(event, "dur"), 0) if "dur" in event else start
         kind, flags = range_state(args) if args else (0, FINISHED)
         category = event.get("cat")
-        forward = as_int(args.get("Fwd thread id")) or 0
-        scope = 0 if category == "cpu_op" else 7
-        if scope == 0 and forward > 0 and not str(event.get("name")).startswith("autograd::engine"):
-            scope = 1  # BACKWARD_FUNCTION
+        scope = self.scopes.scope(str(event.get("name")), category, args)
         site = self._site(event, kind, scope)
         row = self.rows.add(kind, start, end, site, self._track(event), flags)
         if not args:

@@ -21,13 +21,14 @@ class JsonStream:
     """A cursor over the text of a source.
 
     `value()` decodes one value with json's own scanner; bare NaN and infinities, which some
-    writers emit, are taken as floats. A value may have up to `max_value_chars` characters. Errors
+    writers emit, are taken as floats. The budget of the source limits the length of a value. Errors
     are errors.FormatError with the byte offset and what was expected.
     """
 
-    def __init__(self, source: Source, max_value_chars: int = 256 << 20) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._max = max_value_chars
+        self._max = source.budget.max_json_chars
+        self._piece_bytes = source.budget.piece_bytes(_PIECE_BYTES)
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("strict").decode
         decoder = json.JSONDecoder()
         self._scan = decoder.raw_decode
@@ -38,6 +39,7 @@ class JsonStream:
         self._ended = False
         self._batches = True
         self._batch_at = 0
+        self.value_chars = 0  # of the last value()
 
     @property
     def offset(self) -> int:
@@ -50,10 +52,11 @@ class JsonStream:
         """The error to raise for something at the cursor."""
         return errors.FormatError(f"{self._source.path}: offset {self.offset}: {what}")
 
-    def _more(self, size: int = _PIECE_BYTES) -> bool:
+    def _more(self, size: int = 0) -> bool:
         """Read on; False at the end of the file. Text before the cursor is forgotten."""
         if self._ended:
             return False
+        size = size or self._piece_bytes
         data = self._source.read(size)
         self._ended = len(data) < size
         try:
@@ -92,7 +95,7 @@ class JsonStream:
         """Decode the value at the cursor and step over it."""
         if not self.peek():
             raise self.fail("the text ends where a value was expected")
-        wanted = _PIECE_BYTES
+        wanted = self._piece_bytes
         while True:
             problem = ""
             try:
@@ -105,15 +108,19 @@ class JsonStream:
                 raise self.fail(f"a value that cannot be read: {error}") from None
             # A number may go on in the next piece, so one that ends the text is not known yet.
             if not problem and (end < len(self._text) or self._ended):
+                self.value_chars = end - self._at
                 self._at = end
                 return value
             if len(self._text) - self._at > self._max:
-                raise self.fail(f"a value of more than {self._max} characters")
+                raise self.fail(
+                    f"a value of more than {self._max} characters; "
+                    "raise max_memory_bytes (--max-memory-mb) if you trust the file"
+                )
             if not self._more(wanted):
                 if problem:
                     raise self.fail(problem)
                 continue
-            wanted = min(wanted * 2, 1 << 26)
+            wanted = min(wanted * 2, self._max, 1 << 26)
 
     def events(self) -> list[Any]:
         """Many values of an array at once: those from the cursor to the last "ph" in sight.
@@ -124,7 +131,7 @@ class JsonStream:
         """
         if not self._batches or not self.peek():
             return []
-        if len(self._text) - self._at < _PIECE_BYTES // 2:
+        if len(self._text) - self._at < self._piece_bytes // 2:
             self._more()
         text, at = self._text, self._at
         end = text.rfind("{", at, max(text.rfind('"ph"', at), at))

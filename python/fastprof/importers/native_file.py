@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from fastprof import errors
 from fastprof.importers.check_table import check_indices
+from fastprof.importers.check_values import check_values
+from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER
 from fastprof.importers.source import Source
 from fastprof.native_format import DTYPES, MAGIC, PREFIX, VERSION, aligned, decode_value
 from fastprof.sites import Site, SiteTable, Track, TrackTable
@@ -49,6 +51,7 @@ def read_native_file(source: Source, *, mmap: bool = False, verify: bool = True)
             f"offset 16: says {header_size} header bytes of {total}, but there are {known}; "
             "the file is cut short or damaged"
         )
+    source.budget.keep(JSON_BYTES_A_CHARACTER * header_size)
     text = source.read(header_size)
     if len(text) < header_size:
         raise fail(f"ends at byte {source.offset}, inside the header")
@@ -60,13 +63,14 @@ def read_native_file(source: Source, *, mmap: bool = False, verify: bool = True)
     try:
         arrays = _read_blocks(source, header, start, total, mmap, verify, fail)
         table = _table(header, arrays)
-    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise fail(f"offset 32: the header is malformed: {type(error).__name__} {error}") from None
     except errors.FormatError as error:
         raise error if str(error).startswith(where) else fail(f"header: {error}") from None
     except ValueError as error:
         raise fail(f"offset 32: the header is malformed: {error}") from None
     check_indices(table, where)
+    check_values(table, where)
     return table
 
 
@@ -100,12 +104,12 @@ def _read_blocks(
             raise fail(f"offset 32: block {name!r} of {count} values does not fit into the file")
         if block["offset"] != at - start:
             raise fail(f"offset 32: block {name!r} should begin at {at - start}")
-        if mmap and not source.compressed and count:
+        if mmap and source.can_map and not source.compressed and count:
             array: Array = np.memmap(source.path, dtype, "r", at, (count,))
         else:
-            array = np.empty(count, dtype)
-            got = source.readinto(array.view(np.uint8).data) if count else 0
-            if got < array.nbytes:
+            source.budget.keep(count * dtype.itemsize)
+            array = _array(source, count, dtype)
+            if len(array) < count:
                 raise fail(f"ends at byte {source.offset}, inside block {name!r}")
             source.read(aligned(at + array.nbytes) - at - array.nbytes)
         if verify and count and zlib.crc32(array.view(np.uint8).data) != block["crc32"]:
@@ -115,6 +119,17 @@ def _read_blocks(
     if at != total:
         raise fail(f"offset 24: says {total} bytes, the blocks end at {at}")
     return arrays
+
+
+def _array(source: Source, count: int, dtype: np.dtype[Any]) -> Array:
+    """The next `count` values; fewer when the file ends before."""
+    if source.compressed:  # the size is what the file says: memory grows with what there is
+        data = bytearray(source.read(count * dtype.itemsize))
+        whole = len(data) // dtype.itemsize
+        return np.frombuffer(data, dtype, whole) if whole else np.empty(0, dtype)
+    array = np.empty(count, dtype)
+    got = source.readinto(array.view(np.uint8).data) if count else 0
+    return array[: got // dtype.itemsize]
 
 
 def _table(header: dict[str, Any], arrays: dict[str, Array]) -> EventTable:
@@ -154,7 +169,7 @@ def _table(header: dict[str, Any], arrays: dict[str, Array]) -> EventTable:
         pid=_int(scalars["pid"]),
         process_name=_text(scalars["process_name"]),
         dropped={_text(k): _int(v) for k, v in header["dropped"].items()},
-        metadata=decode_value(header["metadata"]),
+        metadata=_mapping(decode_value(header["metadata"])),
         begin_ordered=bool(scalars["begin_ordered"]),
     )
 
@@ -180,6 +195,12 @@ def _texts(values: Any) -> tuple[str, ...]:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise errors.FormatError(f"{str(value)[:40]!r} should be text")
+    return value
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise errors.FormatError("the metadata should be an object")
     return value
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastprof import errors
-from fastprof.importers.chrome_args import put_args, range_state
+from fastprof.importers.chrome_args import ScopeRule, put_args, range_state
 from fastprof.importers.protobuf import (
     fields,
     message,
@@ -37,6 +37,10 @@ _INT64, _FLOAT64 = 0, 2  # ArgType
 _MAX_DEPTH = 16
 _TIMESTAMP_TAG = b"\x40"  # field 8, a varint
 _MOST_KNOWN = 1 << 14
+_MAX_PACKET_BYTES = 64 << 20
+_LARGE_PACKET_BYTES = 1 << 16
+_ENTRY_BYTES = 1000
+_STATE_BYTES_A_BYTE = 40  # an interned name takes 6 bytes in the file at least
 _INSTANT_KINDS = {"[memory]": EventKind.MEMORY, "[OutOfMemory]": EventKind.OUT_OF_MEMORY}
 
 
@@ -83,12 +87,16 @@ def read_perfetto_trace(source: Source) -> EventTable:
     metadata["skipped_packets"]. Raises errors.FormatError with the offset of the packet.
     """
     reader = _Reader()
-    for index, (offset, packet) in enumerate(top_level_messages(source, 1)):
+    budget = source.budget
+    largest = min(_MAX_PACKET_BYTES, budget.max_json_chars)
+    for index, (offset, packet) in enumerate(top_level_messages(source, 1, largest)):
         try:
             reader.packet(packet)
         except (errors.FormatError, OverflowError) as error:
             place = f"{source.path}: packet {index} at offset {offset}"
             raise errors.FormatError(f"{place}: {error}") from None
+        if index % 64 == 0 or len(packet) > _LARGE_PACKET_BYTES:
+            budget.check(reader.estimate_bytes())
     return reader.table()
 
 
@@ -101,10 +109,17 @@ class _Reader:
         self.unfinished: set[int] = set()
         self.track_of: dict[int, int] = {}
         self.facts: dict[str, int] = {}
+        self.scopes = ScopeRule()
         self.skipped = 0
+        self.state_bytes = 0  # of names and tracks, an upper bound
         # Packets of begins without arguments and of ends, by all their bytes but the timestamp at
         # the front: most packets of a trace. Emptied when what they refer to changes.
         self.known: dict[bytes, tuple[_Sequence, int, _Plain]] = {}
+
+    def estimate_bytes(self) -> int:
+        """Memory that what was read so far takes, from above."""
+        entries = len(self.sequences) + len(self.tracks) + len(self.open) + len(self.track_of)
+        return self.rows.estimate_bytes() + self.state_bytes + _ENTRY_BYTES * entries
 
     def packet(self, data: bytes) -> None:
         if data[:1] != _TIMESTAMP_TAG:
@@ -162,6 +177,7 @@ class _Reader:
         if rest or flags & 1:
             self.known.clear()
         for number, content in rest:
+            self.state_bytes += _STATE_BYTES_A_BYTE * len(content)
             self._state(sequence, number, content)
         if event is None:
             self.skipped += not rest
@@ -313,7 +329,8 @@ class _Reader:
             self._counter(uuid, row_track, counter, time_ns)
         elif kind == _BEGIN:
             row_kind, flags = range_state(args)
-            site = self._site(name or "", category, row_kind, source)
+            scope = self.scopes.scope(name or "", category, args)
+            site = self._site(name or "", category, row_kind, source, scope)
             row = self.rows.add(row_kind, time_ns, time_ns, site, row_track, flags & ~FINISHED)
             self.open.setdefault(uuid, []).append(row)
             if not args:
@@ -328,10 +345,15 @@ class _Reader:
         return None
 
     def _site(
-        self, name: str, category: str, kind: int, source: tuple[str, str, int], **more: Any
+        self,
+        name: str,
+        category: str,
+        kind: int,
+        source: tuple[str, str, int],
+        scope: int = 7,
+        **more: Any,
     ) -> int:
         file, function, line = source
-        scope = 0 if category == "cpu_op" else 7
         line &= 0xFFFFFFFF
         site = Site(name, category, file, function, line, kind=kind, scope=scope, **more)
         return self.rows.site_of(site)
@@ -352,8 +374,9 @@ class _Reader:
             raise errors.FormatError("a counter without a value")
         name = self.tracks[uuid].name if uuid in self.tracks else ""
         kind = int(EventKind.COUNTER)
-        more = {"arg_names": ("value",), "arg_types": (value[0],)}
-        site = self._site(name, "counter", kind, ("", "", 0), **more)
+        site = self._site(
+            name, "counter", kind, ("", "", 0), arg_names=("value",), arg_types=(value[0],)
+        )
         payload = self.rows.add_words(value[1])
         self.rows.add(kind, time_ns, time_ns, site, track, payload=payload)
 
@@ -383,7 +406,7 @@ class _Reader:
         words = [_number(args.get(key)) for key in ("Bytes", "Total Allocated", "Total Reserved")]
         if kind == EventKind.MEMORY:
             address = args.get("Addr")
-            words.insert(0, int(address, 16) if isinstance(address, str) else _number(address))
+            words.insert(0, _address(address))
         site = self._site(
             name,
             category,
@@ -421,7 +444,10 @@ class _Reader:
                 value = _json(text(content))
             elif number == 12:
                 item = self._annotation(sequence, message(content), depth + 1)[1]
-                value = [*value, item] if isinstance(value, list) else [item]
+                if isinstance(value, list):
+                    value.append(item)
+                else:
+                    value = [item]
         return name, value
 
     # ---- the table -----------------------------------------------------------------------------
@@ -457,6 +483,16 @@ def _json(source: str) -> Any:
         return json.loads(source)
     except (ValueError, RecursionError):
         return source
+
+
+def _address(value: Any) -> int:
+    """The number of an address, which is a number or hexadecimal text; 0 for anything else."""
+    if isinstance(value, str) and len(value) <= 18:
+        try:
+            return int(value, 16)
+        except ValueError:
+            return 0
+    return _number(value)
 
 
 def _number(value: Any) -> int:

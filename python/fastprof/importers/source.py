@@ -5,54 +5,85 @@ from __future__ import annotations
 
 import gzip
 import os
+import tempfile
 import zlib
 from types import TracebackType
 from typing import BinaryIO, cast
 
 from fastprof import errors
+from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES, MemoryBudget
 
 __all__ = ["DEFAULT_MAX_BYTES", "Source"]
 
 DEFAULT_MAX_BYTES = 16 << 30
 _GZIP = b"\x1f\x8b"
+_PIECE_BYTES = 1 << 22
 
 
 class Source:
     """A readable file. `offset` counts decompressed bytes; reading past `max_bytes` raises FormatError.
 
-    Raises errors.IoError when the file cannot be opened or read and errors.FormatError when it is
-    larger than max_bytes, itself or decompressed, or its compression is damaged.
+    file: a path, or a binary file object that is open for reading, which stays open; one that
+    cannot seek (a pipe) is first copied to a temporary file. `budget` is the memory that readers
+    may take. Raises errors.IoError when the file cannot be opened or read and errors.FormatError
+    when it is larger than max_bytes, itself or decompressed, or its compression is damaged.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], max_bytes: int, max_decompressed_bytes: int
+        self,
+        file: str | os.PathLike[str] | BinaryIO,
+        max_bytes: int,
+        max_decompressed_bytes: int,
+        max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES,
     ) -> None:
-        self.path = os.fspath(path)
+        is_path = isinstance(file, (str, bytes, os.PathLike))
+        self.path = os.fsdecode(file) if is_path else str(getattr(file, "name", "a stream"))  # type: ignore[arg-type]
         self.offset = 0
         self.limit = max_decompressed_bytes
+        self.budget = MemoryBudget(self.path, max_memory_bytes)
+        self.can_map = is_path  # as a file of its own, from its first byte
+        self._owned: BinaryIO | None = None
         try:
-            self._raw = open(self.path, "rb")  # noqa: SIM115 - closed by __exit__
-        except OSError as error:
-            raise self._unreadable(error) from error
-        try:
-            self.size = os.fstat(self._raw.fileno()).st_size
+            if is_path:
+                self._raw = self._owned = cast(BinaryIO, open(self.path, "rb"))  # noqa: SIM115
+            else:
+                self._raw = self._seekable(cast(BinaryIO, file), max_bytes)
+            self._begin = self._raw.tell()
+            self.size = self._raw.seek(0, os.SEEK_END) - self._begin
             if self.size > max_bytes:
-                raise errors.FormatError(
-                    f"{self.path}: {self.size} bytes, more than the {max_bytes} allowed; "
-                    "raise max_bytes if you trust the file"
-                )
+                raise self._too_large(max_bytes)
+            self._raw.seek(self._begin)
             head = self._raw.read(2)
-            self._raw.seek(0)
+            self._raw.seek(self._begin)
         except OSError as error:
-            self._raw.close()
+            self._close()
             raise self._unreadable(error) from error
         except BaseException:
-            self._raw.close()
+            self._close()
             raise
         self.compressed = head == _GZIP
         self._file: BinaryIO = self._raw
         if self.compressed:
             self._file = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw, mode="rb"))
+
+    def _seekable(self, stream: BinaryIO, max_bytes: int) -> BinaryIO:
+        """The stream, or a temporary copy of one that cannot seek."""
+        if stream.seekable():
+            return stream
+        copy = self._owned = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+        while piece := stream.read(_PIECE_BYTES):
+            copy.write(piece)
+            if copy.tell() > max_bytes:
+                raise self._too_large(max_bytes)
+        copy.seek(0)
+        return copy
+
+    def _too_large(self, max_bytes: int) -> errors.FormatError:
+        size = f"{self.size} bytes, more" if hasattr(self, "size") else "more"
+        return errors.FormatError(
+            f"{self.path}: {size} than the {max_bytes} bytes allowed; "
+            "raise max_bytes if you trust the file"
+        )
 
     def __enter__(self) -> Source:
         return self
@@ -63,8 +94,13 @@ class Source:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
-        self._raw.close()
+        if self.compressed:
+            self._file.close()
+        self._close()
+
+    def _close(self) -> None:
+        if self._owned is not None:
+            self._owned.close()
 
     def _unreadable(self, error: OSError) -> errors.IoError:
         reason = error.strerror or str(error)
@@ -78,7 +114,19 @@ class Source:
             )
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end."""
+        """Up to `size` bytes; fewer only at the end. Memory grows with what there is, not with `size`."""
+        if size <= _PIECE_BYTES:
+            return self._read(size)
+        pieces, wanted = [], size
+        while wanted > 0:
+            piece = self._read(min(wanted, _PIECE_BYTES))
+            if not piece:
+                break
+            pieces.append(piece)
+            wanted -= len(piece)
+        return b"".join(pieces)
+
+    def _read(self, size: int) -> bytes:
         try:
             data = self._file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -95,7 +143,7 @@ class Source:
         """Fill `view` as far as the file goes; the bytes read."""
         done = 0
         while done < len(view):
-            data = self.read(min(1 << 22, len(view) - done))
+            data = self.read(min(_PIECE_BYTES, len(view) - done))
             if not data:
                 break
             view[done : done + len(data)] = data
@@ -104,5 +152,5 @@ class Source:
 
     def rewind(self) -> None:
         """Back to the first byte."""
-        self._file.seek(0)
+        self._file.seek(0 if self.compressed else self._begin)
         self.offset = 0

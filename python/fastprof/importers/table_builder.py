@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER
 from fastprof.sites import Site, Track
 from fastprof.table import NO_PAYLOAD, CodedColumn, EventFlag, EventKind, EventTable, KernelTable
 
@@ -17,6 +18,13 @@ __all__ = ["Codes", "TableBuilder"]
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 FINISHED = int(EventFlag.FINISHED)
 
+# Upper bounds for estimate_bytes(): a row is 34 bytes here and as much again while the table is
+# made; the others are Python objects with their places in dictionaries and lists.
+_ROW_BYTES = 96
+_SITE_BYTES = 1000
+_TRACK_BYTES = 700
+_VALUE_BYTES = 250
+
 
 class Codes:
     """Codes of one coded column, filled as rows need it."""
@@ -24,6 +32,7 @@ class Codes:
     def __init__(self) -> None:
         self.codes = array("i")
         self.values: list[Any] = []
+        self.value_bytes = 0  # an upper bound
         self._index: dict[str, int] = {}
 
     def put(self, row: int, text: str, value: Any) -> None:
@@ -32,6 +41,7 @@ class Codes:
         if code is None:
             code = self._index[text] = len(self.values)
             self.values.append(value)
+            self.value_bytes += _VALUE_BYTES + JSON_BYTES_A_CHARACTER * len(text)
         self.codes.extend([-1] * (row - len(self.codes)))
         self.codes.append(code)
 
@@ -47,6 +57,7 @@ class TableBuilder:
 
     def __init__(self) -> None:
         self._site_of: dict[Site, int] = {}
+        self._site_chars = 0
         self._track_of: dict[Any, int] = {}
         self.tracks: list[Track] = []
         self.start = array("q")
@@ -63,9 +74,26 @@ class TableBuilder:
     def __len__(self) -> int:
         return len(self.start)
 
+    def estimate_bytes(self) -> int:
+        """Memory that the rows take until the table is made, from above; a few operations."""
+        columns = 8 * len(self._numbers) + 4 * len(self._codes)
+        values = sum(codes.value_bytes for codes in self._codes.values())
+        return (
+            (_ROW_BYTES + columns) * len(self.start)
+            + 8 * len(self.words)
+            + _SITE_BYTES * len(self._site_of)
+            + 4 * self._site_chars
+            + _TRACK_BYTES * len(self.tracks)
+            + values
+        )
+
     def site_of(self, site: Site) -> int:
         """Index of a site, one for equal ones."""
-        return self._site_of.setdefault(site, len(self._site_of))
+        known = len(self._site_of)
+        index = self._site_of.setdefault(site, known)
+        if index == known:
+            self._site_chars += len(site.name) + len(site.category)
+        return index
 
     def track_of(self, key: Any, pid: int, tid: int) -> int:
         """Index of the track with this key, made when it is new."""

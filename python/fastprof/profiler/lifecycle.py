@@ -6,11 +6,10 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 from typing import Any, Protocol
 
 from fastprof import _core
-from fastprof.profiler import torch_ops
+from fastprof.profiler import gc_events, torch_ops
 
 __all__ = ["closed", "opened"]
 
@@ -21,27 +20,24 @@ class Stoppable(Protocol):
     def stop(self) -> Any: ...
 
 
+# Without a lock, which an interrupt could leave taken: each access is one call into C.
 _open: dict[int, Stoppable] = {}
-_lock = threading.Lock()
 
 
 def opened(profile: Stoppable) -> None:
     """Remember a running profile until `closed`."""
-    with _lock:
-        _open[id(profile)] = profile
+    _open[id(profile)] = profile
 
 
 def closed(profile: Stoppable) -> None:
     """Forget it."""
-    with _lock:
-        _open.pop(id(profile), None)
+    _open.pop(id(profile), None)
 
 
 @atexit.register
 def _stop_open_profiles() -> None:
     # In the order they were started, last first: as nested blocks would have ended.
-    with _lock:
-        left = list(_open.values())
+    left = list(_open.values())
     for profile in reversed(left):
         try:
             profile.stop()
@@ -53,10 +49,9 @@ def _stop_open_profiles() -> None:
 
 
 def _in_child() -> None:
-    global _lock
-    _lock = threading.Lock()
     _open.clear()
     torch_ops.after_fork_in_child()
+    gc_events.after_fork_in_child()
     _core.after_fork_in_child()
 
 

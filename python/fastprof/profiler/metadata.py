@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
@@ -12,7 +13,7 @@ from fastprof import errors
 from fastprof.profiler.options import Options
 from fastprof.trace_members import WRITER_MEMBERS
 
-__all__ = ["check_json", "check_name", "json_text", "trace_members"]
+__all__ = ["check_json", "check_name", "distributed_info", "json_text", "trace_members"]
 
 
 def check_name(name: Any) -> str:
@@ -53,13 +54,17 @@ def check_json(key: str, text: str) -> Any:
         ) from error
 
 
-def trace_members(options: Options, metadata: dict[str, Any], trace_id: str) -> dict[str, str]:
-    """JSON text by name: options, identity, the user's metadata, PyTorch's distributed group if any."""
+def trace_members(
+    options: Options,
+    metadata: dict[str, Any],
+    trace_id: str,
+    distributed: dict[str, Any] | None = None,
+) -> dict[str, str]:
+    """JSON text by name: options, identity, the user's metadata, and distributed_info() if any."""
     members: dict[str, str] = {"trace_id": json_text(trace_id), "host_name": json_text(_host())}
     for name in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
         if getattr(options, name):
             members[name] = "1"
-    distributed = distributed_info()
     if distributed is not None:
         members["distributedInfo"] = json_text(distributed)
     members.update((key, json_text(value)) for key, value in metadata.items())
@@ -76,17 +81,31 @@ def _host() -> str:
 
 
 def distributed_info() -> dict[str, Any] | None:
-    """Backend, rank and size of PyTorch's default process group; None when there is none."""
+    """PyTorch's process groups, as torch.profiler describes them; None when there are none.
+
+    backend, rank and world_size of the default group; pg_count and pg_config (one entry a group)
+    and nccl_version where this torch gives them. torch is not imported for it.
+    """
     distributed = sys.modules.get("torch.distributed")
     if distributed is None:
         return None
     try:
         if not (distributed.is_available() and distributed.is_initialized()):
             return None
-        return {
+        info: dict[str, Any] = {
             "backend": str(distributed.get_backend()),
             "rank": int(distributed.get_rank()),
             "world_size": int(distributed.get_world_size()),
         }
     except Exception:
         return None
+    # Newer than the rest, and partly private: each is left out where this torch has it not.
+    with contextlib.suppress(Exception):
+        info["pg_count"] = int(distributed.get_pg_count())
+    with contextlib.suppress(Exception):
+        info["pg_config"] = distributed.distributed_c10d._get_all_pg_configs()
+    if info["backend"] == "nccl":
+        with contextlib.suppress(Exception):
+            version = sys.modules["torch.cuda"].nccl.version()
+            info["nccl_version"] = ".".join(str(number) for number in version)
+    return info

@@ -20,11 +20,12 @@ from fastprof.activities import (
     parse_activities,
     supported_activities,
 )
+from fastprof.profiler.config import config_fields, missing_of_config, says_threads
 
-__all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "tell_missing"]
+__all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "outside_level", "tell_missing"]
 
 # OverflowPolicy of csrc/include/fastprof/recorder/state.hpp.
-OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1}
+OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1, "spill": 2}
 
 # fastprof.memory_attribution.RULES, without loading NumPy for it.
 MEMORY_RULES = ("innermost", "interval")
@@ -35,9 +36,15 @@ _warned: set[str] = set()
 
 @dataclass(frozen=True)
 class Options:
-    """What profile() was asked for. `missing`: what of it is not recorded, with the reason."""
+    """What profile() was asked for. `missing`: what of it is not recorded, with the reason.
+
+    asked: every activity that was given; activities: those of them that are recorded. filters: the
+    type names of activities that were given with some.
+    """
 
     activities: frozenset[ProfilerActivity]
+    asked: frozenset[ProfilerActivity]
+    filters: dict[ProfilerActivity, frozenset[str]]
     categories: int
     use_device: str | None
     record_shapes: bool
@@ -49,8 +56,12 @@ class Options:
     acc_events: bool
     all_threads: bool
     max_bytes: int
+    max_name_bytes: int
     overflow: int
+    spill_folder: str = ""
     counters: tuple[str, ...] = ()
+    gc_events: bool = False
+    trace_only: bool = False
     missing: dict[str, str] = field(default_factory=dict)
 
 
@@ -71,16 +82,19 @@ def make_options(
     experimental_config: Any,
     execution_trace_observer: Any,
     acc_events: bool,
-    all_threads: bool,
+    all_threads: bool | None,
     max_bytes: int,
+    max_name_bytes: int,
     overflow: str,
+    spill_folder: str | os.PathLike[str] | None = None,
     counters: Iterable[str] = (),
+    post_processing_timeout_s: float | None = None,
 ) -> Options:
     """Check and combine; errors.ValueError and errors.UnavailableError say what to change."""
     asked = parse_activities(activities if activities is not None else ())
     explicit = activities is not None
     if activity_filters:
-        asked.update(parse_activities([{k: sorted(v)} for k, v in activity_filters.items()]))
+        asked.update(parse_activities([{k: sorted(v) for k, v in activity_filters.items()}]))
     if not explicit:
         asked.setdefault(ProfilerActivity.CPU, None)
     if use_cuda and use_device is None:
@@ -97,14 +111,32 @@ def make_options(
             "nothing to profile: use_cpu=False needs a device among the activities, and activities "
             f"must not be empty; here {_names(supported_activities())} can be recorded"
         )
-    wanted_counters = _counters(counters, experimental_config)
+    config = config_fields(experimental_config)
+    events = _performance_events(config)
+    wanted_counters = _counters(counters, events)
     missing = _missing(
         asked,
         execution_trace_observer,
     )
-    events = _performance_events(experimental_config)
+    missing.update(missing_of_config(config))
     if events and not wanted_counters:
         missing["performance_events"] = _core.counters_missing(events)
+    if post_processing_timeout_s is not None:
+        if post_processing_timeout_s < 0:
+            raise errors.ValueError(
+                f"post_processing_timeout_s must be at least 0, not {post_processing_timeout_s}"
+            )
+        missing["post_processing_timeout_s"] = (
+            "results are never cut at post_processing_timeout_s: they are read when asked for, in full"
+        )
+    trace_only = bool(config.get("trace_only"))
+    if trace_only and with_stack:
+        trace_only = False
+        missing["trace_only"] = "trace_only does not go with with_stack=True: it is left out"
+    if all_threads is None:
+        all_threads = config.get("profile_all_threads") is not False or not says_threads(
+            experimental_config
+        )
     kept = frozenset(a for a in asked if missing_reason(a) is None)
     if not kept:
         raise errors.UnavailableError(
@@ -119,9 +151,15 @@ def make_options(
         raise errors.ValueError(
             f"unknown overflow policy {overflow!r}; choose from {', '.join(OVERFLOW_POLICIES)}"
         )
+    if spill_folder is not None and overflow != "spill":
+        raise errors.ValueError('spill_folder is used with overflow="spill" only: give both')
     if max_bytes != 0 and max_bytes < 65536:
         raise errors.ValueError(
             f"max_bytes must be at least 65536 (or 0 for the default), not {max_bytes}"
+        )
+    if max_name_bytes != 0 and max_name_bytes < 65536:
+        raise errors.ValueError(
+            f"max_name_bytes must be at least 65536 (or 0 for 64 MB), not {max_name_bytes}"
         )
     categories = category_mask(asked.get(ProfilerActivity.CPU))
     if profile_memory:
@@ -134,6 +172,8 @@ def make_options(
     _warn_once(missing)
     return Options(
         activities=kept,
+        asked=frozenset(asked),
+        filters={a: frozenset(names) for a, names in asked.items() if names is not None},
         categories=categories,
         use_device=device,
         record_shapes=record_shapes or with_flops,
@@ -145,13 +185,17 @@ def make_options(
         acc_events=acc_events,
         all_threads=all_threads,
         max_bytes=max_bytes,
+        max_name_bytes=max_name_bytes,
         overflow=OVERFLOW_POLICIES[overflow],
+        spill_folder="" if spill_folder is None else os.fspath(spill_folder),
         counters=wanted_counters,
+        gc_events=bool(config.get("record_python_gc_info")),
+        trace_only=trace_only,
         missing=missing,
     )
 
 
-def _counters(given: Iterable[str], experimental_config: Any) -> tuple[str, ...]:
+def _counters(given: Iterable[str], of_config: list[str]) -> tuple[str, ...]:
     """The perf counters to read: those given, which must be there, else the configuration's."""
     names = tuple(given)
     if isinstance(given, str) or any(not isinstance(name, str) for name in names):
@@ -161,17 +205,13 @@ def _counters(given: Iterable[str], experimental_config: Any) -> tuple[str, ...]
         if reason:
             raise errors.UnavailableError(f"perf counters are not available: {reason}")
         return names
-    events = _performance_events(experimental_config)
-    return () if not events or _core.counters_missing(events) else tuple(events)
+    return () if not of_config or _core.counters_missing(of_config) else tuple(of_config)
 
 
-def _performance_events(experimental_config: Any) -> list[str]:
-    """The member of a configuration. PyTorch's can be read by the state it is pickled by only."""
-    events = getattr(experimental_config, "performance_events", None)
-    if events is None and type(experimental_config).__name__ == "_ExperimentalConfig":
-        state = experimental_config.__getstate__()
-        events = state[3] if len(state) > 3 and isinstance(state[3], list) else None
-    return [name.decode() if isinstance(name, bytes) else str(name) for name in events or ()]
+def _performance_events(config: Mapping[str, Any]) -> list[str]:
+    """The names in a configuration; PyTorch's own has them as bytes."""
+    events = config.get("performance_events") or ()
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in events]
 
 
 def _names(activities: Iterable[ProfilerActivity]) -> str:
@@ -194,24 +234,28 @@ def _missing(
     return missing
 
 
-def _warn_once(missing: Mapping[str, str], stacklevel: int = 4) -> None:
+def _warn_once(missing: Mapping[str, str]) -> None:
     for name, reason in missing.items():
         if name in ProfilerActivity.__members__:  # each time, as PyTorch does
             text = f"{name} is not available, disabling {name} profiling: {reason}"
-            warnings.warn(text, stacklevel=stacklevel)
+            warnings.warn(text, stacklevel=outside_level())
         elif name not in _warned:
             _warned.add(name)
-            warnings.warn(f"profile: {reason}", stacklevel=stacklevel)
+            warnings.warn(f"profile: {reason}", stacklevel=outside_level())
+
+
+def outside_level() -> int:
+    """The stacklevel by which a warning of the caller shows the program's line, not one of fastprof."""
+    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        frame = frame.f_back
+        level += 1
+    return level
 
 
 def tell_missing(options: Options, name: str, reason: str) -> None:
     """What only the start of a recording finds missing: into `missing`, and a warning the first time."""
     options.missing[name] = reason
-    # At the program's line, however many of our functions lie between.
-    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
-    stacklevel = 3
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(package):
-        frame = frame.f_back
-        stacklevel += 1
-    _warn_once({name: reason}, stacklevel=stacklevel)
+    _warn_once({name: reason})

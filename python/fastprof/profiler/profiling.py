@@ -10,22 +10,25 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from fastprof import errors
-from fastprof._core import record_function
-from fastprof.profiler.lifecycle import closed, opened
+from fastprof.emitters import observer_of_environment
+from fastprof.profiler.at_exit import make_importable
+from fastprof.profiler.life import ProfileLife
 from fastprof.profiler.metadata import check_json, check_name, trace_members
-from fastprof.profiler.options import make_options
-from fastprof.profiler.recording import Recording, Result, event_list
-from fastprof.step_schedule import ProfilerAction, as_action, transition
-from fastprof.step_tracker import PROFILER_STEP, KinetoStepTracker
+from fastprof.profiler.options import Options, make_options, outside_level
+from fastprof.profiler.recording import Result, event_list
 
 if TYPE_CHECKING:
     from fastprof.table import EventTable
-    from fastprof.views import EventList, FunctionEventAvg
+    from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = ["profile"]
 
 
-class profile:  # noqa: N801 - the field's name
+class _NothingYetError(errors.StateError, AssertionError):
+    """Results were asked for before anything was recorded; an AssertionError too, as in PyTorch."""
+
+
+class profile(ProfileLife):  # noqa: N801 - the field's name
     """Record what happens between start() and stop(), or in a with block, and answer questions.
 
     Arguments are those of torch.profiler.profile and torch.autograd.profiler.profile:
@@ -42,24 +45,38 @@ class profile:  # noqa: N801 - the field's name
     with_stack: the Python stack at the begin of each range made from Python, and of torch's ops.
     with_modules: the TorchScript modules that ops run in (eager modules are not told, as in PyTorch).
     enabled: False for a no-op whose accessors answer with nothing. use_cpu, use_cuda, use_device,
-    use_kineto: the older spellings. execution_trace_observer: its start() and stop() are called.
-    post_processing_timeout_s is not needed and ignored.
+    use_kineto: the older spellings. execution_trace_observer: a torch.profiler.ExecutionTraceObserver;
+    its start() and stop() are called with the recording's, its cleanup() at the end of the with
+    block. Without one, ENABLE_PYTORCH_EXECUTION_TRACE=1 makes one, as in PyTorch, if torch is imported.
+    experimental_config: see _ExperimentalConfig. post_processing_timeout_s has no effect: results
+    are read when they are asked for, in full. What has no effect is named in `missing`, with a
+    warning. These are attributes, too: what a program assigns to one counts from the next recording.
 
-    fastprof's own: all_threads (True: every thread of the process; False: the starting thread and
-    what is propagated from it), max_bytes (of records held, 0: min(256 MB, 1/16 of memory)),
-    overflow ("drop_newest" or "overwrite_oldest" when that is reached; drops are counted),
+    fastprof's own: all_threads (True, the default: every thread of the process; False: the starting
+    thread and what is propagated from it; None: as experimental_config says),
+    max_bytes (of records held, 0: min(256 MB, 1/16 of memory)),
+    overflow ("drop_newest" or "overwrite_oldest" when that is reached; drops are counted; "spill":
+    records move to a file without a name in spill_folder, by default the folder for temporary
+    files, and threads wait for room; see docs/results.md),
+    max_name_bytes (bound of the range names and string arguments that the process holds at once,
+    in bytes; 0: 64 MB, else at least 65536; the largest of the running profiles holds. At the
+    bound, ranges get a shared name. A name or string longer than 1/1024 of the bound, at least 256
+    bytes and at most 64 KB, is cut and ends in "... [cut: N bytes]". Both are counted in
+    `event_table.dropped["names"]`. Names are freed between profiles),
     counters (up to 4 perf counters read around each range, such as ["instructions", "page-faults"];
     in traces, and in event_table.coded["counters"]; UnavailableError with the reason when they
     cannot be read. experimental_config.performance_events asks for the same, but only warns).
 
     Profiles may nest and overlap, on any threads; each sees all its events. One object is used by
     one thread at a time; it may be started again after stop(). In a forked child a profile that
-    was open in the parent ends empty.
+    was open in the parent ends empty. If Ctrl-C interrupts stop(), or the end of the block,
+    recording has ended and the results are there; on_trace_ready is called by a second stop(), or
+    when the interpreter exits.
     """
 
     def __init__(
         self,
-        enabled: bool = True,
+        enabled: Any = True,
         *,
         activities: Iterable[Any] | None = None,
         schedule: Callable[[int], Any] | None = None,
@@ -79,12 +96,19 @@ class profile:  # noqa: N801 - the field's name
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         activity_filters: Mapping[Any, Any] | None = None,
-        all_threads: bool = True,
+        all_threads: bool | None = None,
         max_bytes: int = 0,
+        max_name_bytes: int = 0,
         overflow: str = "drop_newest",
+        spill_folder: str | os.PathLike[str] | None = None,
         memory_attribution: str = "innermost",
         counters: Iterable[str] = (),
     ) -> None:
+        if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
+            raise TypeError(
+                f"profile() takes activities by name, not {enabled!r} as its first argument, which is"
+                " `enabled`: write profile(activities=[...])"
+            )
         self.enabled = bool(enabled)
         if not self.enabled:
             activities, activity_filters, use_cpu, use_cuda, use_device = (
@@ -94,7 +118,33 @@ class profile:  # noqa: N801 - the field's name
                 None,
                 None,
             )
-            with_modules, execution_trace_observer = False, None
+            with_modules, execution_trace_observer, experimental_config = False, None, None
+            counters = ()
+        elif execution_trace_observer is None:
+            execution_trace_observer = observer_of_environment()
+        super().__init__(schedule)
+        self._own: dict[str, Any] = {
+            "memory_attribution": memory_attribution,
+            "all_threads": all_threads,
+            "max_bytes": max_bytes,
+            "max_name_bytes": max_name_bytes,
+            "overflow": overflow,
+            "spill_folder": spill_folder,
+            "counters": counters if isinstance(counters, str) else tuple(counters),
+        }
+        self.record_shapes = record_shapes
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.experimental_config = experimental_config
+        self.execution_trace_observer = execution_trace_observer
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.on_trace_ready = on_trace_ready
+        self.preset_metadata: dict[str, str] = {}
+        self.trace_id = ""
         self._options = make_options(
             activities=activities,
             activity_filters=activity_filters,
@@ -102,42 +152,58 @@ class profile:  # noqa: N801 - the field's name
             use_cuda=use_cuda,
             use_device=use_device,
             use_kineto=use_kineto,
-            record_shapes=record_shapes,
-            profile_memory=profile_memory,
-            memory_attribution=memory_attribution,
-            with_stack=with_stack,
-            with_flops=with_flops,
-            with_modules=with_modules,
-            experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer,
-            acc_events=acc_events,
-            all_threads=all_threads,
-            max_bytes=max_bytes,
-            overflow=overflow,
-            counters=counters if self.enabled else (),
+            **self._asked(),
         )
-        self.on_trace_ready = on_trace_ready
-        self.execution_trace_observer = execution_trace_observer
-        self.record_steps = schedule is not None
-        self.schedule: Callable[[int], Any] = schedule if schedule is not None else _always
-        self.step_num = 0
-        self.current_action = as_action(self.schedule(0))
-        self.step_rec_fn: Any = None
-        self.post_processing_timeout_s = post_processing_timeout_s
-        self._trace_id_callback = custom_trace_id_callback
-        self._trace_id: str | None = None
-        self._metadata: dict[str, Any] = {}
-        self._recording: Recording | None = None
-        self._results: list[Result] = []
-        self._running = False
-        self._ended = False
-        self._all: EventList | None = None
+        self.activities = set(self._options.asked)
+        self.activity_filters = {a: set(names) for a, names in self._options.filters.items()}
+        self.use_device = use_device if use_device is not None else _first_device(self.activities)
+        self._made_from = self._attributes()
+
+    def _asked(self) -> dict[str, Any]:
+        """Arguments of make_options as they stand now, but for the activities."""
+        return {
+            "record_shapes": self.record_shapes,
+            "profile_memory": self.profile_memory,
+            "with_stack": self.with_stack,
+            "with_flops": self.with_flops,
+            "with_modules": self.with_modules,
+            "experimental_config": self.experimental_config,
+            "execution_trace_observer": self.execution_trace_observer,
+            "acc_events": self.acc_events,
+            "post_processing_timeout_s": self.post_processing_timeout_s,
+            **self._own,
+        }
+
+    def _attributes(self) -> dict[str, Any]:
+        """What a program may have changed: a copy of it."""
+        return {
+            **self._asked(),
+            "activities": set(self.activities),
+            "activity_filters": {a: set(names) for a, names in self.activity_filters.items()},
+            "use_device": self.use_device,
+        }
+
+    def _current_options(self) -> Options:
+        """The options of the next recording: attributes that the program has set count from here."""
+        attributes = self._attributes()
+        if attributes != self._made_from:
+            self._options = make_options(
+                **attributes, use_cpu=True, use_cuda=None, use_kineto=False
+            )
+            self._made_from = attributes
+        return self._options
 
     # ---- the life of a profile -----------------------------------------------------------------
 
     def __enter__(self) -> profile:
-        self.start()
-        return self
+        try:
+            self.start()
+            return self
+        except (
+            KeyboardInterrupt
+        ):  # after start(): the block is not entered, and nobody would stop it
+            self._abandon()
+            raise
 
     def __exit__(
         self,
@@ -147,119 +213,18 @@ class profile:  # noqa: N801 - the field's name
     ) -> None:
         try:
             self.stop()
+        except KeyboardInterrupt:
+            if self._is_open() and self.enabled:
+                self._end()  # interrupted before stop() had begun
+            raise
         except Exception as failure:
             if error is None:
                 raise
             # The block's own exception must not be replaced.
             warnings.warn(f"the profile could not be finished: {failure!r}", stacklevel=2)
-
-    def start(self) -> None:
-        """Begin with the schedule's action for the current step. errors.StateError when it runs."""
-        if self._running:
-            raise errors.StateError(
-                "this profile runs already and is not reentrant: stop it, or make another one"
-            )
-        self._running = True
-        self._ended = False
-        if not self.enabled:
-            return
-        opened(self)
-        try:
-            self._transit_action(ProfilerAction.NONE, self.current_action)
-        except BaseException:
-            self._running = False
-            closed(self)
-            raise
-        self._open_step()
-
-    def stop(self) -> None:
-        """End; calls on_trace_ready when something was recorded. Nothing when it does not run."""
-        if not self._running:
-            return
-        self._running = False
-        self._ended = True
-        if not self.enabled:
-            return
-        closed(self)
-        KinetoStepTracker.erase_step_count(PROFILER_STEP)
-        if self._recording is not None and not self._recording.in_its_process:
-            self._recording = None  # the parent's: its records are not here
-            self._close_step()
-            return
-        self._close_step()
-        if self.current_action is ProfilerAction.WARMUP:
-            self._recording = None  # there is nothing to warm up for: the last cycle's result stays
-        else:
-            self._transit_action(self.current_action, None)
-
-    def step(self) -> None:
-        """Tell that the next step of the program begins."""
-        if not self.enabled:
-            return
-        self._close_step()
-        following = as_action(self.schedule(self.step_num + 1))  # before anything is changed
-        previous, self.current_action = self.current_action, following
-        self.step_num += 1
-        KinetoStepTracker.increment_step(PROFILER_STEP)
-        if not self._running:
-            return
-        self._transit_action(previous, following)
-        self._open_step()
-
-    def _open_step(self) -> None:
-        if self.record_steps:
-            self.step_rec_fn = record_function(f"ProfilerStep#{self.step_num}")
-            self.step_rec_fn.__enter__()
-
-    def _close_step(self) -> None:
-        if self.step_rec_fn is not None:
-            step, self.step_rec_fn = self.step_rec_fn, None
-            step.__exit__(None, None, None)
-
-    def _transit_action(self, previous: ProfilerAction, following: ProfilerAction | None) -> None:
-        for name in transition(previous, following):
-            if name == "warn":
-                assert following is not None
-                warnings.warn(
-                    f"Incorrect schedule: {previous.name} followed by {following.name}",
-                    stacklevel=3,
-                )
-            else:
-                getattr(self, name)()
-
-    def prepare_trace(self) -> None:
-        """Make a session ready and give the trace its id."""
-        self._trace_id = self.create_trace_id()
-        self._recording = Recording(self._options)
-
-    def start_trace(self) -> None:
-        """Begin to record."""
-        if self._recording is None:
-            self.prepare_trace()
-        assert self._recording is not None
-        if not self._options.acc_events:
-            self._results.clear()
-            self._all = None
-        observer = self.execution_trace_observer
-        if hasattr(observer, "start"):
-            observer.start()
-        self._recording.start()
-
-    def stop_trace(self) -> None:
-        """End the recording and keep its result."""
-        recording, self._recording = self._recording, None
-        if recording is None:
-            return
-        result = recording.stop(self._metadata)
-        observer = self.execution_trace_observer
-        if hasattr(observer, "stop"):
-            observer.stop()
-        self._results.append(result)
-        self._all = None
-
-    def _trace_ready(self) -> None:
-        if self.on_trace_ready is not None:
-            self.on_trace_ready(self)
+        finally:
+            if hasattr(self.execution_trace_observer, "cleanup"):
+                self.execution_trace_observer.cleanup()  # completes its file, as in PyTorch
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
         """Leave out (False) or record again (True) what begins from here on.
@@ -273,21 +238,7 @@ class profile:  # noqa: N801 - the field's name
         if ProfilerActivity.CPU in {as_activity(activity) for activity in activities}:
             self._recording.pause(not enable)
 
-    # ---- identity and metadata -----------------------------------------------------------------
-
-    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
-        """From the next recording on, its id is what `callback()` returns."""
-        self._trace_id_callback = callback
-
-    def get_trace_id(self) -> str | None:
-        """Id of the current or last recording; None before the first."""
-        return self._trace_id
-
-    def create_trace_id(self) -> str:
-        """A new id for a recording: the callback's, else 32 hexadecimal digits."""
-        if self._trace_id_callback is not None:
-            return str(self._trace_id_callback())
-        return os.urandom(16).hex().upper()
+    # ---- metadata ------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
         """Put a text into the exported traces, under `key`.
@@ -300,12 +251,18 @@ class profile:  # noqa: N801 - the field's name
         """Put a JSON text into the exported traces; errors.ValueError when it is none."""
         self._metadata[check_name(key)] = check_json(key, value)
 
-    preset_metadata_json = add_metadata_json
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Put a JSON text into the traces of recordings that begin from here on.
+
+        errors.ValueError when it is none. `preset_metadata` has what was given.
+        """
+        check_json(check_name(key), value)
+        self.preset_metadata[key] = value
 
     @property
-    def profiler(self) -> profile:
-        """Itself: PyTorch has the object of torch.autograd.profiler here."""
-        return self
+    def profiler(self) -> profile | None:
+        """Itself, where PyTorch has an object of torch.autograd.profiler; None before the first start."""
+        return self if self._was_prepared else None
 
     @property
     def missing(self) -> dict[str, str]:
@@ -314,29 +271,54 @@ class profile:  # noqa: N801 - the field's name
 
     # ---- results -------------------------------------------------------------------------------
 
-    def _finished_results(self) -> list[Result]:
-        if self._recording is not None and (self._running or not self._ended) and not self._results:
-            raise errors.StateError(
-                "the profiler didn't finish running: leave its block or stop() it"
+    def _finished_results(self, while_running: bool = False) -> list[Result]:
+        """The results so far. while_running: empty ones, with a warning, while the first is recorded.
+
+        errors.StateError when there are none, and for a recording that goes on.
+        """
+        make_importable()
+        if self._stopping:
+            self._end()  # a stop() that was interrupted
+        if self._records():
+            if not while_running:
+                raise errors.StateError(
+                    "the profiler didn't finish running: leave its block or stop() it"
+                )
+            if self.acc_events and self._results:
+                return self._results
+            warnings.warn(
+                "the profiler didn't finish running: there are no events before it is stopped",
+                stacklevel=outside_level(),
             )
+            return [Result(None, self._options, self._metadata)]
         if not self._results:
             if not self._ended:
-                raise errors.StateError(
+                raise _NothingYetError(
                     "the profiler didn't finish running: start it, then stop it, before asking"
                 )
             return [Result(None, self._options, self._metadata)]
         return self._results
 
-    def events(self) -> EventList:
-        """Every event of the last recording (of all of them with acc_events), lazily."""
-        results = self._finished_results()
+    def events(self) -> EventList[FunctionEvent]:
+        """Every event of the last recording (of all of them with acc_events), lazily.
+
+        While it records there are none yet: an empty list, with a warning. errors.StateError (and
+        AssertionError, as in PyTorch) before anything was recorded, and with trace_only.
+        """
+        results = self._finished_results(while_running=True)
+        if any(result.options.trace_only for result in results):
+            raise errors.StateError(
+                "events are not available with trace_only=True in the experimental config: use"
+                " export_chrome_trace(), or leave it out"
+            )
         if len(results) == 1:
             return results[0].events
         if self._all is None:
             from fastprof.table_join import join_tables
 
             self._all = event_list(join_tables([r.table for r in results]), self._options)
-        return self._all
+        all_events: EventList[FunctionEvent] = self._all
+        return all_events
 
     function_events = property(events)
 
@@ -350,10 +332,14 @@ class profile:  # noqa: N801 - the field's name
         group_by_input_shape: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
-    ) -> EventList:
+        include_python_functions: bool = False,
+    ) -> EventList[FunctionEventAvg]:
         """Averages by name and what else is asked for; see EventList.key_averages."""
         return self.events().key_averages(
-            group_by_input_shape, group_by_stack_n, group_by_overload_name
+            group_by_input_shape,
+            group_by_stack_n,
+            group_by_overload_name,
+            include_python_functions,
         )
 
     def total_average(self) -> FunctionEventAvg:
@@ -379,7 +365,7 @@ class profile:  # noqa: N801 - the field's name
         """
         result = self._finished_results()[-1]
         metadata = {**result.metadata, **self._metadata}
-        members = trace_members(self._options, metadata, self._trace_id or "")
+        members = trace_members(self._options, metadata, self.trace_id, result.distributed)
         result.write_chrome_trace(path, members)
 
     def export_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
@@ -390,6 +376,7 @@ class profile:  # noqa: N801 - the field's name
         self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
     ) -> None:
         """Write collapsed stacks for flame graphs; needs with_stack=True, else errors.StateError."""
+        self._finished_results()
         events = self.events()
         if not self._options.with_stack:
             raise errors.StateError("there are no stacks: make the profile with with_stack=True")
@@ -407,6 +394,13 @@ class profile:  # noqa: N801 - the field's name
 
         export_memory_timeline(self.event_table, path, device)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # For copy.copy, copy.deepcopy and pickle.
+        if self._running or self._stopping or self._records():
+            raise errors.StateError("a running profile cannot be copied: stop() it first")
+        of_a_run = ("_recording", "step_rec_fn", "_due", "_due_for")
+        return {**self.__dict__, **dict.fromkeys(of_a_run)}
+
     def __repr__(self) -> str:
         if not self._ended and not self._results:
             return f"<unfinished {type(self).__module__.split('.')[0]}.{type(self).__name__}>"
@@ -418,5 +412,10 @@ class profile:  # noqa: N801 - the field's name
         return str(self.events())
 
 
-def _always(step: int) -> ProfilerAction:
-    return ProfilerAction.RECORD
+def _first_device(activities: Iterable[Any]) -> str | None:
+    """The device that PyTorch names in use_device for these activities."""
+    names = {activity.name for activity in activities}
+    return next(
+        (name.lower() for name in ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1") if name in names),
+        None,
+    )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,14 +11,17 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
+from fastprof.profiler.at_exit import keep_readable_at_exit
+from fastprof.profiler.gc_events import GcEvents
+from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, tell_missing
-from fastprof.profiler.torch_ops import observe_torch_ops
+from fastprof.profiler.torch_ops import Observation
 
 if TYPE_CHECKING:
     from fastprof.profiler.torch_ops import Part
     from fastprof.profiler.torch_threads import TorchThreads
     from fastprof.table import EventTable
-    from fastprof.views import EventList
+    from fastprof.views import EventList, FunctionEvent
 
 __all__ = ["Recording", "Result"]
 
@@ -34,16 +38,27 @@ class Recording:
             categories=options.categories,
             thread_local_only=not options.all_threads,
             max_bytes=options.max_bytes,
+            max_name_bytes=options.max_name_bytes,
             overflow=options.overflow,
             python_stacks=options.with_stack,
             counters=list(options.counters),
+            record_shapes=options.record_shapes,
+            spill_folder=os.fsencode(options.spill_folder),
         )
         self._pauses: list[list[int | None]] = []
         self._pid = os.getpid()
-        self._torch_ops: Any = None
+        self._torch_ops: Observation | None = None
+        self._gc_events = GcEvents()
+        self._result: Result | None = None
+        self._distributed: dict[str, Any] | None = None
+
+    def warm_up(self) -> None:
+        """Fault in memory for records, so that the first ranges cost what later ones do."""
+        self._session.warm_up()
 
     def start(self) -> None:
-        """Begin to record. errors.StateError when it runs."""
+        """Begin to record. errors.StateError when it runs. After an exception call abandon()."""
+        self._distributed = distributed_info()
         threads: TorchThreads | None = None
         if self._options.categories & _OP_CATEGORIES:
             parts: list[Part] = []
@@ -61,24 +76,46 @@ class Recording:
                 from fastprof.profiler.torch_modules import TorchModules
 
                 parts.append(TorchModules(partial(tell, "with_modules")))
-            self._torch_ops = observe_torch_ops(tell, parts, inputs=self._options.record_shapes)
-        try:
-            self._session.start()
-            if threads is not None:
-                threads.session_started()
-        except BaseException:
-            self._stop_torch_ops()
-            raise
+            self._torch_ops = Observation(tell, parts, inputs=self._options.record_shapes)
+            self._torch_ops.start()
+        if self._options.gc_events:
+            self._gc_events.start()
+        self._session.start()
+        if threads is not None:
+            threads.session_started()
 
-    def _stop_torch_ops(self) -> None:
+    def _stop_observing(self) -> None:
         if self._torch_ops is not None:
             self._torch_ops.stop()
-            self._torch_ops = None
+        self._gc_events.stop()
+
+    @property
+    def started(self) -> bool:
+        """Whether start() has begun to record; stays true after stop()."""
+        return self._session.running or self._session.has_capture
+
+    def abandon(self) -> None:
+        """End without a result. Called again, or when it does not run: no effect."""
+        self._stop_observing()
+        if self._session.running:
+            self._session.stop({})
 
     @property
     def in_its_process(self) -> bool:
         """False in a forked child, where the session does not exist."""
         return self._pid == os.getpid()
+
+    def _warn_of_spill(self) -> None:
+        """Tell why records are missing when the spill file could not be written."""
+        reason = self._session.spill_error
+        if reason:
+            tell_missing(
+                self._options,
+                "spill",
+                f"the spill file could not be written ({reason}): events are missing, which are "
+                "counted as dropped under spill_failed; choose another spill_folder, or a larger "
+                "max_bytes",
+            )
 
     def pause(self, paused: bool) -> None:
         """Leave out what begins from here on, or record it again."""
@@ -90,13 +127,22 @@ class Recording:
             self._pauses[-1][1] = now_ns
 
     def stop(self, metadata: Mapping[str, Any]) -> Result:
-        """End and read everything. errors.StateError in a forked child."""
-        names = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
-        try:
-            capture = self._session.stop(names)
-        finally:
-            self._stop_torch_ops()
-        return Result(capture, self._options, metadata, [(a, b) for a, b in self._pauses])
+        """End and read everything. Called again, also after an interrupt: the same result.
+
+        errors.StateError in a forked child.
+        """
+        if self._result is None:
+            names = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
+            try:
+                capture = self._session.stop(names)
+            finally:
+                self._stop_observing()
+            self._warn_of_spill()
+            pauses = [(a, b) for a, b in self._pauses]
+            result = Result(capture, self._options, metadata, pauses)
+            result.distributed = distributed_info() or self._distributed
+            self._result = result
+        return self._result
 
 
 class Result:
@@ -113,6 +159,24 @@ class Result:
         self.options = options
         self.metadata = dict(metadata)
         self.pauses = tuple(pauses)
+        # The process groups while it recorded: they may be gone when a trace is written.
+        self.distributed: dict[str, Any] | None = None
+        keep_readable_at_exit(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Result:
+        # A capture and its tables cannot change, so copies share them; events can be assigned to.
+        copied = Result(self.capture, self.options, self.metadata, self.pauses)
+        memo[id(self)] = copied
+        copied.__dict__.update(copy.copy(self.__dict__))
+        copied.metadata = copy.deepcopy(self.metadata, memo)
+        if "events" in self.__dict__:
+            copied.__dict__["events"] = copy.deepcopy(self.events, memo)
+        return copied
+
+    def __reduce__(self) -> Any:
+        # The tables say all that the capture does, which has no form outside of its process.
+        arguments = (self._recorded, self.table, self.options, self.metadata, self.distributed)
+        return _result_of, arguments
 
     @cached_property
     def _recorded(self) -> EventTable:
@@ -144,7 +208,7 @@ class Result:
         return attribute_memory(self._recorded, self.options.memory_attribution, _core)
 
     @cached_property
-    def events(self) -> EventList:
+    def events(self) -> EventList[FunctionEvent]:
         """The events of the table."""
         return event_list(self.table, self.options)
 
@@ -170,7 +234,20 @@ class Result:
         write_perfetto_capture(self.shown, path)
 
 
-def event_list(table: EventTable, options: Options) -> EventList:
+def _result_of(
+    recorded: EventTable,
+    table: EventTable,
+    options: Options,
+    metadata: dict[str, Any],
+    distributed: dict[str, Any] | None,
+) -> Result:
+    result = Result(None, options, metadata)
+    result.distributed = distributed
+    result.__dict__.update(_recorded=recorded, table=table)
+    return result
+
+
+def event_list(table: EventTable, options: Options) -> EventList[FunctionEvent]:
     """The EventList of a table with the columns that the options ask for."""
     from fastprof.views import EventList
 

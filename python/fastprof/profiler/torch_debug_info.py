@@ -7,7 +7,7 @@ from typing import Any
 
 from fastprof import _core
 from fastprof.profiler.torch_versions import version_of
-from fastprof.profiler.unlisted_torch import numbers_of_headers
+from fastprof.profiler.unlisted_torch import proven_layout
 
 __all__ = ["prepare_debug_info"]
 
@@ -15,8 +15,10 @@ __all__ = ["prepare_debug_info"]
 def prepare_debug_info(torch: Any) -> str:
     """Find and prove it, once; empty when it holds, else the reason. Its ops are observed already."""
     version = version_of(torch)
-    layout = _core.torch_known_memory_layout(version)
-    if layout is not None:
-        return _core.torch_memory_prepare(version)
-    numbers = numbers_of_headers(torch, version, "memory")
-    return numbers if isinstance(numbers, str) else _core.torch_memory_prepare(version, numbers)
+    return proven_layout(
+        torch,
+        version,
+        "memory",
+        known=_core.torch_known_memory_layout,
+        proof=lambda numbers: _core.torch_memory_prepare(version, list(numbers)),
+    )

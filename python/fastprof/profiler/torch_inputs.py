@@ -12,28 +12,38 @@ from fastprof import _core
 from fastprof.op_inputs import decode_op_inputs
 from fastprof.profiler.torch_layout import INPUTS
 from fastprof.profiler.torch_versions import cxx11_abi
-from fastprof.profiler.unlisted_torch import numbers_of_headers
+from fastprof.profiler.unlisted_torch import proven_layout
 
 __all__ = ["prepare_inputs", "wrong_about_known_inputs"]
 
 
 def prepare_inputs(torch: Any, version: str) -> str:
     """Try, and trust the layout when it holds; else the reason. On a thread without modes."""
-    without = "torch ops are recorded without shapes and FLOPs:"
-    layout = _core.torch_known_input_layout(version, cxx11_abi(torch))
-    if layout is None:
-        numbers = numbers_of_headers(torch, version, "inputs")
-        if isinstance(numbers, str):
-            return f"{without} {numbers}"
-        layout = numbers
+    abi = cxx11_abi(torch)
+    if not abi:  # neither its headers nor a compiler would help
+        return (
+            f"torch ops are recorded without shapes and FLOPs: torch {version} is built with"
+            " libstdc++'s older string ABI, in which fastprof does not read inputs: install torch 2.7"
+            " or newer"
+        )
+    reason = proven_layout(
+        torch,
+        version,
+        "inputs",
+        known=lambda release: _core.torch_known_input_layout(release, abi),
+        proof=lambda numbers: _try_and_trust(torch, numbers),
+    )
+    return f"torch ops are recorded without shapes and FLOPs: {reason}" if reason else ""
+
+
+def _try_and_trust(torch: Any, layout: Sequence[int]) -> str:
     try:
         wrong = wrong_about_known_inputs(torch, layout)
     except Exception as failure:
-        wrong = f"known ops could not be tried: {failure}"
-    if wrong:
-        return f"{without} {wrong}"
-    _core.torch_trust_inputs(layout)
-    return ""
+        return f"known ops could not be tried: {failure}"
+    if not wrong:
+        _core.torch_trust_inputs(layout)
+    return wrong
 
 
 def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:
@@ -47,9 +57,8 @@ def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:
     deep = torch.empty((1, 2, 1, 3, 1, 2), dtype=torch.bool).transpose(1, 3)
     single = torch.empty((), dtype=torch.bfloat16)
     bits = torch.empty((0, 6), dtype=torch.complex64)
-    sparse = torch.sparse_coo_tensor(
-        torch.zeros((1, 1), dtype=torch.int64), torch.ones(1), (4,), check_invariants=False
-    )
+    # Made from a dense one: torch 2.11 and 2.12 warn where one is made of indices and values.
+    sparse = torch.ones(4).to_sparse()
 
     equation = "i j , k j  ->  i k"  # longer than what a text holds inside itself
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 from fastprof import _core
 from fastprof.profiler.torch_debug_info import prepare_debug_info
+from fastprof.profiler.torch_proof import Trial, reason_against
 
 __all__ = ["TorchMemory", "after_fork_in_child"]
 
@@ -32,7 +33,6 @@ _STARTERS = (
 
 _lock = threading.RLock()
 _live: list[TorchMemory] = []
-_prepared: str | None = None  # why it cannot be had, empty when it can; None: not tried
 _guarded: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, original, ours
 
 
@@ -41,20 +41,26 @@ class TorchMemory:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
+        self._hold = _core.TorchMemoryHold()
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """What must hold of this torch."""
+        return (("debug info", prepare_debug_info), ("memory", _wrong_about_memory))
 
     def begin(self, torch: Any) -> None:
         """Report from now on, this thread at once, or tell why not. Its ops are observed already."""
-        global _prepared
         with _lock:
             if self in _live:
                 return
-            if _prepared is None:
-                _prepared = prepare_debug_info(torch) or _wrong_about_known_tensor(torch)
-            if _prepared:
-                self._tell(f"torch's allocations are not recorded: {_prepared}")
+            reason = reason_against(torch, "memory")
+            if reason is None:
                 return
-            mine = _core.torch_memory_start()
+            if reason:
+                self._tell(f"torch's allocations are not recorded: {reason}")
+                return
             _live.append(self)
+            mine = self._hold.begin()
             _guard_starters()
         if not mine:
             self._tell(_TAKEN)
@@ -66,12 +72,11 @@ class TorchMemory:
     def stop(self) -> None:
         """No more is recorded on its behalf."""
         with _lock:
-            if self not in _live:
-                return
-            _live.remove(self)
+            if self in _live:
+                _live.remove(self)
             if not _live:
                 _unguard_starters()
-            _core.torch_memory_stop()
+            self._hold.end()
 
 
 def after_fork_in_child() -> None:
@@ -83,37 +88,35 @@ def after_fork_in_child() -> None:
     _core.torch_memory_after_fork_in_child()
 
 
+def _wrong_about_memory(torch: Any) -> str:
+    """Empty when allocations of this torch can be observed, else the reason. After "debug info"."""
+    reason = reason_against(torch, "debug info")
+    if reason:
+        return reason
+    try:
+        return _wrong_about_known_tensor(torch)
+    except Exception as failure:
+        return f"a known tensor could not be made: {failure!r}"
+
+
 def _wrong_about_known_tensor(torch: Any) -> str:
     """Empty when an allocation of known size is reported as such, else what is wrong."""
-    found: list[str] = []
-
-    def run() -> None:
-        size_bytes = 4096 + 64
-        session = _core.Session(categories=_core_memory(), thread_local_only=True)
-        session.start()
-        _core.torch_memory_start()
-        try:
-            torch.empty(size_bytes, dtype=torch.uint8, device="cpu")
-        finally:
-            _core.torch_memory_stop()
-            capture = session.stop({})
-        columns = capture.columns()
-        words = capture.payload_words()
-        sizes = [int(words[int(at) + 1].astype("int64")) for at in columns["payload"]]
-        if sizes != [size_bytes, -size_bytes]:
-            found.append(f"a tensor of {size_bytes} bytes was seen as {sizes}")
-
-    def run_guarded() -> None:
-        try:
-            run()
-        except Exception as failure:
-            found.append(f"a known tensor could not be made: {failure!r}")
-
-    # On a thread of its own: what lies in this one's slots is not met there.
-    thread = threading.Thread(target=run_guarded, name="fastprof torch self-test", daemon=True)
-    thread.start()
-    thread.join()
-    return found[0] if found else ""
+    size_bytes = 4096 + 64
+    session = _core.Session(categories=_core_memory(), thread_local_only=True)
+    reports = _core.TorchMemoryHold()
+    session.start()
+    try:
+        reports.begin()
+        torch.empty(size_bytes, dtype=torch.uint8, device="cpu")
+    finally:
+        reports.end()
+        capture = session.stop({})
+    columns = capture.columns()
+    words = capture.payload_words()
+    sizes = [int(words[int(at) + 1].astype("int64")) for at in columns["payload"]]
+    if sizes != [size_bytes, -size_bytes]:
+        return f"a tensor of {size_bytes} bytes was seen as {sizes}"
+    return ""
 
 
 def _core_memory() -> int:
@@ -140,8 +143,9 @@ def _guard_starters() -> None:
         if module is None or original is None:
             continue
         ours = _giving_away(original)
-        setattr(module, name, ours)
+        # Noted first: an interrupt in between leaves nothing that nobody takes back.
         _guarded.append((module, name, original, ours))
+        setattr(module, name, ours)
 
 
 def _giving_away(start: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from fastprof import _core
+from fastprof.profiler.torch_proof import Trial
 
 __all__ = ["TorchModules"]
 
@@ -14,16 +15,15 @@ __all__ = ["TorchModules"]
 class TorchModules:
     """Ops have their modules from begin() to stop(). Modules of eager mode are not known to libtorch."""
 
+    trials: Sequence[Trial] = ()
+
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._started = False
+        self._hold = _core.TorchModulesHold()
 
     def begin(self, torch: ModuleType) -> None:
         """The ops of torch are observed from now on."""
-        if self._started:
-            return
-        reason = _core.torch_modules_start()
-        self._started = not reason
+        reason = self._hold.begin()
         if reason:
             self._tell(f"the modules of ops are not recorded: {reason}")
 
@@ -32,6 +32,4 @@ class TorchModules:
 
     def stop(self) -> None:
         """Ops that begin from now on have none."""
-        if self._started:
-            self._started = False
-            _core.torch_modules_stop()
+        self._hold.end()

@@ -5,162 +5,171 @@ from __future__ import annotations
 
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol
 
 from fastprof import _core
+from fastprof.profiler import torch_flags, torch_proof
+from fastprof.profiler.torch_import import TorchImport
+from fastprof.profiler.torch_proof import Trial, begin_proof, is_being_imported, reason_against
 from fastprof.profiler.torch_versions import cxx11_abi, version_of
-from fastprof.profiler.unlisted_torch import numbers_of_headers
+from fastprof.profiler.unlisted_torch import proven_layout
 
-if TYPE_CHECKING:  # importlib.abc costs more to load than the rest of this package
-    from importlib.abc import Loader
-    from importlib.machinery import ModuleSpec
-
-__all__ = ["after_fork_in_child", "loaded_torch", "observe_torch_ops"]
+__all__ = ["Observation", "Part", "after_fork_in_child", "loaded_torch"]
 
 # RecordScope::FUNCTION in csrc/include/fastprof/base/scope.hpp.
 _FUNCTION_SCOPE = 0
 
-# One lock for what follows. Held while libtorch is tried: reentrant, for that may run code.
+_LATE = (
+    "torch ops are recorded from when fastprof's self-test of torch had finished, and none before:"
+    " the profile could not wait for it, because torch was being imported ({}); import torch before"
+    " the profile starts"
+)
+
+# Guards what follows. Nobody waits for a proof while holding it.
 _lock = threading.RLock()
-_live: list[_Observation] = []
-_watch: _ImportWatch | None = None
-_unusable: dict[str, str] = {}  # torch's version -> why its ops cannot be observed
-_unusable_inputs: dict[str, str] = {}  # torch's version -> why inputs of its ops cannot be read
+_live: list[Observation] = []
+_watch: TorchImport | None = None
 
 
 def loaded_torch() -> ModuleType | None:
     """The module torch when the process has imported it, to its end."""
     module = sys.modules.get("torch")
-    spec = getattr(module, "__spec__", None)
-    if module is None or getattr(spec, "_initializing", False):
-        return None
-    return module
+    return None if module is None or is_being_imported(module) else module
 
 
 class Part(Protocol):
     """What is observed of torch beside its ops."""
 
-    def begin(self, torch: ModuleType) -> None: ...
-    def refused(self) -> None: ...
-    def stop(self) -> None: ...
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """What must be proven before begin(); run on a thread of their own."""
+        ...
+
+    def begin(self, torch: ModuleType) -> None:
+        """Begin, or report a failed trial. Runs no code of torch. Called again: no effect."""
+
+    def refused(self) -> None:
+        """The ops of this torch cannot be observed."""
+
+    def stop(self) -> None:
+        """End. Called again, or without begin(): no effect."""
 
 
-class _Observation:
-    """Ops are recorded from its making until stop(); the sessions that run then have them."""
+class Observation:
+    """PyTorch's ops are recorded from start() to stop(), by the sessions that then run.
+
+    `tell` is called with what is missing ("torch_ops", "torch_fast_ranges", "record_shapes") and the
+    reason when the torch that is there cannot be observed. `parts` begin when its ops are observed,
+    and stop with them. inputs: ops are recorded with shapes and values of their inputs. Any thread.
+    """
 
     def __init__(
-        self, tell: Callable[[str, str], None], parts: Sequence[Part], inputs: bool
+        self, tell: Callable[[str, str], None], parts: Sequence[Part] = (), inputs: bool = False
     ) -> None:
         self._tell = tell
         self._parts = parts
         self._inputs = inputs
-        self._observing = False
-        self._fast_ranges = False
+        self._ops = _core.TorchOpsHold()
+        self._fast_ranges = _core.TorchFastRangesHold()
 
-    def begin(self, torch: ModuleType) -> None:
-        """Observe the loaded torch, or tell why not. _lock held."""
-        reason = _unusable_reason(torch)
-        if reason:
-            self._tell("torch_ops", reason)
-            for part in self._parts:
-                part.refused()
-        elif not self._observing:
-            if self._inputs:
-                self._try_inputs(torch)
-            _core.torch_start_observing(self._inputs)
-            self._observing = True
-            self._begin_fast_ranges(torch)
-            for part in self._parts:
-                part.begin(torch)
+    def start(self) -> None:
+        """Observe from now on: at once when torch is there, else as soon as it has been imported."""
+        global _watch
+        with _lock:
+            _live.append(self)
+            if "torch" not in sys.modules:
+                if _watch is None:
+                    _watch = TorchImport(_torch_imported)
+                _watch.watch()
+        # Looked up after the watch was installed: another thread may have begun the import before.
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            self._begin_when_proven(torch)
 
-    def _try_inputs(self, torch: ModuleType) -> None:
-        reason = _unusable_inputs_reason(torch)
-        if reason:
-            self._inputs = False
-            self._tell("record_shapes", reason)
-
-    def _begin_fast_ranges(self, torch: Any) -> None:
-        """torch.compile and Triton annotate with a type that asks torch's own profiler only."""
-        fast_range = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
-        if fast_range is None:
-            return
-        _show_profiler(torch, True)
-        reason = _core.torch_observe_fast_ranges(fast_range)
-        self._fast_ranges = not reason
-        if reason:
-            self._tell(
-                "torch_fast_ranges", f"ranges of _RecordFunctionFast are not recorded: {reason}"
-            )
+    @property
+    def active(self) -> bool:
+        """Whether ops are being recorded on its behalf."""
+        return self._ops.active
 
     def stop(self) -> None:
         """No more ops are recorded on its behalf. Ops in progress end when they end."""
         with _lock:
             if self in _live:
                 _live.remove(self)
-                if not _live:
-                    _stop_watching()
-            if self._observing:
-                self._observing = False
-                for part in self._parts:
-                    part.stop()
-                _core.torch_stop_observing(self._inputs)
-            if self._fast_ranges:
-                self._fast_ranges = False
-                _core.torch_release_fast_ranges()
-                if not any(other._fast_ranges for other in _live):
-                    _show_profiler(sys.modules.get("torch"), False)
+            if not _live:
+                _stop_watching()
+            for part in self._parts:
+                part.stop()
+            self._ops.end()
+            self._fast_ranges.end()
+            torch_flags.show_profiler(any(other.active for other in _live))
 
+    def _begin_when_proven(self, torch: ModuleType, last: bool = True) -> bool:
+        """Waits for the proof where that cannot be a deadlock; False if it could not be waited for.
 
-def observe_torch_ops(
-    tell: Callable[[str, str], None], parts: Sequence[Part] = (), inputs: bool = False
-) -> _Observation:
-    """Observe from now on: at once when torch is there, else as soon as it is imported.
+        Then, if this call is the last, it begins when the proof has finished, and reports that ops
+        are missing until then.
+        """
+        trials: list[Trial] = [("ops", _wrong_about_ops)]
+        if self._inputs:
+            trials.append(("inputs", _wrong_about_inputs))
+        for part in self._parts:
+            trials.extend(part.trials)
+        proof = begin_proof(torch, trials)
+        if proof is None or proof.wait():
+            with _lock:
+                self._begin(torch)
+            return True
+        if last:
+            blocked_by = "torch" if is_being_imported(torch) else "another module is, with it"
+            self._tell("torch_ops", _LATE.format(blocked_by))
+            proof.call_afterwards(lambda: self._begin_late(torch))
+        return False
 
-    `tell` is called with what is missing ("torch_ops", "torch_fast_ranges", "record_shapes") and the
-    reason when the torch that is there cannot be observed. `parts` begin when its ops are observed,
-    and stop with them. inputs: ops are recorded with shapes and values of their inputs. Any thread.
-    """
-    global _watch
-    observation = _Observation(tell, parts, inputs)
-    with _lock:
-        _live.append(observation)
-        torch = loaded_torch()
-        if torch is not None:
-            observation.begin(torch)
-        elif "torch" in sys.modules:
-            tell(
-                "torch_ops",
-                "torch was being imported when the profile started: start it afterwards",
+    def _begin_late(self, torch: ModuleType) -> None:
+        with _lock:
+            if self in _live:
+                self._begin(torch)
+
+    def _begin(self, torch: ModuleType) -> None:
+        """_lock held. The trials were run. Called again: no effect."""
+        reason = reason_against(torch, "ops")
+        if reason:
+            self._tell("torch_ops", reason)
+            for part in self._parts:
+                part.refused()
+        if reason is None or reason or self._ops.active:
+            return
+        why_no_inputs = reason_against(torch, "inputs") if self._inputs else None
+        if why_no_inputs:
+            self._tell("record_shapes", why_no_inputs)
+        self._ops.begin(self._inputs and not why_no_inputs)
+        self._begin_fast_ranges(torch)
+        for part in self._parts:
+            part.begin(torch)
+        torch_flags.show_profiler(True)
+
+    def _begin_fast_ranges(self, torch: Any) -> None:
+        """torch.compile and Triton annotate with a type that asks torch's own profiler only."""
+        fast_range = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
+        if fast_range is None:
+            return
+        reason = self._fast_ranges.begin(fast_range)
+        if reason:
+            self._tell(
+                "torch_fast_ranges", f"ranges of _RecordFunctionFast are not recorded: {reason}"
             )
-        elif _watch is None:
-            _watch = _ImportWatch()
-            sys.meta_path.insert(0, _watch)
-    return observation
-
-
-def _show_profiler(torch: Any, on: bool) -> None:
-    """The flag by which torch.compile and Triton decide whether to make their ranges at all.
-
-    torch's own profiler sets it too and clears it when it ends, on whatever thread.
-    """
-    autograd: Any = getattr(torch, "autograd", None)
-    profiler: Any = getattr(autograd, "profiler", None)
-    if isinstance(getattr(profiler, "_is_profiler_enabled", None), bool):
-        profiler._is_profiler_enabled = on or bool(autograd._profiler_enabled())
 
 
 def after_fork_in_child() -> None:
     """Nothing is observed in a forked child until a profile starts there."""
     global _lock
     _lock = threading.RLock()
-    shown = any(observation._fast_ranges for observation in _live)
-    for observation in _live:
-        observation._observing = observation._fast_ranges = False
     _live.clear()
     _stop_watching()
+    torch_proof.after_fork_in_child()
     if "fastprof.profiler.torch_headers" in sys.modules:
         from fastprof.profiler import torch_headers
 
@@ -172,63 +181,35 @@ def after_fork_in_child() -> None:
     elif "fastprof.profiler.torch_threads" in sys.modules:
         _core.torch_memory_after_fork_in_child()
     _core.torch_after_fork_in_child()
-    if shown:
-        _show_profiler(sys.modules.get("torch"), False)
+    torch_flags.show_profiler(False)
 
 
-def _unusable_reason(torch: ModuleType) -> str:
-    version = version_of(torch)
-    reason = _unusable.get(version)
-    if reason is None:
-        reason = _unusable[version] = _try(torch, version)
-    return reason
-
-
-def _try(torch: ModuleType, version: str) -> str:
+def _wrong_about_ops(torch: ModuleType) -> str:
     """Empty when ops of this torch can be observed, else the reason."""
-    layout: list[int] | None = None
-    if _core.torch_known_layout(version, cxx11_abi(torch)) is None:
-        numbers = numbers_of_headers(torch, version, "ops")
-        if isinstance(numbers, str):
-            return f"torch ops are not recorded: {numbers}"
-        layout = numbers
-    reason = _core.torch_prepare(version, cxx11_abi(torch), layout)
+    version = version_of(torch)
+    abi = cxx11_abi(torch)
+    reason = proven_layout(
+        torch,
+        version,
+        "ops",
+        known=lambda release: _core.torch_known_layout(release, abi),
+        proof=lambda numbers: _core.torch_prepare(version, abi, list(numbers)),
+    )
     if reason:
         return f"torch ops are not recorded: {reason}"
-    wrong = _on_own_thread(
-        lambda: _wrong_about_known_op(torch), "a known op could not be run: {!r}".format
-    )
+    try:
+        wrong = _wrong_about_known_op(torch)
+    except Exception as failure:
+        wrong = f"a known op could not be run: {failure!r}"
     if wrong:
         return f"torch ops are not recorded: torch {version} does not behave as known ({wrong})"
     return ""
 
 
-def _unusable_inputs_reason(torch: ModuleType) -> str:
-    version = version_of(torch)
-    reason = _unusable_inputs.get(version)
-    if reason is None:
-        from fastprof.profiler.torch_inputs import prepare_inputs
+def _wrong_about_inputs(torch: ModuleType) -> str:
+    from fastprof.profiler.torch_inputs import prepare_inputs
 
-        reason = _unusable_inputs[version] = _on_own_thread(
-            lambda: prepare_inputs(torch, version), repr
-        )
-    return reason
-
-
-def _on_own_thread(work: Callable[[], str], of_failure: Callable[[Exception], str]) -> str:
-    """What `work` returns: modes of this thread (inference, default device, ...) are not met there."""
-    found: list[str] = []
-
-    def run() -> None:
-        try:
-            found.append(work())
-        except Exception as failure:
-            found.append(of_failure(failure))
-
-    thread = threading.Thread(target=run, name="fastprof torch self-test", daemon=True)
-    thread.start()
-    thread.join()
-    return found[0]
+    return prepare_inputs(torch, version_of(torch))
 
 
 def _wrong_about_known_op(torch: Any) -> str:
@@ -248,58 +229,16 @@ def _wrong_about_known_op(torch: Any) -> str:
 def _stop_watching() -> None:
     global _watch
     if _watch is not None:
-        _watch.remove()
+        _watch.stop()
         _watch = None
 
 
-def _torch_imported() -> None:
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return
+def _torch_imported(torch: ModuleType, last: bool) -> bool:
+    """`import torch` has finished; see TorchImport. Whether every observation has begun."""
     with _lock:
-        for observation in list(_live):
-            observation.begin(torch)
-        _stop_watching()
-
-
-class _ImportWatch:
-    """Finds nothing itself: tells when `import torch` has come to its end."""
-
-    def remove(self) -> None:
-        """Take it out of sys.meta_path."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """The spec that the other finders give for torch, with a loader that tells."""
-        if fullname != "torch":
-            return None
-        for finder in list(sys.meta_path):
-            find = None if finder is self else getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find and find(fullname, path, target)
-            if spec is not None:
-                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = cast("Loader", _TellingLoader(spec.loader))
-                return spec
-        return None
-
-
-class _TellingLoader:
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        # The module is to look as if it had been loaded without us.
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        try:
-            _torch_imported()
-        except Exception as failure:  # the program's import must not fail for a profile
-            warnings.warn(f"profile: torch ops are not recorded: {failure!r}", stacklevel=2)
+        waiting = list(_live)
+    done = [observation._begin_when_proven(torch, last) for observation in waiting]
+    if all(done) or last:
+        with _lock:
+            _stop_watching()
+    return all(done)

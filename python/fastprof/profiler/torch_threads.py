@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from fastprof import _core
 from fastprof.profiler.torch_debug_info import prepare_debug_info
+from fastprof.profiler.torch_proof import Trial, reason_against
 
 __all__ = ["TorchThreads"]
 
@@ -15,11 +16,13 @@ __all__ = ["TorchThreads"]
 class TorchThreads:
     """From when torch is there and the session runs, until stop(). For profiles of one thread."""
 
+    trials: Sequence[Trial] = (("debug info", prepare_debug_info),)
+
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._torch: ModuleType | None = None
         self._session_runs = False
-        self._travel = 0
+        self._travel = _core.TorchTravelHold()
 
     def begin(self, torch: ModuleType) -> None:
         """The ops of torch are observed from now on."""
@@ -35,18 +38,18 @@ class TorchThreads:
         self._start()
 
     def _start(self) -> None:
-        if self._torch is None or not self._session_runs or self._travel:
+        if self._torch is None or not self._session_runs:
             return
-        reason = prepare_debug_info(self._torch)
+        reason = reason_against(self._torch, "debug info")
+        if reason is None:
+            return
+        if not reason and not self._travel.begin():
+            reason = "torch was imported on another thread than the one that started the profile"
         if reason:
             self._tell(f"the profile does not follow work into libtorch's threads: {reason}")
-        else:
-            self._travel = _core.torch_travel_start()
 
     def stop(self) -> None:
         """Work that is given away from now on is none of the session's."""
         self._torch = None
         self._session_runs = False
-        travel, self._travel = self._travel, 0
-        if travel:
-            _core.torch_travel_stop(travel)
+        self._travel.end()

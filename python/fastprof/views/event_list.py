@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, SupportsIndex
 
+import numpy as np
+
+from fastprof.instants import InstantEvent, instants
 from fastprof.nesting import TableKernels
-from fastprof.table import EventTable
+from fastprof.table import EventKind, EventTable
 from fastprof.tree import EventTree, NestKernel
 from fastprof.views.averages import average, group_rows
 from fastprof.views.backward_stacks import set_forward_stacks
 from fastprof.views.event_columns import table_of_events
+from fastprof.views.event_copies import events_of_states, flat_states
 from fastprof.views.event_nesting import link_events, without_repeats
 from fastprof.views.frame import (
     EventFrame,
@@ -22,16 +26,17 @@ from fastprof.views.frame import (
     machinery_rows,
     sequential_sum,
 )
+from fastprof.views.function_event import FunctionEvent
 from fastprof.views.function_event_avg import FunctionEventAvg
 from fastprof.views.outputs import output
-from fastprof.views.row_list import RowList
+from fastprof.views.row_list import RowList, T
 from fastprof.views.table_rows import AverageRows, TableRows
 
 __all__ = ["EventList"]
 
 
-class EventList(RowList):
-    """FunctionEvents or FunctionEventAvgs, in list order.
+class EventList(RowList[T]):
+    """FunctionEvents or FunctionEventAvgs, in list order: EventList[FunctionEvent] for type checkers.
 
     Made of objects (`EventList([FunctionEvent(...), ...])`) it is a plain list of them. Made of a
     table (`EventList.from_table`, or a profile's results) it holds columns only: an event object
@@ -45,7 +50,7 @@ class EventList(RowList):
 
     def __init__(
         self,
-        iterable: Iterable[Any] = (),
+        iterable: Iterable[T] = (),
         *,
         use_device: str | None = None,
         use_cuda: bool = False,
@@ -69,7 +74,7 @@ class EventList(RowList):
         dedupe: bool = True,
         kernel: NestKernel | None = None,
         kernels: TableKernels | None = None,
-    ) -> EventList:
+    ) -> EventList[FunctionEvent]:
         """The events of a table: its ranges and device activities, in (start, -end) order.
 
         Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. `dedupe`
@@ -84,7 +89,9 @@ class EventList(RowList):
             tree = EventTree.of(table, kernel=kernel, hidden=hidden)
             if dedupe:
                 tree = tree.dedupe(display_codes(tree)[0])
-        events = cls(use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
+        events: EventList[FunctionEvent] = EventList(
+            use_device=use_device, profile_memory=profile_memory, with_flops=with_flops
+        )
         events._rows = TableRows(tree, use_device)
         events._tree_built = True
         return events
@@ -102,6 +109,15 @@ class EventList(RowList):
         tree = self.event_tree
         return None if tree is None else tree.table
 
+    def instants(self, kinds: Collection[EventKind] | None = None) -> list[InstantEvent]:
+        """Return what has a time but no duration: marks, counters, flows and memory reports.
+
+        kinds: only these EventKinds; default: all. They are no entries of the list and not part of
+        its averages, as in PyTorch. Empty for a list of objects or of averages. By time.
+        """
+        table = self.event_table
+        return [] if table is None else instants(table, kinds)
+
     def _columnar(self) -> TableRows | AverageRows | None:
         """The rows to compute from; None when the objects count (hand-made, or assigned to)."""
         rows = self._rows
@@ -115,7 +131,7 @@ class EventList(RowList):
         rows = self._columnar()
         return EventFrame.from_events(list(self)) if rows is None else rows.frame
 
-    def _like(self, iterable: Iterable[Any] = ()) -> EventList:
+    def _like(self, iterable: Iterable[Any] = ()) -> EventList[Any]:
         return EventList(
             iterable,
             use_device=self._use_device,
@@ -139,7 +155,7 @@ class EventList(RowList):
         set_forward_stacks(self)
         self._tree_built = True
 
-    def _built(self) -> EventList:
+    def _built(self) -> EventList[T]:
         """This list when its tree is built, else a copy with copied events that has one."""
         if self._tree_built:
             return self
@@ -158,36 +174,45 @@ class EventList(RowList):
         if rows is not None:
             total_ns: int = sequential_sum(rows.frame.self_cpu_time_total)
             return total_ns / rows.frame.unit_per_us
-        return float(sum(event.self_cpu_time_total for event in self))
+        return float(sum(event.self_cpu_time_total for event in _untyped(self)))
 
     def key_averages(
         self,
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
         *,
         group_by_input_shape: bool = False,
-    ) -> EventList:
+    ) -> EventList[FunctionEventAvg]:
         """Averages by (name, node, device type, legacy, annotation) and what else is asked for.
 
         group_by_input_shapes (or ..._shape): also by input shapes; group_by_stack_n: also by the
-        first n stack entries; group_by_overload_name: also by overload. The result is in the order
-        of each group's first event; what was not grouped by is blank in it. Builds the tree when
-        it was not built, on a copy.
+        first n stack entries; group_by_overload_name: also by overload. include_python_functions:
+        with the events of Python functions (is_python_function), which traces of torch.profiler
+        with stacks have; without them the times of the other events are the same. The result is in
+        the order of each group's first event; what was not grouped by is blank in it. Builds the
+        tree when it was not built, on a copy.
         """
         by_shapes = group_by_input_shapes or group_by_input_shape
         rows = self._columnar()
         if isinstance(rows, TableRows):
             options = (by_shapes, group_by_stack_n, group_by_overload_name)
             frame = rows.keys_frame(by_shapes, group_by_stack_n > 0, group_by_overload_name)
-            grouping = group_rows(frame, rows.tree, *options)
-            summed = average(frame, grouping, *options, tree=rows.tree)
+            left_out = None if include_python_functions else rows.python_functions
+            grouping = group_rows(frame, rows.tree, *options, apart=left_out)
+            summed, first = average(frame, grouping, *options, tree=rows.tree), grouping.first
+            if left_out is not None:
+                kept = np.flatnonzero(~left_out[first])
+                summed, first = summed.take(kept), first[kept]
             averages = self._like()
-            averages._rows = AverageRows(summed, grouping.first, rows)
+            averages._rows = AverageRows(summed, first, rows)
             averages._tree_built = True
             return averages
         groups: dict[tuple[str, ...], FunctionEventAvg] = {}
-        for event in self if self._is_averages() else self._built():
+        for event in _untyped(self if self._is_averages() else self._built()):
+            if not include_python_functions and getattr(event, "is_python_function", False):
+                continue
             key = [
                 str(event.key),
                 str(event.node_id),
@@ -252,6 +277,7 @@ class EventList(RowList):
         *,
         max_stack_lines: int | None = None,
         flops_per_s: bool = False,
+        max_width: int | None = None,
     ) -> str:
         """The list as a text table; "" when it is empty.
 
@@ -259,7 +285,8 @@ class EventList(RowList):
         errors.ValueError). row_limit: rows to print, -1 for all. max_*_column_width: caps, None
         for none. header: a line above. top_level_events_only: rows without a parent. time_unit:
         "s", "ms" or "us" for all times. max_stack_lines: limit of stack lines of a row.
-        flops_per_s: a column of FLOPs by the second.
+        flops_per_s: a column of FLOPs by the second. max_width: characters of a line, as for a
+        terminal: names are cut and, if need be, columns left out, which a last line names.
         """
         options = output("options")(
             sort_by,
@@ -274,6 +301,7 @@ class EventList(RowList):
             flops_per_s,
             self._profile_memory,
             self._with_flops,
+            max_width,
         )
         return str(output("table")(self._frame(), options))
 
@@ -344,7 +372,7 @@ class EventList(RowList):
 
     # ---- copying ------------------------------------------------------------------------------
 
-    def __copy__(self) -> EventList:
+    def __copy__(self) -> EventList[T]:
         copied = self._like(() if self._rows is not None else self)
         copied._rows, copied._tree_built = self._rows, self._tree_built
         copied._made = dict(self._made)
@@ -352,15 +380,34 @@ class EventList(RowList):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         options = (self._use_device, self._profile_memory, self._with_flops, self._tree_built)
-        return _restored, (list(self), *options)
+        rows = self._columnar()
+        if rows is not None:
+            return _of_rows, (rows, *options)
+        if all(type(event) is FunctionEvent for event in self):
+            return _of_states, (*flat_states(_untyped(self)), *options)
+        return _of_events, (list(self), *options)
 
 
-def _restored(
+def _untyped(events: EventList[Any]) -> list[Any]:
+    return events
+
+
+def _of_events(
     events: list[Any], use_device: str | None, memory: bool, flops: bool, built: bool
-) -> EventList:
-    restored = EventList(events, use_device=use_device, profile_memory=memory, with_flops=flops)
-    restored._tree_built = built
-    return restored
+) -> EventList[Any]:
+    made = EventList(events, use_device=use_device, profile_memory=memory, with_flops=flops)
+    made._tree_built = built
+    return made
+
+
+def _of_rows(rows: TableRows | AverageRows, *options: Any) -> EventList[Any]:
+    made = _of_events([], *options)
+    made._rows = rows
+    return made
+
+
+def _of_states(states: list[dict[str, Any]], listed: int, *options: Any) -> EventList[Any]:
+    return _of_events(events_of_states(states)[:listed], *options)
 
 
 _DESCRIBING = (

@@ -57,8 +57,9 @@ def _text(value: str) -> str:
     return value.strip('"')
 
 
-def _truth(value: str) -> bool:
-    return value in ("1", "true")
+def _truth(value: Any) -> bool:
+    """Kineto's traces have it as text, as a number or, since 2.14, as a truth value."""
+    return value in ("1", "true", 1)
 
 
 # Key in Kineto's trace args -> field; the converter follows from the field's type. Keys that are
@@ -120,5 +121,6 @@ def parse_metadata(extra: Mapping[str, Any] | None) -> EventMetadata | None:
     for field in EventMetadata._fields:
         value = extra.get(_KEYS.get(field, field))
         if value is not None:
-            fields[field] = _converter(field)(value) if isinstance(value, str) else value
+            as_given = not isinstance(value, str) and field != "is_async"
+            fields[field] = value if as_given else _converter(field)(value)
     return EventMetadata(**fields) if fields else None

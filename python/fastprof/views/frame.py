@@ -8,7 +8,7 @@ object per event) or FunctionEvent / FunctionEventAvg objects (float us, as give
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -72,6 +72,17 @@ class EventFrame:
     use_device: str | None
     order: Array | None = None
     notes: tuple[str, ...] = ()
+
+    def take(self, rows: Array) -> EventFrame:
+        """A frame of these rows, which are stored in list order."""
+        columns: dict[str, Any] = {}
+        for name in (field.name for field in fields(self) if field.name != "order"):
+            value = getattr(self, name)
+            if isinstance(value, CodedColumn):
+                columns[name] = value.take(rows)
+            elif isinstance(value, np.ndarray):
+                columns[name] = value[rows]
+        return replace(self, size=len(rows), order=None, **columns)
 
     @classmethod
     def from_tree(
@@ -301,10 +312,10 @@ def _notes(tree: EventTree) -> tuple[str, ...]:
     if open_ranges:
         notes.append(_open_note(open_ranges))
     dropped = dict(tree.table.dropped)
-    renamed = dropped.pop("names", 0)  # these events are there, only their names are not
+    renamed = dropped.pop("names", 0)  # these events are not missing
     if dropped:
         causes = ", ".join(f"{cause} {n}" for cause, n in sorted(dropped.items()))
         notes.append(f"Dropped events: {sum(dropped.values())} ({causes})")
     if renamed:
-        notes.append(f"Events under a shared name, because the name table was full: {renamed}")
+        notes.append(f"Names or string arguments shared or cut at the bound of names: {renamed}")
     return tuple(notes)

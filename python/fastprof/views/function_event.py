@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsIndex
 
 from fastprof.device_type import DEVICE_TIME_TYPES, DeviceType, as_device_type
 from fastprof.views.event_metadata import EventMetadata, parse_metadata
@@ -28,6 +28,9 @@ class RowSource(Protocol):
 
     def measure(self, index: int, name: str) -> float:
         """A derived time in us, or memory in bytes."""
+
+    def event(self, index: int) -> FunctionEvent:
+        """The event of a row."""
 
     def pin(self, event: FunctionEvent) -> None:
         """Keep an event that was assigned to."""
@@ -223,6 +226,21 @@ class FunctionEvent(FormattedTimesMixin):
         if rows is not None:
             rows.pin(self)
 
+    def __dir__(self) -> list[str]:
+        rows: RowSource | None = self.__dict__.get("_rows")
+        names = set(object.__dir__(self))
+        if rows is not None:
+            names.update(rows.fields)
+        return sorted(names)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        # A row's event needs nothing but its row; its relatives come with the tree, not by
+        # recursion, which ends at a thousand levels.
+        rows: RowSource | None = self.__dict__.get("_rows")
+        if rows is None or rows.pinned or type(self) is not FunctionEvent:
+            return super().__reduce_ex__(protocol)
+        return _event_of_row, (rows, self.__dict__["_index"])
+
     def __getstate__(self) -> dict[str, Any]:
         rows: RowSource | None = self.__dict__.get("_rows")
         if rows is None:
@@ -372,6 +390,10 @@ class FunctionEvent(FormattedTimesMixin):
             f"{device}_memory_usage={self.device_memory_usage} is_async={self.is_async} "
             f"is_remote={self.is_remote} seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>"
         )
+
+
+def _event_of_row(rows: RowSource, index: int) -> FunctionEvent:
+    return rows.event(index)
 
 
 def _expect_cpu_event(event: object, role: str) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar, overload
 
 from fastprof.views.function_event_avg import FunctionEventAvg
 from fastprof.views.table_rows import AverageRows, TableRows
@@ -12,7 +12,10 @@ from fastprof.views.table_rows import AverageRows, TableRows
 __all__ = ["RowList"]
 
 
-class RowList(list[Any]):
+T = TypeVar("T")
+
+
+class RowList(list[T]):
     """A list over `_rows`; over its own items when `_rows` is None.
 
     Reading makes the items that are asked for. A method that changes the list first makes all of
@@ -20,7 +23,7 @@ class RowList(list[Any]):
     methods sees none before that.
     """
 
-    def __init__(self, iterable: Iterable[Any] = ()) -> None:
+    def __init__(self, iterable: Iterable[T] = ()) -> None:
         super().__init__(iterable)
         self._rows: TableRows | AverageRows | None = None
         self._made: dict[int, FunctionEventAvg] = {}
@@ -41,16 +44,20 @@ class RowList(list[Any]):
     def __bool__(self) -> bool:
         return len(self) > 0
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         if self._rows is None:
             return super().__iter__()
         return map(self._at, range(len(self._rows)))
 
-    def __reversed__(self) -> Iterator[Any]:
+    def __reversed__(self) -> Iterator[T]:
         if self._rows is None:
             return super().__reversed__()
         return map(self._at, range(len(self._rows) - 1, -1, -1))
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: Any) -> Any:
         if self._rows is None:
             return super().__getitem__(index)
@@ -78,7 +85,7 @@ class RowList(list[Any]):
 
     __hash__ = None
 
-    def __add__(self, other: Any) -> list[Any]:
+    def __add__(self, other: Any) -> Any:
         return list(self) + list(other)
 
     def index(self, value: Any, start: SupportsIndex = 0, stop: SupportsIndex = 1 << 62) -> int:
@@ -87,13 +94,13 @@ class RowList(list[Any]):
     def count(self, value: Any) -> int:
         return list(self).count(value)
 
-    def copy(self) -> list[Any]:
+    def copy(self) -> list[T]:
         return list(self)
 
     def _make_plain(self) -> None:
         """Become a list of objects, before the first change."""
         if self._rows is not None:
-            events = list(self)
+            events: list[Any] = list(self)
             if isinstance(self._rows, TableRows):
                 for event in events:
                     self._rows.pin(event)
@@ -104,7 +111,7 @@ class RowList(list[Any]):
 def _changing(name: str) -> Callable[..., Any]:
     plain = getattr(list, name)
 
-    def method(self: RowList, *args: Any, **kwargs: Any) -> Any:
+    def method(self: RowList[Any], *args: Any, **kwargs: Any) -> Any:
         self._make_plain()
         return plain(self, *args, **kwargs)
 

@@ -77,6 +77,9 @@ class TableRows:
         self._alive: dict[int, weakref.ref[FunctionEvent]] = {}
         self._prune_at = 1024
 
+    def __reduce__(self) -> Any:
+        return TableRows, (self.tree, self.use_device)  # pinned events are their list's to copy
+
     def __len__(self) -> int:
         return len(self.tree)
 
@@ -151,6 +154,12 @@ class TableRows:
     @cached_property
     def _plain_keys_frame(self) -> EventFrame:
         return EventFrame.from_tree(self.tree, self.use_device, self.order, times=False)
+
+    @cached_property
+    def python_functions(self) -> Array | None:
+        """Which tree rows are calls of Python functions; None when none is."""
+        column = self.tree.column("is_python_function")
+        return column if bool(column.any()) else None
 
     @cached_property
     def stacks(self) -> CodedColumn | None:

@@ -227,6 +227,19 @@ def test_the_same_library_again_with_other_names(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("session", ["one", "many"])
+def test_reloading_a_library_keeps_nothing(folder: Path, session: str) -> None:
+    """Names and arena after 20 and after 200 reloads are the same, in one session and in many."""
+    a = library(folder, "alpha")
+    script = "start s reload {a} 20 names reload {a} 180 names stop s"
+    if session == "many":
+        reload = "start s reload {a} 2 stop s "
+        script = "start t stop t " + reload * 10 + "names " + reload * 20 + "names"
+    lines = [line for line in steps(program(folder), script, a=a) if line.startswith("names")]
+    assert len(lines) == 2
+    assert lines[0] == lines[1]
+
+
 def test_the_leader_stays(folder: Path) -> None:
     """In a program without fastprof the first library leads: closing it must not take the recorder away."""
     leader = library(folder, "alpha")

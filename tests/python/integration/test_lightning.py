@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lightning_training import fit
 
 import fastprof
 
@@ -21,31 +22,11 @@ torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 lightning: Any = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
 
 
-def train(folder: Path, profiler: Any) -> None:
-    class Line(lightning.LightningModule):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = torch.nn.Linear(3, 1)
-
-        def training_step(self, batch: Any, index: int) -> Any:
-            return self.linear(batch[0]).square().mean()
-
-        def configure_optimizers(self) -> Any:
-            return torch.optim.SGD(self.parameters(), lr=0.1)
-
-    data = torch.utils.data.TensorDataset(torch.ones(12, 3))
-    trainer = lightning.Trainer(
-        max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, profiler=profiler,
-        enable_progress_bar=False, enable_model_summary=False, default_root_dir=str(folder),
-    )  # fmt: skip
-    trainer.fit(Line(), torch.utils.data.DataLoader(data, batch_size=2))
-
-
 def test_report_and_trace(tmp_path: Path) -> None:
     from fastprof.integrations.lightning import FastprofProfiler
 
     profiler = FastprofProfiler(dirpath=tmp_path, filename="report", row_limit=-1)
-    train(tmp_path, profiler)
+    fit(tmp_path, profiler)
     (written,) = tmp_path.glob("fit-report*.txt")
     report = written.read_text()
     assert "# of Calls" in report and "run_training_batch" in report
@@ -65,7 +46,7 @@ def test_schedule(tmp_path: Path) -> None:
     profiler = FastprofProfiler(
         dirpath=tmp_path, schedule=fastprof.schedule(wait=1, warmup=1, active=2, repeat=1)
     )
-    train(tmp_path, profiler)
+    fit(tmp_path, profiler)
     counts = Counter(e.trace_name for e in profiler.profile_object.events())
     assert counts["ProfilerStep#2"] == counts["ProfilerStep#3"] == 1
     assert counts["aten::square"] == 2

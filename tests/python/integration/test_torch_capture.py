@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def table_of_kineto(result: Any) -> EventTable:
         "track": [threads.setdefault(e.start_thread_id(), len(threads)) for e in raw],
         "kind": [kinds.get(e.name(), EventKind.RANGE) for e in raw],
         "payload": payload,
+        "is_python_function": [getattr(e, "is_python_function", bool)() for e in raw],
         "is_async": [e.is_async() or e.start_thread_id() != e.end_thread_id() for e in raw],
         "id": [e.correlation_id() for e in raw],
         "sequence_nr": [e.sequence_nr() for e in raw],
@@ -102,7 +104,15 @@ def test_same_events_and_averages(with_stack: bool) -> None:
         assert o.self_cpu_memory_usage == t.self_cpu_memory_usage
         assert (o.stack or []) == (t.stack or [])
     for grouping in ((False, 0, False), (True, 0, True), (False, 3, False)):
-        left, right = theirs.key_averages(*grouping), ours.key_averages(*grouping)
+        left = theirs.key_averages(*grouping)
+        # PyTorch has had the choice since 2.14, and counted the calls of Python functions before.
+        choice = "include_python_functions" in inspect.signature(theirs.key_averages).parameters
+        right = ours.key_averages(*grouping, include_python_functions=not choice)
+        if choice:
+            everything = ours.key_averages(*grouping, include_python_functions=True)
+            wanted = theirs.key_averages(*grouping, include_python_functions=True)
+            assert [(a.key, a.count) for a in everything] == [(a.key, a.count) for a in wanted]
+            assert (len(everything) > len(right)) == with_stack
         assert [(a.key, a.count) for a in right] == [(a.key, a.count) for a in left]
         for t, o in zip(left, right, strict=True):
             assert o.self_cpu_time_total == pytest.approx(t.self_cpu_time_total, abs=1e-6)

@@ -23,7 +23,7 @@ from torch_pieces import convolution, recurrent, train_perceptron, views_in_plac
 import fastprof
 from fastprof import _core
 from fastprof.profiler import options as profile_options
-from fastprof.profiler import torch_memory
+from fastprof.profiler import torch_memory, torch_proof
 
 pytestmark = pytest.mark.integrations
 
@@ -393,7 +393,9 @@ def test_a_forged_layout_is_refused() -> None:
 
 
 def test_a_torch_whose_memory_is_not_known_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_memory, "_prepared", "its reports are of another kind")
+    monkeypatch.setitem(
+        torch_proof._reasons, (torch.__version__, "memory"), "its reports are of another kind"
+    )
     with (
         pytest.warns(UserWarning, match="allocations are not recorded: its reports are of another"),
         fastprof.profile(profile_memory=True) as p,

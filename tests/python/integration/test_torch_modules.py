@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +32,6 @@ class Outer(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.inner(self.linear(x)) * 2
-
-
-@pytest.fixture(autouse=True)
-def deprecations_of_torchscript() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 import warnings
 from collections import Counter
@@ -30,7 +29,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     assert not torch_ops._live
-    assert not any(isinstance(f, torch_ops._ImportWatch) for f in sys.meta_path)
+    assert torch_ops._watch is None
 
 
 def add() -> None:
@@ -140,7 +139,6 @@ def test_all_threads_or_only_the_starting_one() -> None:
     assert "aten::ones" not in here and "aten::zeros" in here
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*is deprecated:DeprecationWarning")
 def test_torchscript() -> None:
     names = names_of(ours(script))
     assert "aten::mul" in names and "aten::add" in names
@@ -300,7 +298,7 @@ def test_a_wrong_layout_is_refused() -> None:
         assert _core.torch_self_test(VERSION, True, shift) != ""
 
 
-@pytest.mark.parametrize(("version", "cxx11_abi"), [("2.12.1", True), ("99.0.0", True), ("3", True),
+@pytest.mark.parametrize(("version", "cxx11_abi"), [("2.5.1", True), ("99.0.0", True), ("3", True),
                                                     ("", True), ("2.130.0", True), (VERSION, False)])  # fmt: skip
 def test_an_unknown_version_is_refused_before_anything_is_looked_at(
     version: str, cxx11_abi: bool
@@ -312,7 +310,7 @@ def test_an_unknown_version_is_refused_before_anything_is_looked_at(
         print(_core.torch_prepare("2.13.0+cpu", True))
     """
     unknown, absent = run_python(code).splitlines()
-    assert "does not know the layout" in unknown and "2.13" in unknown
+    assert "does not know the layout" in unknown and "2.7 to 2.15" in unknown
     assert "libtorch_cpu is not loaded" in absent
 
 
@@ -344,11 +342,13 @@ def test_torch_imported_after_the_profile_started() -> None:
         import sys
         import fastprof
         assert "torch" not in sys.modules
+        from fastprof.profiler import torch_ops
         finders = list(sys.meta_path)
         with fastprof.profile() as p:
             import torch
             torch.zeros(3)
-        assert sys.meta_path[-len(finders):] == finders
+        assert [f for f in finders if f in sys.meta_path] == finders
+        assert torch_ops._watch is None
         assert "fastprof" not in type(torch.__loader__).__module__
         assert torch.__spec__.loader is torch.__loader__
         print("aten::zeros" in [e.name for e in p.events()], p.missing)
@@ -363,9 +363,10 @@ def test_torch_is_never_imported() -> None:
         with fastprof.profile() as p:
             pass
         p.events()
-        print("torch" in sys.modules, [f for f in sys.meta_path if type(f).__module__.split(".")[0] == "fastprof"])
+        from fastprof.profiler import torch_ops
+        print("torch" in sys.modules, torch_ops._watch)
     """
-    assert run_python(code) == "False []\n"
+    assert run_python(code) == "False None\n"
 
 
 def test_a_forked_child_observes_nothing_of_its_parents_profile() -> None:

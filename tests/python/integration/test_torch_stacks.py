@@ -171,7 +171,6 @@ def test_no_stacks_unless_asked_for() -> None:
     assert not any(e.stack for e in p.events())
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning")
 def test_threads_of_libtorch_have_no_python_stack() -> None:
     @torch.jit.script  # type: ignore[untyped-decorator]
     def two(x: torch.Tensor) -> torch.Tensor:

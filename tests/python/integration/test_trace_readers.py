@@ -72,6 +72,14 @@ def load_chrome(folder: Path, name: str) -> dict[str, Any]:
     return trace
 
 
+WINDOW = [
+    "PyTorch Profiler (0)",
+    "process_sort_index",
+    "Iteration Start: PyTorch Profiler",
+    "Record Window End",
+]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_chrome_trace_is_strict_and_tells_every_row(folder: Path, name: str) -> None:
     trace = load_chrome(folder, name)
@@ -81,6 +89,10 @@ def test_chrome_trace_is_strict_and_tells_every_row(folder: Path, name: str) -> 
     assert base % (7889238 * 10**9) == 0
     events = trace["traceEvents"]
     assert all(isinstance(e["pid"], int) and isinstance(e["tid"], int) for e in events)
+    # The rich trace has an op, so that it also has the four events of Kineto's window.
+    window = events[-4:] if name == "rich" else []
+    assert [e["name"] for e in window] == (WINDOW if name == "rich" else [])
+    events = events[: len(events) - len(window)]
     drawn = [e for e in events if e["ph"] == "X"]
     for event, row in zip(drawn, slices_of(rows), strict=True):
         assert event["name"] == row["name"] and event["cat"] == row["category"]
@@ -178,6 +190,10 @@ def test_perfetto_sees_the_rich_trace(
     kinds = Counter(row["kind"] for row in rows_of(folder, "rich"))
     drawn = kinds[RANGE] + kinds[ASYNC] + kinds[MARK] + kinds[MEMORY] + kinds[OUT_OF_MEMORY]
     if suffix == "json":
+        drawn += 3
+        assert seen[0, WINDOW[0]] == (999_999_997, 0, "Trace")
+        assert seen[0, WINDOW[2]] == (0, 0, None)
+        assert seen[1_000_000_000, WINDOW[3]] == (0, 0, None)
         assert counters == [
             ["loss value", 50_000, 0.5],
             ["loss value", 51_000, 0.25],
@@ -193,7 +209,8 @@ def test_perfetto_sees_the_rich_trace(
         assert seen[3000, "kernel on \N{ROCKET}\n\N{REPLACEMENT CHARACTER}"][0] == 6000
     assert len(slices) == drawn
     assert {(4242, "main"), (4300, 'worker "1"')} <= {(tid, name) for tid, name in threads}
-    assert processes == [[4242, "trainer"]]
+    marks = [[0x20000000, "Spans"]] if suffix == "json" else []
+    assert processes == [[4242, "trainer"], *marks]
 
 
 @pytest.mark.integrations

@@ -38,8 +38,15 @@ def test_unknown_activity_lists_the_known() -> None:
 def test_filters() -> None:
     asked = parse_activities([{ProfilerActivity.CPU: ["user_annotation"]}, "CUDA"])
     assert asked == {ProfilerActivity.CPU: ("user_annotation",), ProfilerActivity.CUDA: None}
-    with pytest.raises(errors.ValueError, match="given twice"):
-        parse_activities([{"CPU": []}, {"CPU": ["cpu_op"]}])
+    cpu = ProfilerActivity.CPU
+    for twice in (
+        [{"CPU": []}, {"CPU": ["cpu_op"]}],
+        [cpu, cpu],
+        [cpu, {cpu: ["cpu_op"]}],
+        [{cpu: []}, "cpu"],
+    ):
+        with pytest.raises(errors.ValueError, match="CPU is given twice"):
+            parse_activities(twice)
 
 
 def test_category_masks() -> None:
@@ -47,5 +54,7 @@ def test_category_masks() -> None:
     assert category_mask(None) & 1
     assert category_mask(("user_annotation",)) & 1
     assert not category_mask(("cpu_op",)) & 1
+    for name in ("cpu_op", "user_annotation", "cpu_instant_event", "python_function", "overhead"):
+        assert category_mask((name.upper(),)) == category_mask((name,))
     with pytest.raises(RuntimeError, match="no activity type of CPU"):
         category_mask(("nonsense",))

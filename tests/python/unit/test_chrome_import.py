@@ -279,8 +279,8 @@ def test_one_value_cannot_take_all_memory(tmp_path: Path) -> None:
 
     path = tmp_path / "t"
     path.write_text('["' + "x" * 5_000_000)
-    with Source(path, 1 << 30, 1 << 30) as source:
-        stream = json_stream.JsonStream(source, max_value_chars=1 << 20)
+    with Source(path, 1 << 30, 1 << 30, 64 << 20) as source:
+        stream = json_stream.JsonStream(source)
         stream.take("[")
         with pytest.raises(errors.FormatError, match="more than 1048576 characters"):
             stream.value()

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import textwrap
 import threading
 from typing import Any
 
 import pytest
 
 import fastprof
-from fastprof import errors
+from fastprof import errors, step_tracker
 from fastprof.step_tracker import PROFILER_STEP, KinetoStepTracker
 
 # __all__ of both modules in PyTorch 2.13, and what scripts import besides.
@@ -141,7 +143,8 @@ def test_steps_of_the_process() -> None:
     assert KinetoStepTracker.increment_step("a") == start + 1
     assert KinetoStepTracker.increment_step("b") == start + 2  # begins at the current step
     assert KinetoStepTracker.increment_step("a") == start + 2
-    KinetoStepTracker._steps["a"] += 2
+    counts = step_tracker._counts()
+    counts._step_dict["a"] += 2
     with pytest.warns(UserWarning, match="grown by 3"):
         KinetoStepTracker.increment_step("a")
     assert KinetoStepTracker.current_step() == start + 5
@@ -165,4 +168,37 @@ def test_a_profile_counts_its_steps() -> None:
         for _ in range(3):
             p.step()
     assert KinetoStepTracker.current_step() == before + 3
+    # A profile counts from when it is made: of the same steps, none is counted twice.
+    p = fastprof.profile(schedule=fastprof.schedule(wait=1, warmup=1, active=1))
+    KinetoStepTracker.increment_step("Optimizer")
+    p.step()
+    assert KinetoStepTracker.current_step() == before + 4
+    KinetoStepTracker.erase_step_count("Optimizer")
+    KinetoStepTracker.erase_step_count(PROFILER_STEP)
     assert not KinetoStepTracker.erase_step_count(PROFILER_STEP)
+    p.stop()  # its step made a session ready
+
+
+@pytest.mark.integrations
+def test_steps_are_counted_together_with_torch() -> None:
+    code = """
+        import fastprof
+        from fastprof.step_tracker import PROFILER_STEP
+        ours = fastprof.KinetoStepTracker
+        p = fastprof.profile(schedule=fastprof.schedule(wait=1, warmup=1, active=1))
+        p.step()
+        from torch.autograd.profiler import KinetoStepTracker as theirs
+        assert ours.current_step() == theirs.current_step() == 1
+        p.step()
+        theirs.increment_step("Optimizer")   # begins at 2
+        assert ours.current_step() == theirs.current_step() == 3
+        p.step()
+        assert ours.current_step() == theirs.current_step() == 3
+        assert theirs._step_dict == {PROFILER_STEP: 3, "Optimizer": 3}
+        assert ours.erase_step_count("Optimizer") and not theirs.erase_step_count("Optimizer")
+    """
+    pytest.importorskip("torch")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr

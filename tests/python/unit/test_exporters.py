@@ -65,6 +65,27 @@ def test_nothing_appears_before_the_end_and_nothing_stays_after_an_exception(
     assert os.listdir(tmp_path) == ["out.txt"]
 
 
+def test_the_mode_of_a_replaced_file_holds_from_the_first_byte(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    before = os.umask(0o022)
+    try:
+        for mode in (0o600, 0o400, 0o666):
+            path.unlink(missing_ok=True)
+            path.write_text("old")
+            path.chmod(mode)
+            with atomic_text(path) as file:
+                (temporary,) = (p for p in tmp_path.iterdir() if p != path)
+                assert temporary.stat().st_mode & 0o777 & ~mode == 0
+                file.write("new")
+            assert path.stat().st_mode & 0o777 == mode
+        path.unlink()
+        with atomic_text(path) as file:
+            file.write("new")
+        assert path.stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+
+
 def test_a_link_keeps_pointing_to_the_file(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from own_files import rewritten
 from trace_tables import every_column_table, nested_table
 
 import fastprof
@@ -116,18 +117,6 @@ def test_tags_that_are_never_written_are_refused(value: Any) -> None:
 def test_metadata_of_device_activities_comes_back() -> None:
     value = fastprof.EventMetadata(grid=[1, 2, 3], stream=7)
     assert decode_value(json.loads(json.dumps(encode_value(value)))) == value
-
-
-def rewritten(data: bytes, change: Any) -> bytes:
-    """The file with its header changed and the checksum made right again."""
-    _, version, _, size, _ = PREFIX.unpack(data[: PREFIX.size])
-    header = json.loads(data[PREFIX.size : PREFIX.size + size])
-    change(header)
-    text = json.dumps(header).encode()
-    body = data[aligned(PREFIX.size + size) :]
-    start = aligned(PREFIX.size + len(text))
-    prefix = PREFIX.pack(MAGIC, version, zlib.crc32(text), len(text), start + len(body))
-    return prefix + text + b"\0" * (start - PREFIX.size - len(text)) + body
 
 
 def _set(*path: Any) -> Any:

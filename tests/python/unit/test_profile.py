@@ -44,27 +44,42 @@ def test_not_reentrant() -> None:
     assert names(p) == ["second"]
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda p: p.events(),
-        lambda p: p.function_events,
-        lambda p: p.key_averages(),
-        lambda p: p.total_average(),
-        lambda p: p.table(),
-        lambda p: p.self_cpu_time_total,
-        lambda p: p.event_table,
-        lambda p: p.export_chrome_trace("never.json"),
-        lambda p: p.export_perfetto_trace("never.pftrace"),
-        lambda p: p.export_stacks("never.txt"),
-    ],
-)
-def test_nothing_can_be_asked_before_the_end(ask: Any) -> None:
-    p = fastprof.profile(with_stack=True)
-    with pytest.raises(RuntimeError, match="didn't finish running"):
-        ask(p)
-    with p, pytest.raises(RuntimeError, match="didn't finish running"):
-        ask(p)
+LISTS: list[Any] = [
+    lambda p: p.events(),
+    lambda p: p.function_events,
+    lambda p: p.key_averages(),
+]
+FINISHED: list[Any] = [
+    lambda p: p.event_table,
+    lambda p: p.export_chrome_trace("never.json"),
+    lambda p: p.export_perfetto_trace("never.pftrace"),
+    lambda p: p.export_stacks("never.txt"),
+]
+
+
+@pytest.mark.parametrize("ask", LISTS + FINISHED)
+def test_nothing_can_be_asked_before_the_start(ask: Any) -> None:
+    for kind in (RuntimeError, AssertionError):  # the latter is PyTorch's
+        with pytest.raises(kind, match="didn't finish running"):
+            ask(fastprof.profile(with_stack=True))
+
+
+@pytest.mark.parametrize("ask", FINISHED)
+def test_traces_are_there_when_it_has_stopped(ask: Any) -> None:
+    with fastprof.profile(with_stack=True) as p:
+        with pytest.raises(RuntimeError, match="didn't finish running"):
+            ask(p)
+
+
+def test_lists_are_empty_while_it_records() -> None:
+    with fastprof.profile() as p, record_function("x"):
+        for ask in LISTS:
+            with pytest.warns(UserWarning, match="before it is stopped") as told:
+                assert len(ask(p)) == 0
+            assert told[0].filename == __file__
+        with pytest.warns(UserWarning, match="before it is stopped"):
+            assert p.self_cpu_time_total == 0
+    assert [e.name for e in p.events()] == ["x"]
 
 
 def test_repr_and_str() -> None:

@@ -151,7 +151,7 @@ def test_footer_reports_unfinished_and_dropped_events() -> None:
         text = events.table()
         assert "Unfinished ranges: 1 (counted up to the end of the session)\n" in text
         assert "Dropped events: 4 (bound 3, clock 1)\n" in text
-        assert "the name table was full: 8\n" in text
+        assert "shared or cut at the bound of names: 8\n" in text
     objects = EventList([event("a", 0, 1, finished=False)])
     assert "Unfinished ranges: 1" in objects.table()
 

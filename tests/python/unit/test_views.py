@@ -26,6 +26,7 @@ from fastprof.views import (
     MemRecordsAcc,
     StringTable,
 )
+from fastprof.views.event_metadata import parse_metadata
 
 
 def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
@@ -506,3 +507,42 @@ def test_a_faster_nesting_kernel_can_be_given() -> None:
 )
 def test_only_mangled_names_are_demangled(name: str, shown: str) -> None:
     assert StringTable()[name] == shown
+
+
+def test_calls_of_python_functions_are_averaged_only_when_asked_for() -> None:
+    # One name is an op's and a Python function's: these are apart, and the op's self time is without its call.
+    sites = [Site("op", category="cpu_op"), Site("op", category="python_function"),
+             Site("call", category="python_function")]  # fmt: skip
+    columns = {
+        "start_ns": [0, 2000, 5000, 20000], "end_ns": [10000, 4000, 9000, 23000],
+        "site": [0, 1, 2, 0], "track": [0] * 4,
+    }  # fmt: skip
+    events = EventList.from_table(EventTable(columns, sites=sites, tracks=[Track(1)]))
+    of_objects = EventList(list(events))
+    for each in (events, of_objects):
+        rows = each.key_averages()
+        found = [(row.key, row.count, row.cpu_time_total, row.self_cpu_time_total) for row in rows]
+        assert found == [("op", 2, 13, 7)]
+        assert len(rows) == 1 and "call" not in rows.table()
+    everything = events.key_averages(include_python_functions=True)
+    assert [(row.key, row.count) for row in everything] == [("op", 3), ("call", 1)]
+    calls = {name: values[1:3] for name, values in columns.items()}
+    nothing = EventTable(calls, sites=sites, tracks=[Track(1)])
+    assert list(EventList.from_table(nothing).key_averages()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (True, True),
+        (False, False),
+        (1, True),
+        (0, False),
+        ("1", True),
+        ("true", True),
+        ("0", False),
+    ],
+)
+def test_whether_a_collective_is_asynchronous_is_a_truth_value(given: Any, expected: bool) -> None:
+    metadata = parse_metadata({"Is asynchronized op": given})
+    assert metadata is not None and metadata.is_async is expected

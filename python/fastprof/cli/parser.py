@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CommandParser: an argparse parser without abbreviations that suggests the right spelling."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+__all__ = ["CommandParser", "suggestion"]
+
+_CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)$", re.DOTALL)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An ArgumentParser that takes options in full only, and names the closest known one.
+
+    Abbreviations are off because an option that is added later would change the meaning of one.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse; exit with code 2 on unknown arguments, which are named here with a suggestion."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(self._unknown(unknown))
+        return options, unknown
+
+    def _unknown(self, unknown: Sequence[str]) -> str:
+        first = unknown[0]
+        if not first.startswith("-"):
+            return f"unexpected argument {first!r}"
+        return f"unknown option {first}{suggestion(first.partition('=')[0], self.option_names())}"
+
+    def option_names(self) -> list[str]:
+        """Every long and short option."""
+        return list(self._option_string_actions)
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and the message, and exit with code 2."""
+        wrong = _CHOICE.search(message)
+        if wrong is not None:
+            known = re.findall(r"[\w.-]+", wrong["known"])
+            message += suggestion(wrong["given"], known)
+            if "run" in known and os.path.exists(wrong["given"]):
+                message += f"; to profile a script: {self.prog} run {wrong['given']}"
+        super().error(message)
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """ "; did you mean X?" for the known spelling that is closest, "" when none is close."""
+    names = list(known)
+    close = difflib.get_close_matches(given, names, n=1, cutoff=0.6)
+    close = close or [name for name in names if len(given) > 2 and given in name]
+    return f"; did you mean {close[0]}?" if close else ""

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the program begins on the command line of `fastprof run`, and what kind of program it is."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+__all__ = ["ProgramCall", "find_program"]
+
+
+class ProgramCall(NamedTuple):
+    """A program to run, as on the command line of python.
+
+    kind: "script" (a file, a folder or zip file with a __main__.py), "module" (-m), "code" (-c) or
+    "stdin" (-). target: path, module name, code, or "-".
+    """
+
+    kind: str
+    target: str
+    args: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Name of the range around the whole run."""
+        if self.kind == "module":
+            return f"-m {self.target}"
+        return "-c" if self.kind == "code" else self.target
+
+    @property
+    def file_stem(self) -> str:
+        """What the default trace is named after."""
+        if self.kind == "code":
+            return "command"
+        if self.kind == "stdin":
+            return "stdin"
+        name = self.target
+        if self.kind == "script":
+            name = os.path.basename(os.path.abspath(name))  # "." has a name, too
+        return name.removesuffix(".py") or "program"
+
+
+def find_program(
+    options: Mapping[str, argparse.Action], words: Sequence[str]
+) -> tuple[int, ProgramCall | None]:
+    """(how many words are options of fastprof, the program behind them; None: there is none).
+
+    `options`: those of `fastprof run` by name. As python does, the first word that is neither an
+    option nor the value of one is the script; -m and -c take the next word. All that follows
+    belongs to the program, "--" and the names of our options included.
+    """
+    at = 0
+    while at < len(words):
+        word = words[at]
+        rest = words[at + 1 :]
+        if word == "--":
+            return at, _call("script", rest)
+        if word[:2] in ("-m", "-c"):
+            kind = "module" if word[1] == "m" else "code"
+            return at, _call(kind, [word[2:], *rest] if len(word) > 2 else rest)
+        if word == "-":
+            return at, ProgramCall("stdin", "-", tuple(rest))
+        if not word.startswith("-"):
+            return at, ProgramCall("script", word, tuple(rest))
+        action = options.get(word)  # an unknown option is left to argparse
+        at += 1 if action is None or action.nargs == 0 else 2
+    return len(words), None
+
+
+def _call(kind: str, words: Sequence[str]) -> ProgramCall | None:
+    if not words:
+        return None
+    if kind == "script" and words[0] == "-":
+        kind = "stdin"
+    return ProgramCall(kind, words[0], tuple(words[1:]))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results stay readable in a `__del__` that runs while the interpreter shuts down.
+
+Results are computed by modules that are imported when they are first needed, and at that point of
+the shutdown sys.modules is empty and nothing can be imported. An exit function, which runs before,
+imports these modules and keeps copies of them; `make_importable` puts the copies back. (Copies,
+because the interpreter clears the dictionaries of modules that are still referenced.)
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import types
+import weakref
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+__all__ = ["keep_readable_at_exit", "make_importable"]
+
+_MODULES = (
+    "fastprof.consolidate",
+    "fastprof.memory_attribution",
+    "fastprof.render",
+    "fastprof.table_join",
+    "fastprof.trace_writers",
+    "fastprof.views.forward_backward",
+    "fastprof.exporters.chrome_python",
+    "fastprof.exporters.memory_timeline",
+    "fastprof.exporters.native_file",
+    "fastprof.exporters.range_stacks",
+    "fastprof.exporters.speedscope",
+    "fastprof.exporters.stacks",
+    "fastprof.exporters.tabular",
+    "html",
+    "socket",
+    "tempfile",
+)
+_KEPT = ("fastprof", "numpy", *{name for name in _MODULES if "." not in name}, "warnings")
+_results: weakref.WeakSet[object] = weakref.WeakSet()
+_registered = False
+_copies: dict[str, types.ModuleType] = {}
+_loaded: dict[str, types.ModuleType] | None = None
+
+
+def keep_readable_at_exit(result: object) -> None:
+    """Import what reading takes before the shutdown, if `result` lives until then."""
+    global _registered
+    _results.add(result)
+    if not _registered:
+        _registered = True
+        atexit.register(_keep_modules)
+
+
+def make_importable() -> None:
+    """During the shutdown: let imports find the modules again. Else nothing."""
+    # At the very end the globals of this module are None, too.
+    shutting_down: Any = getattr(sys, "meta_path", None) is None  # then sys may be None, too
+    if shutting_down and _loaded is not None:
+        for name, module in _copies.items():
+            if _loaded.get(name) is None:
+                _loaded[name] = module
+
+
+def _keep_modules() -> None:
+    global _loaded
+    if not len(_results):
+        return
+    # After Ctrl-C the interpreter ends by SIGINT, but forgets to when code is compiled meanwhile, as
+    # namedtuple() and dataclass() do in modules that are imported.
+    if getattr(sys, "last_type", None) is not KeyboardInterrupt:
+        for name in _MODULES:
+            with suppress(Exception):  # an exit function has nobody to report to
+                import_module(name)
+    _loaded = sys.modules  # the dictionary that the import statement looks into until the end
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in _KEPT and type(module) is types.ModuleType:
+            copied = _copies[name] = types.ModuleType(name)
+            copied.__dict__.update(module.__dict__)

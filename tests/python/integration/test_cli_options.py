@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option of every command, as a process of its own with a time limit."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import os
+import pty
+import resource
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+import fastprof
+
+TIMEOUT_S = 120
+SCRIPT = """
+import sys, fastprof
+with fastprof.record_function("work", size=3):
+    with fastprof.record_function("inner"): pass
+fastprof.report_memory_usage(1, 64, 64, 0)
+print(sys.argv[1:])
+"""
+
+
+def fastprof_(
+    folder: Path, *args: str | Path, stdin: bytes = b"", **more: object
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "fastprof", *map(str, args)],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        **more,  # type: ignore[call-overload]
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "s.py").write_text(SCRIPT)
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--record-shapes",),
+        ("--profile-memory",),
+        ("--with-stack",),
+        ("--with-flops",),
+        ("--with-modules",),
+        ("--this-thread",),
+        ("--max-mb", "8", "--overflow", "overwrite_oldest"),
+        ("--overflow=drop_newest",),
+        ("--sort-by", "count", "--row-limit", "1", "--time-unit", "ms", "--top-level"),
+        ("--by-shape", "--by-stack", "2", "--with-stack"),
+        ("--no-table",),
+        ("--to", "perfetto"),
+        ("--",),
+    ],
+)
+def test_each_option_of_run(folder: Path, options: tuple[str, ...]) -> None:
+    result = fastprof_(folder, "run", "-o", "out.json", *options, "s.py", "-o", "--t", "5", "--")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == b"['-o', '--t', '5', '--']\n"
+    table = fastprof.load(folder / "out.json")
+    assert {"work", "inner", "s.py"} <= set(table.names)
+    assert (b"Self CPU" in result.stderr) == ("--no-table" not in options)
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin"),
+    [
+        (("-c", "import sys; print(sys.argv, __name__)", "a", "--b"), b""),
+        (("-cprint(1)",), b""),
+        (("-", "x"), b"import sys; print(sys.argv, __name__, sys.path[0])"),
+        ((".", "--x"), b""),
+        (("-m", "package", "-m"), b""),
+        (("-mpackage",), b""),
+    ],
+)
+def test_programs_as_python_runs_them(folder: Path, words: tuple[str, ...], stdin: bytes) -> None:
+    for place in (folder / "package", folder):
+        place.mkdir(exist_ok=True)
+        (place / "__main__.py").write_text("import sys; print(sys.argv, __name__, sys.path[0])")
+    (folder / "package" / "__init__.py").write_text("")
+    plain = subprocess.run(
+        [sys.executable, *words], cwd=folder, input=stdin, capture_output=True, timeout=60
+    )
+    profiled = fastprof_(folder, "run", "--no-trace", *words, stdin=stdin)
+    assert plain.returncode == profiled.returncode == 0
+    assert profiled.stdout == plain.stdout != b""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "--sort", "count", "s.py"), "did you mean --sort-by?"),
+        (("run", "--record-shape", "s.py"), "did you mean --record-shapes?"),
+        (("report", "--row-limits", "3", "x"), "did you mean --row-limit?"),
+        (("rnu", "s.py"), "did you mean run?"),
+        (("s.py",), "fastprof run s.py"),
+        (("run",), "give a SCRIPT"),
+        (("run", "-m"), "give a SCRIPT"),
+        (("run", "--to", "perfeto", "s.py"), "did you mean perfetto?"),
+        (("run", "--sort-by", "beauty", "s.py"), "valid keys"),
+        (("run", "--sort-by", "self_cpu", "s.py"), "did you mean self_cpu_time_total?"),
+        (("run", "-o", "absent/t.json", "s.py"), "there is no folder"),
+        (("run", "-o", ".", "--to", "chrome", "s.py"), "it is a folder"),
+        (("run", "-o", "t.jsn", "s.py"), "did you mean .json"),
+        (("run", "-o", "m.html", "s.py"), "--profile-memory"),
+        (("run", "--max-mb", "-1", "s.py"), "--max-mb"),
+        (("run", "--by-stack", "-1", "s.py"), "--by-stack"),
+        (("run", "--counter", "beauty", "s.py"), "beauty"),
+        (("report", "t.json", "--csv", "absent/x.csv"), "there is no folder"),
+        (("convert", "t.json", "absent/x.json"), "there is no folder"),
+        (("diff", "-", "-"), "not both"),
+        (("report", "t.json", "--max-memory-mb", "0"), "--max-memory-mb"),
+    ],
+)
+def test_wrong_usage_ends_with_2_before_the_program_runs(
+    folder: Path, words: tuple[str, ...], message: str
+) -> None:
+    result = fastprof_(folder, *words)
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert message in result.stderr.decode() and b"Traceback" not in result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["plain.py", "s.py"]
+
+
+def test_exits_at_once_and_programs_without_ranges(folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    (folder / "help.py").write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
+    for words in (("help.py", "--help"), ("help.py", "--nope"), ("-c", "raise SystemExit(3)")):
+        plain = subprocess.run(
+            [sys.executable, *words], cwd=folder, capture_output=True, timeout=60
+        )
+        for output in ((), ("-o", "t.json")):
+            result = fastprof_(folder, "run", *output, *words)
+            assert result.returncode == plain.returncode
+            assert (result.stdout, result.stderr) == (plain.stdout, plain.stderr)
+    result = fastprof_(folder, "run", "plain.py")
+    assert result.returncode == 0
+    assert b"only the run as a whole was recorded" in result.stderr
+    assert b"record_function" in result.stderr and b"no trace was written" in result.stderr
+    assert sorted(folder.iterdir()) == sorted([*before, folder / "help.py"])
+    assert fastprof_(folder, "run", "-o", "t.json", "plain.py").returncode == 0
+    assert len(fastprof.load(folder / "t.json")) == 1
+
+
+def kept_file(stderr: bytes) -> Path:
+    line = next(x for x in stderr.decode().splitlines() if "kept the recording in" in x)
+    return Path(line.partition("kept the recording in ")[2].partition(";")[0])
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace", "t.fastprof", "t.folded", "t.json.gz"])
+def test_a_folder_that_vanishes_loses_nothing(folder: Path, name: str) -> None:
+    (folder / "gone").mkdir()
+    (folder / "v.py").write_text("import os\nos.rmdir('gone')\n" + SCRIPT)
+    result = fastprof_(folder, "run", "-o", f"gone/{name}", "v.py")
+    assert result.returncode == 1 and b"error" in result.stderr
+    path = kept_file(result.stderr)
+    assert path.parent == folder and path.stat().st_size > 0
+    if "folded" not in name:
+        assert "work" in fastprof.load(path).names
+
+
+def test_a_full_disk_loses_nothing(folder: Path) -> None:
+    """Files of at most 64 KB: the JSON does not fit, fastprof's own format does."""
+    (folder / "many.py").write_text(
+        "import fastprof\nfor i in range(1000):\n    with fastprof.record_function('x'): pass\n"
+    )
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+
+    result = fastprof_(folder, "run", "-o", "t.json", "many.py", preexec_fn=limit)
+    assert result.returncode == 1 and b"File too large" in result.stderr
+    path = kept_file(result.stderr)
+    assert path.suffix == ".fastprof" and len(fastprof.load(path)) == 1001
+
+
+def test_memory_format_without_memory_records_keeps_the_recording(folder: Path) -> None:
+    (folder / "r.py").write_text("import fastprof\nwith fastprof.record_function('work'): pass\n")
+    result = fastprof_(folder, "run", "--profile-memory", "-o", "m.html", "r.py")
+    assert result.returncode == 1
+    assert "work" in fastprof.load(kept_file(result.stderr)).names
+    result = fastprof_(folder, "run", "--profile-memory", "-o", "m.html", "s.py")
+    assert result.returncode == 0 and (folder / "m.html").stat().st_size > 100
+
+
+def test_standard_input_and_limits_of_reading(folder: Path) -> None:
+    assert fastprof_(folder, "run", "-o", "t.fastprof", "s.py").returncode == 0
+    data = (folder / "t.fastprof").read_bytes()
+    for stdin in (data, gzip.compress(data)):
+        result = fastprof_(folder, "report", "-", stdin=stdin)
+        assert result.returncode == 0 and b"on 1 thread in" in result.stdout
+    assert fastprof_(folder, "diff", "-", "t.fastprof", stdin=data).returncode == 0
+    assert fastprof_(folder, "convert", "-", "o.json", stdin=data).returncode == 0
+    assert "work" in fastprof.load(folder / "o.json").names
+    bomb = gzip.compress(b'{"a":[' + b"[]," * 20_000_000 + b'[]],"traceEvents":[]}')
+    result = fastprof_(folder, "report", "--max-memory-mb", "64", "-", stdin=bomb)
+    assert result.returncode == 2 and b"max-memory-mb" in result.stderr
+
+
+def test_tables_fit_the_terminal(folder: Path) -> None:
+    (folder / "long.py").write_text(
+        "import fastprof\nwith fastprof.record_function('a long name of a range ' * 5): pass\n"
+    )
+    for columns in (60, 80, 100, 200):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(folder)
+            program = [sys.executable, "-m", "fastprof", "run", "--no-trace", "long.py"]
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            os.execv(sys.executable, program)
+        seen = b""
+        while True:
+            try:
+                data = os.read(fd, 1 << 16)
+            except OSError:
+                break
+            if not data:
+                break
+            seen += data
+        os.close(fd)
+        assert os.waitpid(pid, 0)[1] == 0
+        lines = seen.decode().splitlines()
+        assert max(map(len, lines)) <= columns
+        assert any(line.lstrip().startswith("a long") for line in lines)
+        assert "Self CPU time total" in seen.decode()
+    result = fastprof_(folder, "run", "--no-trace", "long.py")  # no terminal: as ever
+    assert b"# of Calls" in result.stderr and b"CPU time avg" in result.stderr

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code blocks of README.md and docs/ run as they stand.
+
+Python blocks of a page run one after the other in one namespace, C++ blocks are compiled and run,
+commands that begin with `fastprof` are run on a small script and traces of it. Blocks with the info
+string `text` need something that is not there (a trainer, a model) and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastprof
+from fastprof import _paths
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NEEDS = {"pytorch.md": "torch", "results.md": "pandas"}  # what the Python of a page imports beside fastprof
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KNOWN = {"", "python", "cpp", "cmake", "bash", "text"}
+TIMEOUT_S = 120
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [code for info, code in BLOCK.findall(page.read_text()) if info == language]
+
+
+def test_every_block_has_a_known_language() -> None:
+    found = {info for page in PAGES for info, _ in BLOCK.findall(page.read_text())}
+    assert {"python", "cpp"} <= found <= KNOWN
+
+
+PYTHON_PAGES = [
+    pytest.param(page, marks=[pytest.mark.integrations] if page.name in NEEDS else [], id=page.name)
+    for page in PAGES
+    if blocks(page, "python")
+]
+
+
+@pytest.mark.parametrize("page", PYTHON_PAGES)
+def test_python_blocks(page: Path, tmp_path: Path) -> None:
+    if page.name in NEEDS:
+        pytest.importorskip(NEEDS[page.name])
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks(page, "python")))
+    result = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "cpp")], ids=lambda p: p.name)
+@pytest.mark.compilers
+def test_cpp_blocks(page: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    for code in blocks(page, "cpp"):
+        (tmp_path / "program.cpp").write_text(code)
+        includes = f"-I{_paths.include_dir()}"
+        subprocess.run(
+            [compiler, "-std=c++17", includes, "program.cpp", "-o", "program", "-pthread", "-ldl"],
+            cwd=tmp_path,
+            check=True,
+            timeout=TIMEOUT_S,
+        )
+        if "int main(" in code:
+            subprocess.run(["./program"], cwd=tmp_path, check=True, timeout=TIMEOUT_S)
+
+
+COMMANDS = [
+    line
+    for page in PAGES
+    for code in blocks(page, "")
+    for line in code.splitlines()
+    if line.startswith("fastprof ")
+]
+
+
+def test_commands(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import fastprof\nwith fastprof.record_function('step'): pass\n"
+    )
+    with fastprof.profile() as profile:
+        with fastprof.record_function("step"):
+            pass
+    for name in ("trace", "before", "after"):
+        profile.export_chrome_trace(str(tmp_path / f"{name}.json"))
+    assert COMMANDS
+    for line in COMMANDS:
+        words = line.partition("#")[0].split()[1:]
+        result = subprocess.run(
+            [sys.executable, "-m", "fastprof", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert result.returncode == 0, (line, result.stderr)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A release of torch that is newer than the tables: it is tried with the numbers of the newest one in them."""
+
+from __future__ import annotations
+
+import textwrap
+import types
+from pathlib import Path
+
+import pytest
+from known_torch import CXX11_ABI, VERSION, torch
+from processes import run_python
+
+from fastprof import _core
+from fastprof.cli.torch_check import torch_findings
+from fastprof.profiler import unlisted_torch
+from fastprof.profiler.unlisted_torch import is_newer_than_listed
+
+pytestmark = pytest.mark.integrations
+
+NEWEST = ".".join(map(str, _core.torch_newest_release())) + ".0"
+IS_NEWEST = all(
+    known(VERSION) is not None and known(VERSION) == known(NEWEST)
+    for known in (
+        lambda version: _core.torch_known_layout(version, CXX11_ABI),
+        lambda version: _core.torch_known_input_layout(version, CXX11_ABI),
+        _core.torch_known_memory_layout,
+    )
+)
+
+
+BARE = """
+    import warnings, torch, fastprof
+    torch.__version__ = {version!r}
+    {before}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with fastprof.profile(record_shapes=True, profile_memory=True) as p:
+            torch.ones(3).add(2)
+    adds = [(e.input_shapes, e.cpu_memory_usage) for e in p.events() if e.name == "aten::add"]
+    print(adds, p.missing.get("torch_ops", ""))
+"""
+
+
+def bare(version: str, before: str, folder: Path) -> str:
+    """What a profile has of a torch that says it is of that version, where no compiler is."""
+    code = textwrap.dedent(BARE).format(version=version, before=before)
+    environment = {"CXX": "no-such-compiler", "XDG_CACHE_HOME": str(folder)}
+    return run_python(code, **environment).strip()
+
+
+@pytest.mark.skipif(not IS_NEWEST, reason="the installed torch has another layout than the newest")
+def test_a_newer_release_of_the_same_layout_needs_no_compiler(tmp_path: Path) -> None:
+    assert bare("2.99.0", "", tmp_path) == "[([[3], [], []], 12)]"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not IS_NEWEST, reason="the installed torch has another layout than the newest")
+def test_a_newer_release_of_another_layout_is_refused(tmp_path: Path) -> None:
+    # The newest release's row, in which the sequence number has moved.
+    before = (
+        "from fastprof import _core; known = _core.torch_known_layout;"
+        " _core.torch_known_layout = lambda v, abi:"
+        " (lambda at: at and [*at[:3], at[3] + 8, *at[4:]])(known(v, abi))"
+    )
+    said = bare("2.99.0", before, tmp_path)
+    assert said.startswith("[] torch ops are not recorded: it is not laid out as 2.15 is")
+    assert "no C++ compiler is there" in said
+
+
+def test_an_older_release_that_is_not_listed_is_not_tried(tmp_path: Path) -> None:
+    said = bare("2.5.1", "", tmp_path)
+    assert said.startswith("[] torch ops are not recorded: this fastprof does not know torch 2.5.1")
+
+
+def test_a_declaration_that_changed_is_not_trusted(tmp_path: Path) -> None:
+    header = Path(torch.__file__).parent / "include" / "ATen" / "record_function.h"
+    text = header.read_text()
+    moved = text.replace("double sampling_prob_ = 1.0;", "float sampling_prob_ = 1.0;")
+    copied = tmp_path / "include" / "ATen" / "record_function.h"
+    copied.parent.mkdir(parents=True)
+    other = types.SimpleNamespace(__file__=str(tmp_path / "__init__.py"))
+    for changed, said in ((text, ""), (moved, "RecordFunctionCallback is declared otherwise")):
+        copied.write_text(changed)
+        assert unlisted_torch._wrong_about_declarations(other) == said
+    assert moved != text
+
+
+def test_every_release_of_the_tables_is_known_whole() -> None:
+    major, minor = _core.torch_newest_release()
+    for release in [f"2.{n}.0" for n in range(7, minor + 1)] + [f"{major}.{minor}.3+cu999"]:
+        assert _core.torch_known_layout(release, True) is not None
+        assert _core.torch_known_input_layout(release, True) is not None
+        assert _core.torch_known_memory_layout(release) is not None
+        assert not is_newer_than_listed(release)
+    for other in ("2.5.1", f"{major}.{minor + 1}.0", f"{major + 1}.0.0", "", "2", "two"):
+        assert _core.torch_known_layout(other, True) is None
+        assert is_newer_than_listed(other) == other.endswith(f".{minor + 1}.0") or other == "3.0.0"
+
+
+def test_doctor_tells_what_is_recorded() -> None:
+    told = list(torch_findings(VERSION))
+    assert told[0][0] and told[0][1].startswith(f"{VERSION}: ops, ")
+    assert ("shapes" in told[0][1]) == CXX11_ABI
+    assert [ok for ok, _ in told] == ([True] if CXX11_ABI else [True, False])
+
+
+def test_the_self_tests_warn_of_nothing() -> None:
+    # Newer versions of torch warn of sparse tensors, once in a process.
+    code = """
+        import torch, fastprof
+        with fastprof.profile(record_shapes=CXX11_ABI, profile_memory=True) as p:
+            torch.ones(3)
+        print(p.missing)
+    """
+    assert run_python(code.replace("CXX11_ABI", str(CXX11_ABI))) == "{}\n"

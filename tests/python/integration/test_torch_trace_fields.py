@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of fastprof and of torch.profiler of the same work, compared field by field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from known_torch import torch
+
+import fastprof
+from fastprof.profiler.metadata import distributed_info
+
+pytestmark = pytest.mark.integrations
+
+WINDOW = [
+    "PyTorch Profiler (0)",
+    "process_sort_index",
+    "Iteration Start: PyTorch Profiler",
+    "Record Window End",
+]
+IDS = ("External id", "Record function id", "Ev Idx")
+
+
+@pytest.fixture(scope="module")
+def work() -> Callable[[], None]:
+    torch.set_num_threads(1)
+    layer = torch.nn.Linear(4, 4)
+    data = torch.randn(2, 4)
+
+    def step() -> None:
+        with torch.profiler.record_function("step"):
+            layer(data).sum().backward()
+
+    step()  # the first call allocates gradients
+    return step
+
+
+def traced(
+    package: Any, work: Callable[[], None], path: Path, **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """(profile, its Chrome trace) of one step."""
+    cpu = package.ProfilerActivity.CPU
+    with package.profile(activities=[cpu], **options) as profile:
+        work()
+    profile.export_chrome_trace(str(path))
+    return profile, json.loads(path.read_text())
+
+
+def ranges_of(trace: dict[str, Any]) -> list[dict[str, Any]]:
+    return [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] != "Trace"]
+
+
+def test_the_same_args_as_torchs(work: Callable[[], None], tmp_path: Path) -> None:
+    options = {"record_shapes": True, "profile_memory": True}
+    _, theirs = traced(torch.profiler, work, tmp_path / "torch.json", **options)
+    _, ours = traced(fastprof, work, tmp_path / "fastprof.json", **options)
+    pairs = list(zip(ranges_of(ours), ranges_of(theirs), strict=True))
+    first = {}  # sequence numbers go on from one profile to the next
+    for which, events in (("ours", ranges_of(ours)), ("theirs", ranges_of(theirs))):
+        first[which] = min(
+            e["args"]["Sequence number"] for e in events if "Sequence number" in e["args"]
+        )
+    for own, other in pairs:
+        assert (own["name"], own["cat"]) == (other["name"], other["cat"])
+        assert own["args"].keys() == other["args"].keys(), own["name"]
+        for key, value in other["args"].items():
+            mine = own["args"][key]
+            if key == "Sequence number":
+                assert mine - first["ours"] == value - first["theirs"]
+            elif key == "Fwd thread id":  # each profiler numbers threads by itself
+                assert (mine > 0) == (value > 0)
+            elif key not in ("External id", "Ev Idx"):
+                assert mine == value, (own["name"], key)
+    engine = [own for own, _ in pairs if own["name"].startswith("autograd::engine")]
+    assert len([e for e in engine if e["args"].get("Fwd thread id", 0) > 0]) >= 2
+    for events in (ours, theirs):
+        listed = [e["args"] for e in events["traceEvents"] if "Ev Idx" in e.get("args", {})]
+        assert len({args["Ev Idx"] for args in listed}) == len(listed)
+        external = [args["External id"] for args in listed if "External id" in args]
+        assert len(set(external)) == len(external) and min(external) > 0
+    memory = [e["args"].keys() for e in ours["traceEvents"] if e["name"] == "[memory]"]
+    torchs = [e["args"].keys() for e in theirs["traceEvents"] if e["name"] == "[memory]"]
+    assert memory and memory[0] == torchs[0] - {"finished"}  # of every memory record of Kineto
+
+
+def test_the_same_window(work: Callable[[], None], tmp_path: Path) -> None:
+    for package in (torch.profiler, fastprof):
+        _, trace = traced(package, work, tmp_path / "trace.json")
+        span, sort, start, end = trace["traceEvents"][-4:]
+        assert [e["name"] for e in (span, sort, start, end)] == WINDOW
+        assert span["cat"] == "Trace" and sort["args"]["sort_index"] == 0x20000000
+        assert (start["s"], end["s"], start["ph"], end["ph"]) == ("g", "g", "i", "i")
+        assert start["ts"] <= span["ts"] and span["ts"] + span["dur"] <= end["ts"]
+        assert all(start["ts"] <= e["ts"] <= end["ts"] for e in ranges_of(trace))
+
+
+def test_events_have_the_traces_external_ids(work: Callable[[], None], tmp_path: Path) -> None:
+    for options in ({}, {"profile_memory": True}, {"with_stack": True}):
+        profile, trace = traced(fastprof, work, tmp_path / "trace.json", **options)
+        events = [e for e in profile.events() if e.name != "[memory]"]
+        named = {e["args"]["External id"]: e["name"] for e in ranges_of(trace)}
+        # An op inside one of the same name is no event of its own, as in PyTorch.
+        assert {e.external_id: e.name for e in events}.items() <= named.items()
+        assert len(named) - 2 < len(events)
+
+
+def test_a_pause_leaves_the_ids_in_step(work: Callable[[], None], tmp_path: Path) -> None:
+    with fastprof.profile() as profile:
+        work()
+        profile.toggle_collection_dynamic(False, [fastprof.ProfilerActivity.CPU])
+        work()
+        profile.toggle_collection_dynamic(True, [fastprof.ProfilerActivity.CPU])
+        work()
+    profile.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    named = {e["args"]["External id"]: e["name"] for e in ranges_of(trace)}
+    assert {e.external_id: e.name for e in profile.events()}.items() <= named.items()
+    assert [e["name"] for e in trace["traceEvents"][-4:]] == WINDOW
+
+
+@pytest.mark.parametrize("package", [torch.profiler, fastprof], ids=["torch", "fastprof"])
+def test_ids_survive_reading_and_writing(
+    work: Callable[[], None], tmp_path: Path, package: Any
+) -> None:
+    _, trace = traced(package, work, tmp_path / "first.json", record_shapes=True)
+    table = fastprof.load(tmp_path / "first.json")
+    given = [(e["name"], *(e["args"][i] for i in IDS)) for e in ranges_of(trace)]
+    read = sorted(
+        zip(table.column("external_id").tolist(), map(table.name, range(len(table))), strict=False)
+    )
+    assert [pair for pair in read if pair[0] > 0] == sorted((g[1], g[0]) for g in given)
+    fastprof.trace_writers.write_chrome_trace(table, tmp_path / "second.json")
+    again = json.loads((tmp_path / "second.json").read_text())
+    assert [(e["name"], *(e["args"][i] for i in IDS)) for e in ranges_of(again)] == given
+    assert [e["name"] for e in again["traceEvents"]].count("Record Window End") == 1
+    # Without External ids of a file, ids are the rows' numbers again.
+    fastprof.save(table, tmp_path / "own.fastprof")
+    own = fastprof.load(tmp_path / "own.fastprof")
+    assert own.column("external_id").tolist() == table.column("external_id").tolist()
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace"])
+def test_scopes_and_links_survive(work: Callable[[], None], tmp_path: Path, name: str) -> None:
+    with fastprof.profile() as profile:
+        work()
+    if name.endswith("json"):
+        profile.export_chrome_trace(tmp_path / name)
+    else:
+        profile.export_perfetto_trace(tmp_path / name)
+    again = fastprof.EventList.from_table(fastprof.load(tmp_path / name))
+
+    def links(events: Any) -> list[Any]:
+        return sorted((e.name, e.scope, e.sequence_nr, e.fwd_thread) for e in events)
+
+    listed = [e for e in again if not e.name.startswith("fwdbwd")]
+    assert links(listed) == links(profile.events())
+    assert ("torch::autograd::AccumulateGrad", 1, -1, None) in links(listed)
+
+
+class TestExecutionTrace:
+    @pytest.fixture
+    def nodes(self, work: Callable[[], None], tmp_path: Path) -> dict[int, str]:
+        """Names by rf_id of an execution trace, and the profile's trace beside it."""
+        observer = torch.profiler.ExecutionTraceObserver().register_callback(str(tmp_path / "et"))
+        self.profile, self.trace = traced(
+            fastprof, work, tmp_path / "trace.json", execution_trace_observer=observer
+        )
+        observer.unregister_callback()
+        text = (tmp_path / "et").read_text().rstrip().rstrip(",")
+        try:
+            found = json.loads(text)["nodes"]
+        except ValueError:  # the end of the file is not written
+            found = json.loads(text + "]}")["nodes"]
+        attributes = [(n["name"], {a["name"]: a["value"] for a in n["attrs"]}) for n in found]
+        return {attrs["rf_id"]: name for name, attrs in attributes if "rf_id" in attrs}
+
+    def test_record_function_ids_are_its_rf_ids(
+        self, nodes: dict[int, str], tmp_path: Path
+    ) -> None:
+        ids = [e["args"]["Record function id"] for e in ranges_of(self.trace)]
+        assert len(set(ids)) == len(ids) > 10
+        assert [nodes[i] for i in ids] == [e["name"] for e in ranges_of(self.trace)]
+        table = self.profile.event_table
+        assert table.column("record_function_id").tolist() == ids
+        read = fastprof.load(tmp_path / "trace.json").column("record_function_id")
+        assert read[read > 0].tolist() == ids  # other rows are the arrows between ops
+
+
+def test_without_an_observer_no_op_is_numbered(work: Callable[[], None]) -> None:
+    with fastprof.profile() as profile:
+        work()
+    assert not profile.event_table.has("record_function_id")
+
+
+def test_distributed_info_is_torchs(work: Callable[[], None], tmp_path: Path) -> None:
+    distributed = torch.distributed
+    if not distributed.is_available() or distributed.is_initialized():
+        pytest.skip("this torch has no torch.distributed, or a group runs already")
+    store = distributed.HashStore()
+    distributed.init_process_group("gloo", rank=0, world_size=1, store=store)
+    try:
+        profile, _ = traced(fastprof, work, tmp_path / "in.json")
+        _, theirs = traced(torch.profiler, work, tmp_path / "torch.json")
+        assert json.loads(json.dumps(distributed_info())) == theirs["distributedInfo"]
+        with fastprof.profile() as open_when_destroyed:
+            work()
+            distributed.destroy_process_group()
+    finally:
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+    for ended in (profile, open_when_destroyed):
+        ended.export_chrome_trace(tmp_path / "after.json")
+        ours = json.loads((tmp_path / "after.json").read_text())
+        assert ours["distributedInfo"] == theirs["distributedInfo"]
+        assert ours["distributedInfo"]["pg_count"] == 1
+        assert len(ours["distributedInfo"]["pg_config"]) == 1
+    assert distributed_info() is None
+
+
+def test_async_ranges_share_a_row_with_their_name(tmp_path: Path) -> None:
+    import asyncio
+
+    @fastprof.record_function("shared")
+    async def waits() -> None:
+        await asyncio.sleep(0)
+
+    with fastprof.profile() as profile:
+        torch.ones(1)
+        asyncio.run(waits())
+        with fastprof.record_function("shared"):
+            pass
+    (row,) = [average for average in profile.key_averages() if average.key == "shared"]
+    assert row.count == 2 and row.is_user_annotation
+    profile.export_chrome_trace(tmp_path / "trace.json")
+    found = ranges_of(json.loads((tmp_path / "trace.json").read_text()))
+    shared = [e for e in found if e["name"] == "shared"]
+    assert [e["cat"] for e in shared] == ["user_annotation"] * 2
+    assert sorted(e["args"].get("is_async", False) for e in shared) == [False, True]

@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof.record_function and fastprof.profile in code that PyTorch compiles, scripts, traces, exports or observes.
+
+Each case is run with torch.profiler's class and with fastprof's; the graphs must be equal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+import fastprof  # noqa: E402
+
+pytestmark = [
+    pytest.mark.integrations,
+    pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"),
+]
+
+
+# ---- what is compiled: `kit` is torch.profiler or fastprof --------------------------------------------------------
+
+
+def context_manager(kit):
+    def program(x):
+        with kit.record_function("a"):
+            y = x + 1
+        return y * 2
+
+    return program
+
+
+def context_manager_with_target(kit):
+    def program(x):
+        with kit.record_function("a", "arguments"):
+            y = x + 1
+        with kit.record_function(name="b"):
+            return y * 2
+
+    return program
+
+
+def decorated_callee(kit):
+    @kit.record_function("a")
+    def increment(x):
+        return x + 1
+
+    def program(x):
+        return increment(x) * 2
+
+    return program
+
+
+def decorated_itself(kit):
+    @kit.record_function("a")
+    def program(x):
+        return x * 2
+
+    return program
+
+
+def decorated_inside(kit):
+    def program(x):
+        @kit.record_function("a")
+        def increment(x):
+            return x + 1
+
+        return increment(x)
+
+    return program
+
+
+def decorated_generator(kit):
+    @kit.record_function("a")
+    def numbers(x):
+        yield x + 1
+        yield x + 2
+
+    def program(x):
+        return sum(numbers(x))
+
+    return program
+
+
+def reused_object(kit):
+    range_ = kit.record_function("a")
+
+    def program(x):
+        with range_:
+            y = x + 1
+        with range_:
+            return y + 1
+
+    return program
+
+
+def decorated_module(kit):
+    class Module(torch.nn.Module):
+        @kit.record_function("forward")
+        def forward(self, x):
+            with kit.record_function("a"):
+                return x + 1
+
+    return Module()
+
+
+def profile_inside(kit):
+    def program(x):
+        with kit.profile(record_shapes=True):
+            y = x + 1
+        return y * 2
+
+    return program
+
+
+def graph_break_inside(kit):
+    def program(x):
+        with kit.record_function("a"):
+            y = x + 1
+            torch._dynamo.graph_break()
+            y = y + 1
+        return y * 2
+
+    return program
+
+
+PROGRAMS = [
+    context_manager,
+    context_manager_with_target,
+    decorated_callee,
+    decorated_itself,
+    decorated_inside,
+    decorated_generator,
+    reused_object,
+    decorated_module,
+    profile_inside,
+]
+
+
+def graphs_of(program, fullgraph):
+    """What torch.compile hands to its backend, one list of nodes for each graph."""
+    graphs = []
+
+    def backend(module, inputs):
+        graphs.append([(n.op, str(n.target), str(n.args)) for n in module.graph.nodes])
+        return module.forward
+
+    torch._dynamo.reset()
+    result = torch.compile(program, backend=backend, fullgraph=fullgraph)(torch.ones(3))
+    return graphs, result.tolist()
+
+
+# ---- torch.compile, torch.export --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capture", [False, True], ids=["ignored", "captured"])
+@pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
+def test_a_compiled_function_is_one_graph_equal_to_that_with_torchs_class(make, capture):
+    if capture and not hasattr(torch._dynamo.config, "capture_profiler_record_function"):
+        pytest.skip("this torch cannot keep ranges in a graph")
+    switch = {"capture_profiler_record_function": True} if capture else {}
+    with torch._dynamo.config.patch(**switch):
+        ours = graphs_of(make(fastprof), fullgraph=True)
+        try:
+            theirs = graphs_of(make(torch.profiler), fullgraph=True)
+        except torch._dynamo.exc.Unsupported:
+            theirs = ours  # an older torch: it does not compile its own class there
+    assert ours == theirs
+    assert len(ours[0]) == 1
+    if make is not profile_inside:
+        assert ("_record_function_enter_new" in str(ours)) == capture
+
+
+def test_a_graph_break_inside_a_range_does_what_it_does_with_torchs_class():
+    theirs = graphs_of(graph_break_inside(torch.profiler), fullgraph=False)
+    ours = graphs_of(graph_break_inside(fastprof), fullgraph=False)
+    assert ours == theirs
+
+
+def test_compiled_code_is_not_compiled_again_and_the_eager_range_still_records():
+    compiled = 0
+
+    def backend(module, inputs):
+        nonlocal compiled
+        compiled += 1
+        return module.forward
+
+    torch._dynamo.reset()
+    program = context_manager(fastprof)
+    function = torch.compile(program, backend=backend, fullgraph=True)
+    function(torch.ones(3))
+    with fastprof.profile() as prof:
+        function(torch.ones(3))
+        program(torch.ones(3))
+    function(torch.ones(3))
+    assert compiled == 1
+    assert [event.name for event in prof.events()].count("a") == 1  # the eager call's
+
+
+def test_captured_ranges_are_in_a_profile_of_the_compiled_function():
+    if not hasattr(torch._dynamo.config, "capture_profiler_record_function"):
+        pytest.skip("this torch cannot keep ranges in a graph")
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_profiler_record_function=True):
+        function = torch.compile(context_manager(fastprof), backend="eager", fullgraph=True)
+        function(torch.ones(3))
+        with fastprof.profile() as prof:
+            function(torch.ones(3))
+    assert [event.name for event in prof.events()].count("a") == 1
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "non_strict"])
+def test_an_exported_program_is_equal_to_that_with_torchs_class(strict):
+    programs = []
+    for kit in (torch.profiler, fastprof):
+        torch._dynamo.reset()
+        exported = torch.export.export(decorated_module(kit), (torch.ones(3),), strict=strict)
+        programs.append(exported.graph_module.code)
+    assert programs[0] == programs[1]
+    assert "add" in programs[1]
+
+
+# ---- TorchScript, torch.jit.trace, make_fx ----------------------------------------------------------------------
+
+
+def _without_places(graph):
+    return re.sub(r"___torch_mangle_\d+\.", "", re.sub(r" *# .*", "", str(graph)))
+
+
+def _scripted(range_type):
+    def program(x: torch.Tensor):
+        with range_type("scripted"):
+            return x + 1
+
+    return torch.jit.script(program)
+
+
+def test_a_scripted_range_is_torchs_and_is_shown_when_it_runs():
+    ours = _scripted(fastprof.record_function)
+    theirs = _scripted(torch.profiler.record_function)
+    assert _without_places(ours.graph) == _without_places(theirs.graph)
+    with fastprof.profile() as prof:
+        ours(torch.ones(3))
+    events = {event.name: event for event in prof.events()}
+    assert events["aten::add"].cpu_parent.name == "scripted"
+
+
+def test_a_subclass_is_not_taken_for_torchs_class_by_torchscript():
+    class Mine(fastprof.record_function):
+        pass
+
+    with pytest.raises(Exception, match="Mine"):
+        _scripted(Mine)
+
+
+@pytest.mark.parametrize("make", [context_manager, decorated_callee, decorated_module])
+def test_a_traced_range_is_in_the_graph(make):
+    example = torch.ones(3)
+    theirs = torch.jit.trace(make(torch.profiler), example)
+    ours = torch.jit.trace(make(fastprof), example)
+    assert _without_places(ours.graph) == _without_places(theirs.graph)
+    assert "profiler::_record_function_enter_new" in str(ours.graph)
+    with fastprof.profile() as prof:
+        ours(example)
+    assert [event.name for event in prof.events()].count("a") == 1
+
+
+@pytest.mark.parametrize("make", [context_manager, decorated_itself, reused_object])
+def test_make_fx_keeps_a_range(make):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    theirs = make_fx(make(torch.profiler))(torch.ones(3)).code
+    with fastprof.profile() as prof:
+        ours = make_fx(make(fastprof))(torch.ones(3)).code
+    assert ours == theirs
+    if "_record_function_exit" not in theirs:
+        pytest.skip("this torch's make_fx drops its own ranges")
+    # Once each, although torch's range began as well.
+    names = [event.name for event in prof.events()]
+    assert names.count("a") == ours.count("_record_function_enter_new.default(")
+
+
+def test_ranges_are_native_again_when_tracing_ends_even_with_an_exception():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    enter, leave = fastprof.record_function.__enter__, fastprof.record_function.__exit__
+
+    def fail(x):
+        with fastprof.record_function("a"):
+            assert fastprof.record_function.__enter__ is not enter
+            raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        make_fx(fail)(torch.ones(3))
+    with pytest.raises(KeyError):
+        torch.jit.trace(fail, torch.ones(3))
+    assert fastprof.record_function.__enter__ is enter
+    assert fastprof.record_function.__exit__ is leave
+
+
+def test_ranges_of_other_threads_stay_out_of_a_trace():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def program(x):
+        with fastprof.record_function("mine"):
+            thread = threading.Thread(target=context_manager(fastprof), args=(torch.ones(3),))
+            thread.start()
+            thread.join()
+            return x + 1
+
+    with fastprof.profile() as prof:
+        code = make_fx(program)(torch.ones(3)).code
+    assert code.count("_record_function_enter_new.default(") == 1
+    names = [event.name for event in prof.events()]
+    assert (names.count("mine"), names.count("a")) == (1, 1)
+
+
+# ---- ExecutionTraceObserver -------------------------------------------------------------------------------------
+
+
+def _names_in(path):
+    return [node["name"] for node in json.loads(path.read_text())["nodes"]]
+
+
+def _observer(path):
+    return torch.profiler.ExecutionTraceObserver().register_callback(str(path))
+
+
+def test_a_given_observer_has_a_complete_file_with_our_ranges_like_torchs(tmp_path):
+    names = {}
+    for kit in (torch.profiler, fastprof):
+        path = tmp_path / f"{kit.__name__}.json"
+        with fastprof.profile(execution_trace_observer=_observer(path), record_shapes=True) as prof:
+            context_manager(kit)(torch.ones(3))
+        names[kit] = _names_in(path)  # complete: the profile called cleanup()
+        assert [event.name for event in prof.events()].count("a") == 1
+    assert names[fastprof] == names[torch.profiler]
+    assert "a" in names[fastprof]
+
+
+def test_a_schedule_keeps_the_observer_until_the_with_block_ends(tmp_path):
+    path = tmp_path / "trace.json"
+    with fastprof.profile(
+        execution_trace_observer=_observer(path),
+        schedule=fastprof.schedule(wait=0, warmup=1, active=1, repeat=2),
+    ) as prof:
+        for step in range(4):
+            with fastprof.record_function(f"range {step}"):
+                torch.ones(3)
+            prof.step()
+    names = _names_in(path)
+    assert [name for name in names if name.startswith("range")] == ["range 1", "range 3"]
+
+
+def test_the_file_is_completed_when_the_block_raises(tmp_path):
+    path = tmp_path / "trace.json"
+    with (
+        pytest.raises(KeyError),
+        fastprof.profile(execution_trace_observer=_observer(path)),
+        fastprof.record_function("outer"),
+    ):
+        raise KeyError("x")
+    assert "outer" in _names_in(path)
+
+
+def test_an_observer_started_by_hand_has_ranges_of_all_threads_and_may_stop_inside_one(tmp_path):
+    enter = fastprof.record_function.__enter__
+    observer = _observer(tmp_path / "trace.json")
+    observer.start()
+    thread = threading.Thread(target=context_manager(fastprof), args=(torch.ones(3),))
+    thread.start()
+    thread.join()
+    with fastprof.record_function("open at its end"):
+        observer.stop()
+    assert fastprof.record_function.__enter__ is enter
+    observer.cleanup()
+    assert "a" in _names_in(tmp_path / "trace.json")
+
+
+SELF_TESTS = """
+    import json, sys, torch, fastprof
+    path = sys.argv[1]
+    observer = torch.profiler.ExecutionTraceObserver().register_callback(path)
+    if sys.argv[2] == "by hand":
+        observer.start()
+        given = None
+    else:
+        given = observer
+    with fastprof.profile(
+        execution_trace_observer=given, record_shapes=True, profile_memory=True, with_modules=True
+    ):
+        torch.neg(torch.ones(3))
+    observer.cleanup()
+    print(json.dumps([node["name"] for node in json.load(open(path))["nodes"]]))
+"""
+
+
+@pytest.mark.parametrize("started", ["by hand", "by profile"])
+def test_the_first_profile_leaves_no_self_test_in_the_observers_file(tmp_path, started):
+    shown = json.loads(_run(SELF_TESTS, str(tmp_path / "trace.json"), started))
+    assert {name for name in shown if not name.startswith("[pytorch")} == {
+        "aten::ones",
+        "aten::empty",
+        "aten::fill_",
+        "aten::neg",
+    }
+
+
+def test_the_environment_switch_makes_torchs_observer(monkeypatch, tmp_path):
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "1")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with fastprof.profile() as prof:
+        context_manager(fastprof)(torch.ones(3))
+    assert isinstance(prof.execution_trace_observer, torch.profiler.ExecutionTraceObserver)
+    (written,) = tmp_path.glob("*.et.json")
+    assert "a" in _names_in(written)
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "0")
+    assert fastprof.profile().execution_trace_observer is None
+
+
+# ---- the order of imports ---------------------------------------------------------------------------------------
+
+
+def _run(program, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+COMPILE = """
+    def program(x):
+        with fastprof.record_function("a"), fastprof.profile():
+            return x + 1
+    graphs = []
+    def backend(module, inputs):
+        graphs.append(module)
+        return module.forward
+    torch.compile(program, backend=backend, fullgraph=True)(torch.ones(3))
+    assert len(graphs) == 1
+    from fastprof import import_watch
+    assert import_watch._watch not in sys.meta_path
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import sys, fastprof; fastprof.record_function, fastprof.profile; import torch",
+        "import sys, torch, torch._dynamo, fastprof",
+        "import sys, fastprof\n    with fastprof.profile() as prof:\n        import torch",
+    ],
+    ids=["before_torch", "after_dynamo", "torch_in_a_profile"],
+)
+def test_the_order_of_imports_does_not_matter(imports):
+    _run(f"\n    {imports}{COMPILE}")
+
+
+def test_torch_is_not_imported_for_it():
+    _run(
+        """
+        import sys, fastprof
+        with fastprof.profile(), fastprof.record_function("a"):
+            pass
+        assert not hasattr(fastprof.record_function, "_jit_override_qualname")
+        assert "torch" not in sys.modules
+        assert "fastprof.torch_tracers.mirror" not in sys.modules
+        assert "fastprof.torch_tracers.dynamo" not in sys.modules
+        """
+    )
