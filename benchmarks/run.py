@@ -54,28 +54,37 @@ def json_lines(path: Path) -> Rows:
 
 
 def growing(rounds: int) -> Rows:
-    """Measure 10^7 scopes without reuse, each in a fresh process, on all CPUs and on one."""
+    """Measure the first session of a fresh process: scopes into memory that it has never touched.
+
+    The floor of a row is the limit and, on one CPU, what the kernel takes to fault the memory in.
+    """
     rows: Rows = []
     for label, extra in (
         ("growing, 10^7 without reuse", []),
         ("growing, 10^7 without reuse, one CPU", ["--one-cpu"]),
+        ("first session, 10^6", ["1000000"]),
+        ("first session, 10^6, after warm_up()", ["--warm-up", "1000000"]),
     ):
-        pairs = []
+        runs = []
         for _ in range(rounds):
             out = subprocess.run(
                 [program("growing"), *extra], check=True, capture_output=True, text=True
             ).stdout.split()
-            pairs.append((float(out[0]), float(out[1])))
-        limit = min(p[0] for p in pairs)
-        ns = [p[1] for p in pairs]
-        ratios = [p[1] / p[0] for p in pairs]
-        rows.append(
-            {"suite": "growing", "case": label, "min_ns": min(ns), "median_ns": statistics.median(ns), "limit_ns": limit,
-             "min_ratio": min(ratios), "median_ratio": statistics.median(ratios), "rounds": rounds}
-        )  # fmt: skip
-        row = rows[-1]
+            runs.append([float(word) for word in out])
+        floors = [limit + (fault if "--one-cpu" in extra else 0) for limit, _, fault in runs]
+        ns = [run[1] for run in runs]
+        ratios = [run[1] / run[0] for run in runs]
+        to_floor = [scope / floor for scope, floor in zip(ns, floors, strict=True)]
+        row = {
+            "suite": "growing", "case": label, "min_ns": min(ns), "median_ns": statistics.median(ns),
+            "limit_ns": min(run[0] for run in runs), "fault_ns": statistics.median(run[2] for run in runs),
+            "min_ratio": min(ratios), "median_ratio": statistics.median(ratios), "max_ratio": max(ratios),
+            "median_ratio_to_floor": statistics.median(to_floor), "rounds": rounds,
+        }  # fmt: skip
+        rows.append(row)
         print(
             f"{label:44} {row['min_ns']:10.2f} {row['median_ns']:10.2f} {row['min_ratio']:8.3f} {row['median_ratio']:8.3f}"
+            f"   faults {row['fault_ns']:.2f} ns, x floor {row['median_ratio_to_floor']:.3f}, worst {row['max_ratio']:.2f}"
         )
     return rows
 
@@ -101,15 +110,25 @@ def hot_path(rounds: int) -> Rows:
     return json_lines(out) + growing(rounds)
 
 
-def pipeline(rounds: int) -> Rows:
-    """Run what follows a stop in C++: summary and trace writers at 10^6 ranges."""
-    build("outputs")
-    out = BUILD / "pipeline.jsonl"
+def program_rows(name: str, suite: str, rounds: int) -> Rows:
+    """Build and run a C++ benchmark that writes its rows, and return them."""
+    build(name)
+    out = BUILD / f"{suite}.jsonl"
     out.unlink(missing_ok=True)
     subprocess.run(
-        [program("outputs"), "--rounds", str(rounds), "--json", out, "--folder", BUILD], check=True
+        [program(name), "--rounds", str(rounds), "--json", out, "--folder", BUILD], check=True
     )
     return json_lines(out)
+
+
+def pipeline(rounds: int) -> Rows:
+    """Run what follows a stop in C++: summary and trace writers at 10^6 ranges."""
+    return program_rows("outputs", "pipeline", rounds)
+
+
+def spill(rounds: int) -> Rows:
+    """Run threads at full speed under bounds that hold a fraction of what they record."""
+    return program_rows("spill", "spill", rounds)
 
 
 def script(path: str, *arguments: str) -> Rows:
@@ -124,6 +143,7 @@ def script(path: str, *arguments: str) -> Rows:
 SUITES: dict[str, Callable[[int], Rows]] = {
     "hot_path": hot_path,
     "pipeline": pipeline,
+    "spill": spill,
     "python_ranges": lambda rounds: script("hot_path/python_ranges.py", "--rounds", str(rounds)),
     "import_time": lambda rounds: script("pipeline/import_time.py", "--rounds", str(rounds)),
     "torch_ops": lambda rounds: script("hot_path/torch_ops.py", "--rounds", str(rounds)),

@@ -131,6 +131,7 @@ def main() -> None:
     if with_torch:
         import torch  # noqa: F401 - so that the table shows the training, not the import
 
+    print(f"Training on scikit-learn's digits, {options.epochs} epochs ...", flush=True)
     with fastprof.profile() as profile:
         data = load_data()
         with record_function("train (NumPy)"):
@@ -147,6 +148,7 @@ def main() -> None:
     folded = options.out / "digits.folded"
     flame = options.out / "digits.speedscope.json"
     own = options.out / "digits.fastprof"
+    print("Writing the traces ...", flush=True)
     profile.export_chrome_trace(str(trace))
     export_range_stacks(profile.event_table, folded)
     export_speedscope(profile.event_table, flame, "digits")
@@ -158,7 +160,7 @@ def main() -> None:
   {flame}
       flame graph: open https://www.speedscope.app and drop the file on it
   {folded}
-      the same as collapsed stacks, for flamegraph.pl and the like
+      the same as collapsed stacks, sorted, self time in nanoseconds: flamegraph.pl --countname ns
   {own}
       everything, compact: fastprof report {own}""")
 
