@@ -13,6 +13,7 @@ from typing import Any
 
 __all__ = ["PerfettoProcessor", "perfetto_distribution", "speedscope_profiles"]
 
+READERS = Path(__file__).resolve().parents[2] / "build" / "readers"  # as in the Makefile
 DRIVERS = Path(__file__).resolve().parents[1] / "python" / "integration"
 
 
@@ -55,10 +56,13 @@ class PerfettoProcessor:
 
 
 def speedscope_release() -> Path | None:
-    """The built files of the npm package speedscope, global or in FASTPROF_SPEEDSCOPE."""
+    """The built files of the npm package speedscope: global, in FASTPROF_SPEEDSCOPE, or of `make test-integrations`."""
     if shutil.which("node") is None:
         return None
-    roots = [Path(os.environ.get("FASTPROF_SPEEDSCOPE", ""))]
+    roots = [
+        Path(os.environ.get("FASTPROF_SPEEDSCOPE", "")),
+        READERS / "node_modules" / "speedscope",
+    ]
     if (npm := shutil.which("npm")) is not None:
         listed = subprocess.run([npm, "root", "-g"], capture_output=True, text=True)
         roots.append(Path(listed.stdout.strip()) / "speedscope")

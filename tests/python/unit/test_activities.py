@@ -24,6 +24,7 @@ def test_spellings(spelling: object) -> None:
     assert as_activity(spelling) is ProfilerActivity.CUDA
 
 
+@pytest.mark.integrations
 def test_pytorchs_own_values() -> None:
     theirs = pytest.importorskip("torch.profiler").ProfilerActivity
     assert as_activity(theirs.CPU) is ProfilerActivity.CPU
@@ -49,12 +50,28 @@ def test_filters() -> None:
             parse_activities(twice)
 
 
-def test_category_masks() -> None:
-    assert category_mask(()) == 0
-    assert category_mask(None) & 1
-    assert category_mask(("user_annotation",)) & 1
-    assert not category_mask(("cpu_op",)) & 1
-    for name in ("cpu_op", "user_annotation", "cpu_instant_event", "python_function", "overhead"):
-        assert category_mask((name.upper(),)) == category_mask((name,))
+# Bits of csrc/include/fastprof/base/scope.hpp: user 0, op 1, memory 2, counter 3, mark 4, flow 5, async 6, calls 7.
+COUNTERS_AND_FLOWS = 0b10_1000
+
+
+@pytest.mark.parametrize(
+    ("types", "mask"),
+    [
+        ((), 0),
+        (("overhead",), 0),
+        (("user_annotation",), 0b0100_0001 | COUNTERS_AND_FLOWS),
+        (("cpu_op",), 0b0000_0010 | COUNTERS_AND_FLOWS),
+        (("cpu_instant_event",), 0b0001_0100 | COUNTERS_AND_FLOWS),
+        (("python_function",), 0b1000_0000 | COUNTERS_AND_FLOWS),
+        (("cpu_op", "overhead", "user_annotation"), 0b0100_0011 | COUNTERS_AND_FLOWS),
+    ],
+)
+def test_category_masks(types: tuple[str, ...], mask: int) -> None:
+    assert category_mask(types) == mask
+    assert category_mask(tuple(name.upper() for name in types)) == mask
+
+
+def test_category_mask_of_everything_and_of_nonsense() -> None:
+    assert category_mask(None) == 2**24 - 1
     with pytest.raises(RuntimeError, match="no activity type of CPU"):
         category_mask(("nonsense",))

@@ -203,6 +203,7 @@ def test_post_processing_timeout() -> None:
         fastprof.profile(post_processing_timeout_s=-1)
 
 
+@pytest.mark.integrations
 def test_torchs_own_config() -> None:
     torch = pytest.importorskip("torch")
     config = torch._C._profiler._ExperimentalConfig

@@ -32,6 +32,7 @@ def test_name_is_here(name: str) -> None:
     assert name in fastprof.__all__
 
 
+@pytest.mark.integrations
 def test_no_name_of_torch_is_missing() -> None:
     torch_profiler = pytest.importorskip("torch.profiler")
     autograd_profiler = pytest.importorskip("torch.autograd.profiler")
@@ -41,6 +42,7 @@ def test_no_name_of_torch_is_missing() -> None:
         assert fastprof.RecordScope[name].value == int(value)
 
 
+@pytest.mark.integrations
 def test_enums_equal_torchs() -> None:
     torch_profiler = pytest.importorskip("torch.profiler")
     for name in ("DeviceType", "ProfilerActivity", "ProfilerAction"):
@@ -65,6 +67,7 @@ def test_enums_keep_their_own_ways() -> None:
     assert len(set(fastprof.ProfilerAction)) == 5
 
 
+@pytest.mark.integrations
 def test_experimental_config_has_torchs_fields() -> None:
     torch = pytest.importorskip("torch")
     theirs: Any = torch._C._profiler._ExperimentalConfig(verbose=True, profile_all_threads=True)

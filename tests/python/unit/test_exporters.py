@@ -296,6 +296,7 @@ def test_csv_and_json(tmp_path: Path) -> None:
     assert strict((tmp_path / "none.json").read_text()) == []
 
 
+@pytest.mark.integrations
 def test_pandas() -> None:
     pandas = pytest.importorskip("pandas")
     frame = sample().to_pandas()
@@ -308,6 +309,7 @@ def test_pandas() -> None:
 
 
 @pytest.mark.parametrize("package", ["polars", "pyarrow"])
+@pytest.mark.integrations
 def test_typed_frames(package: str) -> None:
     pytest.importorskip(package)
     frame = sample().to_polars() if package == "polars" else sample().to_arrow()

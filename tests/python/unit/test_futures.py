@@ -70,6 +70,7 @@ def test_asyncio_future() -> None:
     assert span_ms(p, "awaited") >= 9
 
 
+@pytest.mark.integrations
 def test_torch_future() -> None:
     torch_futures = pytest.importorskip("torch.futures")
     with fastprof.profile() as p:

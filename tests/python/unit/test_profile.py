@@ -201,6 +201,7 @@ def test_wrong_arguments() -> None:
         fastprof.profile(no_such_argument=1)  # type: ignore[call-arg]
 
 
+@pytest.mark.integrations
 def test_arguments_of_pytorchs_profilers_are_accepted() -> None:
     """Every parameter of both, by introspection."""
     import inspect
@@ -220,6 +221,7 @@ def test_arguments_of_pytorchs_profilers_are_accepted() -> None:
     assert names(p) == ["ProfilerStep#1", "x"]
 
 
+@pytest.mark.integrations
 def test_methods_of_pytorchs_profilers_exist() -> None:
     torch_profiler = pytest.importorskip("torch.profiler")
     autograd_profiler = pytest.importorskip("torch.autograd.profiler")

@@ -160,6 +160,7 @@ def test_unknown_perf_counters_are_refused_or_told() -> None:
     assert "bogus" in p.missing["performance_events"]
 
 
+@pytest.mark.integrations
 def test_pytorchs_configuration_asks_for_counters() -> None:
     profiler = pytest.importorskip("torch._C._profiler")
     from fastprof.profiler import options

@@ -39,6 +39,7 @@ def test_cycles(arguments: dict[str, int], expected: str) -> None:
     assert text(fastprof.schedule(**arguments), len(expected)) == expected
 
 
+@pytest.mark.integrations
 def test_same_actions_as_pytorch() -> None:
     torch_profiler = pytest.importorskip("torch.profiler")
     for wait, warmup, active, repeat, skip, skip_wait in itertools.product(
@@ -78,6 +79,7 @@ def test_negative_step() -> None:
         fastprof.schedule(wait=1, warmup=1, active=1)(-1)
 
 
+@pytest.mark.integrations
 def test_transitions_are_those_of_pytorch() -> None:
     """The whole table, against the action map of PyTorch's profiler."""
     torch_profiler = pytest.importorskip("torch.profiler")

@@ -48,7 +48,8 @@ struct Chunk {
   uint32_t
       quiet_gen;  // == gen once a drain has seen that no range of this full chunk is open (relaxed)
   uint32_t reserved0;
-  uint64_t reserved[4];
+  Chunk* previous;  // in its track's list (State::lock)
+  uint64_t reserved[3];
 };
 static_assert(sizeof(Chunk) == 128, "the chunk header is ABI");
 constexpr size_t kChunkCapacity = (kChunkBytes - sizeof(Chunk)) / sizeof(Slot);

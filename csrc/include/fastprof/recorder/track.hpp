@@ -33,6 +33,7 @@ inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
   chunk->counted = 0;
   chunk->owner = track;
   chunk->next = nullptr;
+  chunk->previous = track->newest;
   chunk->place = ChunkPlace::current;
   __atomic_fetch_add(&chunk->gen, 1u, __ATOMIC_ACQ_REL);
   store_release(&chunk->open_ticks, ticks(s));
@@ -45,17 +46,8 @@ inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
 
 // Takes a chunk out of its track's list. State::lock held.
 inline void unlink_chunk(Track* track, Chunk* chunk) noexcept {
-  Chunk* before = nullptr;
-  Chunk* at = track->oldest;
-  while (at != chunk) {
-    before = at;
-    at = at->next;
-  }
-  if (before == nullptr)
-    track->oldest = chunk->next;
-  else
-    before->next = chunk->next;
-  if (track->newest == chunk) track->newest = before;
+  (chunk->previous != nullptr ? chunk->previous->next : track->oldest) = chunk->next;
+  (chunk->next != nullptr ? chunk->next->previous : track->newest) = chunk->previous;
 }
 
 // The thread moves on from its current chunk: fixes what was written, and counts it as dropped for
@@ -96,6 +88,7 @@ inline bool sweep_track(State* s, Track* track) noexcept {
       --track->unpinned;
       give_chunk(s, chunk);
     } else {
+      chunk->previous = last;
       last = chunk;
       link = &chunk->next;
     }

@@ -98,9 +98,10 @@ inline void leader_unload(State* s, uintptr_t first, uintptr_t last) noexcept {
   unload::forget_prototypes(s, span, s->session_names);
   unload::CopiedSites copies;
   for (Track* track = s->tracks; track != nullptr; track = track->next)
-    for (Chunk* chunk = track->oldest; chunk != nullptr; chunk = chunk->next)
-      if (chunk->close_ticks >= loaded_ticks)
-        unload::rewrite_chunk(s, span, copies, chunk, chunk_written_end(track, chunk));
+    // Newest first: what a long session recorded before the library came is not looked at.
+    for (Chunk* chunk = track->newest; chunk != nullptr && chunk->close_ticks >= loaded_ticks;
+         chunk = chunk->previous)
+      unload::rewrite_chunk(s, span, copies, chunk, chunk_written_end(track, chunk));
   ++s->unload_epoch;
 }
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be skipped in continuous integration, and why.
+
+`.ci/run` names its stage in FASTPROF_CI_STAGE, and a run of the tests then fails when anything else is skipped
+(tests/conftest.py): a test that must run and could not is a failure there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+__all__ = ["ALLOWED", "Skip", "unlisted"]
+
+
+class Allowed(NamedTuple):
+    """Skips that are right in a stage. place and reason: patterns that must match from the beginning."""
+
+    stage: str
+    place: str  # file or test, as pytest names it
+    reason: str
+    why: str
+
+
+class Skip(NamedTuple):
+    """A file or test that pytest skipped, and the reason that it was given."""
+
+    place: str
+    reason: str
+
+
+_INTEGRATION = r"tests/python/integration/test_\w+\.py$"  # a file as a whole, when it is collected
+ALLOWED = (
+    Allowed(
+        "core",
+        _INTEGRATION,
+        r".*(torch|jax|lightning|transformers|accelerate)",
+        "needs a package that fastprof does not depend on; the stage integrations runs it",
+    ),
+    Allowed(
+        "integrations",
+        r"tests/python/integration/test_torch_parity\.py::",
+        r"torch\.profiler sees no (arguments|memory) on all threads|by that rule what another thread allocates",
+        "PyTorch's own profiler, which is compared with, does not have it",
+    ),
+)
+
+
+def unlisted(stage: str, skips: Iterable[Skip], allowed: Iterable[Allowed] = ALLOWED) -> list[Skip]:
+    """Return the skips that the list does not allow in this stage."""
+    rules = [rule for rule in allowed if rule.stage == stage]
+    return [
+        skip
+        for skip in skips
+        if not any(
+            re.match(rule.place, skip.place) and re.match(rule.reason, skip.reason)
+            for rule in rules
+        )
+    ]
