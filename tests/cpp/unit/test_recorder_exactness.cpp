@@ -2,6 +2,8 @@
 // recorded + dropped + in flight = produced, checked stamp by stamp: each thread keeps the begin
 // stamp of every range it produced, and a session of [t0, t1) must have exactly those with t0 <=
 // begin < t1.
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -53,6 +55,7 @@ struct TickSession {
 struct Producer {
   std::vector<uint64_t> begins;                        // of what was recorded
   std::vector<std::pair<uint64_t, uint64_t>> refused;  // stamps around each that was not
+  std::atomic<size_t> produced{0};                     // ranges, of either kind
   std::thread thread;
 
   void run(std::atomic<bool>& stop, size_t at_most) {
@@ -68,10 +71,22 @@ struct Producer {
         else
           refused.emplace_back(before, fp::ticks(fp::state()));
         fp::end_range(range);
+        produced.store(begins.size() + refused.size(), std::memory_order_relaxed);
       }
+      produced.store(SIZE_MAX, std::memory_order_relaxed);
     });
   }
 };
+
+// Waits until each of them has produced `count` more, or is done: on a busy machine, they may not
+// run at all between a start and a stop otherwise.
+void let_produce(const std::vector<Producer>& producers, size_t count) {
+  for (const Producer& producer : producers) {
+    const size_t before = producer.produced.load(std::memory_order_relaxed);
+    if (before == SIZE_MAX) continue;
+    while (producer.produced.load(std::memory_order_relaxed) < before + count) ::sched_yield();
+  }
+}
 
 struct Produced {
   std::vector<uint64_t> begins;
@@ -130,6 +145,7 @@ TEST(racing_stops_lose_nothing) {
     TickSession session;
     session.start();
     for (long spin = 0; spin < 2000 * (round % 7); ++spin) fp::raw_ticks();
+    let_produce(producers, static_cast<size_t>(round % 3) * 20);
     session.stop();
     stop.store(true);
     recorded += check_exact(session, collect(producers), false);
@@ -149,6 +165,7 @@ TEST(sessions_that_start_and_stop_within_each_other_lose_nothing) {
     a.start();
     for (long spin = 0; spin < 1000 * (round % 5); ++spin) fp::raw_ticks();
     b.start();
+    let_produce(producers, static_cast<size_t>(round % 3) * 20);
     a.stop();
     for (long spin = 0; spin < 1000 * (round % 3); ++spin) fp::raw_ticks();
     b.stop();
@@ -174,6 +191,7 @@ TEST(the_bound_and_a_racing_stop_account_for_everything) {
     session.start(request);
     for (Producer& producer : producers) producer.run(stop, 60000);
     for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
+    let_produce(producers, static_cast<size_t>(round % 3) * 20);
     session.stop();
     stop.store(true);
     recorded += check_exact(session, collect(producers), true);
@@ -194,6 +212,7 @@ TEST(overwriting_and_a_racing_stop_account_for_everything) {
     session.start(request);
     for (Producer& producer : producers) producer.run(stop, 60000);
     for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
+    let_produce(producers, static_cast<size_t>(round % 3) * 20);
     session.stop();
     stop.store(true);
     recorded += check_exact(session, collect(producers), true);
@@ -218,6 +237,7 @@ TEST(different_bounds_and_policies_at_once) {
     c.start(ring);
     b.start(large);
     for (long spin = 0; spin < 40000 * (round % 5); ++spin) fp::raw_ticks();
+    let_produce(producers, static_cast<size_t>(round % 3) * 20);
     a.stop();
     c.stop();
     b.stop();
