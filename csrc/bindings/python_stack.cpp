@@ -119,7 +119,7 @@ std::vector<PythonFrame> frames_of(uint64_t id) {
 
 // The wrapper that a decorator put around the function: not a frame of the program.
 bool is_own_frame(const PythonFrame& frame) {
-  constexpr std::string_view own = "fastprof/ranges.py";
+  constexpr std::string_view own = "fastprof/record/ranges.py";
   std::string storage;
   std::string_view file;
   if (!name_bytes(reinterpret_cast<PyCodeObject*>(frame.code)->co_filename, storage, file)) {

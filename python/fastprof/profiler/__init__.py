@@ -2,9 +2,9 @@
 """profile(): record a stretch of a program and look at it. Uses the native recorder, never torch."""
 
 from fastprof._core import record_function
+from fastprof.adapters.torch.tracers import install, register_profile
 from fastprof.profiler.handlers import tensorboard_trace_handler
 from fastprof.profiler.profiling import profile
-from fastprof.torch_tracers import install, register_profile
 
 __all__ = ["_KinetoProfile", "profile", "tensorboard_trace_handler"]
 

@@ -15,9 +15,9 @@ __all__ = ["OUTPUTS", "output"]
 
 # Name -> "module:attribute".
 OUTPUTS = {
-    "options": "fastprof.render:TableOptions",
-    "table": "fastprof.render:render_table",
-    "html": "fastprof.render:render_html",
+    "options": "fastprof.views.render:TableOptions",
+    "table": "fastprof.views.render:render_table",
+    "html": "fastprof.views.render:render_html",
     "stack_metrics": "fastprof.exporters.stacks:STACK_METRICS",
     "stacks": "fastprof.exporters.stacks:export_stacks",
     "chrome": "fastprof.exporters.chrome_python:export_chrome_trace",
