@@ -3,6 +3,7 @@
 
 Each is also the built-in exception that fits best, so ``except ValueError`` keeps working. Messages say what to do.
 The native part raises these very classes (``csrc/bindings/register_errors.cpp``); this module needs no native part.
+Programs know them as ``fastprof.errors``, which is what tracebacks and pickles say.
 """
 
 from __future__ import annotations
@@ -34,3 +35,7 @@ class IoError(Error, OSError):
 
 class FormatError(Error, builtins.ValueError):
     """Bytes that were read do not follow the format; the message names the place."""
+
+
+for _name in __all__:
+    globals()[_name].__module__ = "fastprof.errors"

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof.itt: the names of torch.profiler.itt. The public path of compat/itt.py."""
+
+from __future__ import annotations
+
+from fastprof.compat.itt import is_available, mark, range, range_pop, range_push
+
+__all__ = ["is_available", "mark", "range", "range_pop", "range_push"]

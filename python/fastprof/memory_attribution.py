@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof.memory_attribution: memory columns. The public path of analysis/memory_attribution.py."""
+
+from __future__ import annotations
+
+from fastprof.analysis.memory_attribution import RULES, attribute_memory
+
+__all__ = ["RULES", "attribute_memory"]
