@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fastprof._core import record_function
+from fastprof.adapters.torch.tracers import install, register_profile
 from fastprof.base import errors
 from fastprof.compat.emitters import observer_of_environment
 from fastprof.profiler.at_exit import make_importable
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from fastprof.model.table import EventTable
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
 
-__all__ = ["profile"]
+__all__ = ["_KinetoProfile", "profile"]
 
 
 class _NothingYetError(errors.StateError, AssertionError):
@@ -419,3 +421,10 @@ def _first_device(activities: Iterable[Any]) -> str | None:
         (name.lower() for name in ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1") if name in names),
         None,
     )
+
+
+install(record_function)
+register_profile(profile)
+
+# PyTorch's base of profile, which its integrations name in annotations and subclass checks.
+_KinetoProfile = profile
