@@ -35,6 +35,7 @@ __all__: list[str] = [
     "group_floats",
     "group_times",
     "group_usage",
+    "leave_out_frames_of",
     "legacy_disable",
     "legacy_enable",
     "legacy_enabled",
@@ -583,6 +584,12 @@ def group_usage(
 ]:
     """
     (total, self, count of those that are not 0) by group of a column that includes children; capture/group_sums.hpp.
+    """
+
+
+def leave_out_frames_of(file: str) -> None:
+    """
+    Leave frames of this file out at the inner end of stacks: wrappers, which decorators make.
     """
 
 

@@ -168,6 +168,9 @@ def _decorate(range_: record_function, function: F) -> F:
     return cast(F, wrapper)
 
 
+_core.leave_out_frames_of(_decorate.__code__.co_filename)  # the wrappers above
+
+
 def report_memory_usage(
     ptr: int,
     alloc_size_bytes: int,
