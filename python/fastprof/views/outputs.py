@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an EventList's text and files come from, by name.
 
-Views know nothing of rendering and exporting: those layers read views. The methods of EventList
-that lead there look the function up here when they are called, so `import fastprof.views` loads
-neither, and a new output is one line.
+The methods of EventList that render and export look the function up here when they are called, so
+`import fastprof.views` loads neither, and a new output is one line.
 """
 
 from __future__ import annotations
