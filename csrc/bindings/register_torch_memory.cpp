@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // _core.torch_memory_* and torch_travel_*: what lies in the debug info of libtorch's threads, for
-// fastprof.adapters.torch.memory and torch_threads.
+// adapters/torch/memory.py and threads.py.
 #include <pybind11/stl.h>
 
 #include <array>
