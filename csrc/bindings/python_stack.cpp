@@ -117,16 +117,22 @@ std::vector<PythonFrame> frames_of(uint64_t id) {
   return {first, first + stack.count};
 }
 
-// The wrapper that a decorator put around the function: not a frame of the program.
+// The file of leave_out_frames_of(), empty before. Never freed: threads read it while Python ends.
+std::string& own_file() {
+  static auto* file = new std::string;
+  return *file;
+}
+
+// The wrapper that a decorator put around the function: not a frame of the program. By its file,
+// which what Dynamo makes of its code keeps.
 bool is_own_frame(const PythonFrame& frame) {
-  constexpr std::string_view own = "fastprof/ranges.py";
   std::string storage;
   std::string_view file;
   if (!name_bytes(reinterpret_cast<PyCodeObject*>(frame.code)->co_filename, storage, file)) {
     PyErr_Clear();
     return false;
   }
-  return file.size() >= own.size() && file.substr(file.size() - own.size()) == own;
+  return file == own_file() && !file.empty();
 }
 
 // Makes blocks of stacks whose text is gone (by its index) mean nothing.
@@ -222,6 +228,10 @@ void append_python_stack(std::vector<std::string>* frames) {
   while (i < count && is_own_frame(walked[i])) ++i;
   for (; i < count; ++i) frames->push_back(frame_text(walked[i]));
   PyGILState_Release(gil);
+}
+
+void leave_out_frames_of(std::string_view file) {
+  own_file() = file;
 }
 
 void want_python_stacks() {

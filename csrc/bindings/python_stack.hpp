@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bindings/python_frames.hpp"
@@ -37,6 +38,10 @@ void resolve_python_stacks(Capture& capture, bool wanted);
 // Appends the calling thread's Python frames, innermost first, as "file(line): function"; nothing
 // on a thread that runs no Python. With or without the GIL, which is taken. A StackProvider.
 void append_python_stack(std::vector<std::string>* frames);
+
+// Frames of this file (co_filename) at the inner end of a stack are left out from now on: the
+// wrappers that decorators put around functions. Once, before a function is decorated. GIL held.
+void leave_out_frames_of(std::string_view file);
 
 // Sessions that want stacks: start counts one up, stop down; with the last the stacks are released.
 void want_python_stacks();

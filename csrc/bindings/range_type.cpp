@@ -415,9 +415,9 @@ PyObject* range_begin_async(PyObject* object, PyObject*) {
   return open;
 }
 
-// What is Python's part of a range: a function of fastprof.ranges, called with the range first.
+// What is Python's part of a range: a function of record/ranges.py, called with the range first.
 PyObject* call_ranges(const char* name, PyObject* object, PyObject* args, PyObject* keywords) {
-  PyObject* module = PyImport_ImportModule("fastprof.ranges");
+  PyObject* module = PyImport_ImportModule("fastprof.record.ranges");
   if (module == nullptr) return nullptr;
   PyObject* function = PyObject_GetAttrString(module, name);
   Py_DECREF(module);

@@ -62,7 +62,7 @@ py::typing::Dict<py::str, py::array> columns(const CaptureObject& self) {
   return all;
 }
 
-// One list per field of fastprof.sites.Site.
+// One list per field of fastprof.model.sites.Site.
 py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObject& self) {
   const std::vector<SiteInfo>& all = self.capture->sites;
   const auto list = [&all](auto&& value) {
@@ -178,7 +178,7 @@ void register_capture(py::module_& module) {
   py::class_<CaptureObject>(module, "Capture", "What one session saw; see capture/capture.hpp.")
       .def("__len__", [](const CaptureObject& self) { return self.capture->size(); })
       .def("columns", &columns, "The columns by name: read-only arrays over the capture, no copy.")
-      .def("sites", &sites, "One list per field of fastprof.sites.Site.")
+      .def("sites", &sites, "One list per field of fastprof.model.sites.Site.")
       .def("tracks", &tracks, "(id, pid, tid, name, alive) of each track.")
       .def("strings", &strings, "What string arguments point into.")
       .def("payload_words",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns fastprof::Error and its subclasses into the classes of the same names in
-// fastprof/errors.py.
+// fastprof/base/errors.py.
 #include <array>
 #include <cstddef>
 #include <string>
@@ -44,7 +44,7 @@ inline void translate_error(std::exception_ptr pointer) {
 }
 
 void register_errors(py::module_& module) {
-  const py::module_ errors = py::module_::import("fastprof.errors");
+  const py::module_ errors = py::module_::import("fastprof.base.errors");
   for (size_t i = 0; i < kErrorNames.size(); ++i) {
     error_classes[i] = errors.attr(kErrorNames[i]).ptr();
   }

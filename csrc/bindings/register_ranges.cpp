@@ -141,6 +141,16 @@ void register_ranges(py::module_& module) {
       },
       py::arg("name"), "Name the calling thread in everything recorded from now on.");
   module.def(
+      "leave_out_frames_of",
+      [](const py::str& file) {
+        std::string storage;
+        std::string_view bytes;
+        if (!name_bytes(file.ptr(), storage, bytes)) throw py::error_already_set();
+        leave_out_frames_of(bytes);
+      },
+      py::arg("file"),
+      "Leave frames of this file out at the inner end of stacks: wrappers, which decorators make.");
+  module.def(
       "after_fork_in_child", [] { forget_python_stacks_in_child(); },
       "Drop what belonged to the parent's sessions.");
   module.def(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tables, trees and averages compute with in the place of NumPy:
-// fastprof.nesting.TableKernels. Arrays are read without the GIL; nobody may write to them
+// fastprof.model.nesting.TableKernels. Arrays are read without the GIL; nobody may write to them
 // meanwhile.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>

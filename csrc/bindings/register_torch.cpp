@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.torch_*: the observer of PyTorch's ops, for fastprof.profiler.torch_ops.
+// _core.torch_*: the observer of PyTorch's ops, for fastprof.adapters.torch.ops.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 using SeenTuple = py::typing::Tuple<py::str, py::int_, py::int_, py::int_, py::int_>;
 
-// In the order of fastprof.profiler.torch_layout.FIELDS.
+// In the order of fastprof.adapters.torch.layout.FIELDS.
 using Offsets = std::array<uint32_t, 8>;
 
 bool torch_pause_ops(bool paused) {
@@ -128,7 +128,7 @@ void register_torch(py::module_& module) {
       py::arg("layout") = py::none(),
       "Check the loaded libtorch; empty when its ops can be observed, else the reason. layout: "
       "for a version that is not in the table, the offsets that "
-      "fastprof.profiler.torch_layout has found.");
+      "fastprof.adapters.torch.layout has found.");
   module.def("torch_known_layout", &torch_known_layout, py::arg("version"), py::arg("cxx11_abi"),
              "The offsets in the table of layouts; None for a version that is not there.");
   module.def(
@@ -168,7 +168,7 @@ void register_torch(py::module_& module) {
   module.def("torch_known_input_layout", &torch_known_input_layout, py::arg("version"),
              py::arg("cxx11_abi"),
              "The numbers of a version's input layout, in the order of "
-             "fastprof.profiler.torch_layout.INPUTS; None for a version that is not in the table.");
+             "fastprof.adapters.torch.layout.INPUTS; None for a version that is not in the table.");
   module.def("torch_try_inputs", &torch_try_inputs, py::arg("layout"), py::arg("work"),
              "Call work(); returns (name, overload, words of inputs, texts given by position) of "
              "each op it ran, read by a layout with every access checked; no words where one "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // _core.torch_memory_* and torch_travel_*: what lies in the debug info of libtorch's threads, for
-// fastprof.profiler.torch_memory and torch_threads.
+// adapters/torch/memory.py and threads.py.
 #include <pybind11/stl.h>
 
 #include <array>
@@ -18,7 +18,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-// In the order of fastprof.profiler.torch_layout.MEMORY.
+// In the order of fastprof.adapters.torch.layout.MEMORY.
 using Kinds = std::array<uint32_t, 2>;
 
 std::optional<Kinds> torch_known_memory_layout(const std::string& version) {
@@ -57,7 +57,7 @@ void register_torch_memory(py::module_& module) {
              py::arg("layout") = py::none(),
              "Check how the loaded libtorch reports memory, after torch_prepare(); empty when its "
              "allocations can be observed, else the reason. layout: for a version that is not in "
-             "the table, what fastprof.profiler.torch_layout has found.");
+             "the table, what fastprof.adapters.torch.layout has found.");
   module.def("torch_memory_start", &torch_adapter::start_reporting,
              py::call_guard<py::gil_scoped_release>(),
              "Threads report memory from now on, until as many torch_memory_stop(). False: another "

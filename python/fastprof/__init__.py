@@ -13,24 +13,31 @@ from fastprof._version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
     from fastprof import errors, itt, profiler_legacy
-    from fastprof.activities import ProfilerActivity, kineto_available, supported_activities
-    from fastprof.device_type import DeviceType
-    from fastprof.emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
-    from fastprof.experimental_config import _ExperimentalConfig
-    from fastprof.exporters.native_file import save
-    from fastprof.flops import FlopEstimate, estimate_flops
-    from fastprof.importers import load
-    from fastprof.instants import InstantEvent
-    from fastprof.memory_attribution import attribute_memory
-    from fastprof.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
-    from fastprof.profiler import _KinetoProfile, profile, tensorboard_trace_handler
-    from fastprof.profiler_legacy import (
+    from fastprof.analysis.flops import FlopEstimate, estimate_flops
+    from fastprof.analysis.memory_attribution import attribute_memory
+    from fastprof.base.device_type import DeviceType
+    from fastprof.base.record_scope import RecordScope
+    from fastprof.compat.emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
+    from fastprof.compat.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
+    from fastprof.compat.profiler_legacy import (
         add_remote_events,
         default_node_id,
         set_default_node_id,
     )
-    from fastprof.propagation import propagate
-    from fastprof.ranges import (
+    from fastprof.compat.records import LegacyRecord, parse_records
+    from fastprof.exporters.native_file import save
+    from fastprof.importers import load
+    from fastprof.model.instants import InstantEvent
+    from fastprof.model.sites import Site, SiteTable, Track, TrackTable
+    from fastprof.model.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable
+    from fastprof.model.tree import EventTree
+    from fastprof.profiler import _KinetoProfile, profile, tensorboard_trace_handler
+    from fastprof.profiler.experimental_config import _ExperimentalConfig
+    from fastprof.profiler.step_schedule import ProfilerAction, schedule
+    from fastprof.profiler.step_tracker import KinetoStepTracker
+    from fastprof.record.activities import ProfilerActivity, kineto_available, supported_activities
+    from fastprof.record.propagation import propagate
+    from fastprof.record.ranges import (
         _RecordFunctionFast,
         counter,
         flow,
@@ -42,13 +49,6 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
         report_out_of_memory,
         set_thread_name,
     )
-    from fastprof.record_scope import RecordScope
-    from fastprof.records import LegacyRecord, parse_records
-    from fastprof.sites import Site, SiteTable, Track, TrackTable
-    from fastprof.step_schedule import ProfilerAction, schedule
-    from fastprof.step_tracker import KinetoStepTracker
-    from fastprof.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable
-    from fastprof.tree import EventTree
     from fastprof.views import (
         EventList,
         EventMetadata,
@@ -64,59 +64,59 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
 
 # Exported name -> module that defines it, imported when the name is first used; "": it is a module itself.
 _LAZY: dict[str, str] = {
-    "ProfilerAction": "fastprof.step_schedule",
-    "schedule": "fastprof.step_schedule",
-    "ProfilerActivity": "fastprof.activities",
-    "supported_activities": "fastprof.activities",
-    "kineto_available": "fastprof.activities",
+    "ProfilerAction": "fastprof.profiler.step_schedule",
+    "schedule": "fastprof.profiler.step_schedule",
+    "ProfilerActivity": "fastprof.record.activities",
+    "supported_activities": "fastprof.record.activities",
+    "kineto_available": "fastprof.record.activities",
     "profile": "fastprof.profiler",
     "tensorboard_trace_handler": "fastprof.profiler",
-    "record_function": "fastprof.ranges",
-    "_RecordFunctionFast": "fastprof.ranges",
+    "record_function": "fastprof.record.ranges",
+    "_RecordFunctionFast": "fastprof.record.ranges",
     "_KinetoProfile": "fastprof.profiler",
-    "_ExperimentalConfig": "fastprof.experimental_config",
-    "ExecutionTraceObserver": "fastprof.emitters",
-    "emit_itt": "fastprof.emitters",
-    "emit_nvtx": "fastprof.emitters",
-    "EnforceUnique": "fastprof.nvprof",
-    "load_nvprof": "fastprof.nvprof",
-    "parse_nvprof_trace": "fastprof.nvprof",
-    "KinetoStepTracker": "fastprof.step_tracker",
-    "RecordScope": "fastprof.record_scope",
+    "_ExperimentalConfig": "fastprof.profiler.experimental_config",
+    "ExecutionTraceObserver": "fastprof.compat.emitters",
+    "emit_itt": "fastprof.compat.emitters",
+    "emit_nvtx": "fastprof.compat.emitters",
+    "EnforceUnique": "fastprof.compat.nvprof",
+    "load_nvprof": "fastprof.compat.nvprof",
+    "parse_nvprof_trace": "fastprof.compat.nvprof",
+    "KinetoStepTracker": "fastprof.profiler.step_tracker",
+    "RecordScope": "fastprof.base.record_scope",
     "errors": "",
     "itt": "",
     "profiler_legacy": "",
-    "default_node_id": "fastprof.profiler_legacy",
-    "set_default_node_id": "fastprof.profiler_legacy",
-    "add_remote_events": "fastprof.profiler_legacy",
-    "mark": "fastprof.ranges",
-    "counter": "fastprof.ranges",
-    "flow": "fastprof.ranges",
-    "flow_begin": "fastprof.ranges",
-    "flow_end": "fastprof.ranges",
-    "report_memory_usage": "fastprof.ranges",
-    "report_out_of_memory": "fastprof.ranges",
-    "set_thread_name": "fastprof.ranges",
-    "propagate": "fastprof.propagation",
-    "DeviceType": "fastprof.device_type",
-    "FlopEstimate": "fastprof.flops",
-    "estimate_flops": "fastprof.flops",
+    "default_node_id": "fastprof.compat.profiler_legacy",
+    "set_default_node_id": "fastprof.compat.profiler_legacy",
+    "add_remote_events": "fastprof.compat.profiler_legacy",
+    "mark": "fastprof.record.ranges",
+    "counter": "fastprof.record.ranges",
+    "flow": "fastprof.record.ranges",
+    "flow_begin": "fastprof.record.ranges",
+    "flow_end": "fastprof.record.ranges",
+    "report_memory_usage": "fastprof.record.ranges",
+    "report_out_of_memory": "fastprof.record.ranges",
+    "set_thread_name": "fastprof.record.ranges",
+    "propagate": "fastprof.record.propagation",
+    "DeviceType": "fastprof.base.device_type",
+    "FlopEstimate": "fastprof.analysis.flops",
+    "estimate_flops": "fastprof.analysis.flops",
     "load": "fastprof.importers",
     "save": "fastprof.exporters.native_file",
-    "attribute_memory": "fastprof.memory_attribution",
-    "LegacyRecord": "fastprof.records",
-    "parse_records": "fastprof.records",
-    "Site": "fastprof.sites",
-    "SiteTable": "fastprof.sites",
-    "Track": "fastprof.sites",
-    "TrackTable": "fastprof.sites",
-    "CodedColumn": "fastprof.table",
-    "EventFlag": "fastprof.table",
-    "EventKind": "fastprof.table",
-    "InstantEvent": "fastprof.instants",
-    "EventTable": "fastprof.table",
-    "KernelTable": "fastprof.table",
-    "EventTree": "fastprof.tree",
+    "attribute_memory": "fastprof.analysis.memory_attribution",
+    "LegacyRecord": "fastprof.compat.records",
+    "parse_records": "fastprof.compat.records",
+    "Site": "fastprof.model.sites",
+    "SiteTable": "fastprof.model.sites",
+    "Track": "fastprof.model.sites",
+    "TrackTable": "fastprof.model.sites",
+    "CodedColumn": "fastprof.model.table",
+    "EventFlag": "fastprof.model.table",
+    "EventKind": "fastprof.model.table",
+    "InstantEvent": "fastprof.model.instants",
+    "EventTable": "fastprof.model.table",
+    "KernelTable": "fastprof.model.table",
+    "EventTree": "fastprof.model.tree",
     "EventList": "fastprof.views",
     "EventMetadata": "fastprof.views",
     "EventViewError": "fastprof.views",

@@ -35,6 +35,7 @@ __all__: list[str] = [
     "group_floats",
     "group_times",
     "group_usage",
+    "leave_out_frames_of",
     "legacy_disable",
     "legacy_enable",
     "legacy_enabled",
@@ -139,7 +140,7 @@ class record_function:
 
     def _call_end_callbacks_on_future(self, future: typing.Any) -> typing.Any:
         """
-        End the range when the future completes; see fastprof.ranges.
+        End the range when the future completes; see fastprof.record.ranges.
         """
 
     def _detach(self) -> OpenRange:
@@ -201,7 +202,7 @@ class Capture:
 
     def sites(self) -> dict[str, list[typing.Any]]:
         """
-        One list per field of fastprof.sites.Site.
+        One list per field of fastprof.model.sites.Site.
         """
 
     def strings(self) -> list[str]:
@@ -586,6 +587,12 @@ def group_usage(
     """
 
 
+def leave_out_frames_of(file: str) -> None:
+    """
+    Leave frames of this file out at the inner end of stacks: wrappers, which decorators make.
+    """
+
+
 def legacy_disable(cleanup_tls_state: bool = True, consolidate: bool = True) -> LegacyEvents:
     """
     End this thread's exclusive profiler. errors.StateError when there is none.
@@ -731,7 +738,7 @@ def torch_known_input_layout(
     version: str, cxx11_abi: bool
 ) -> typing.Annotated[list[int], "FixedSize(24)"] | None:
     """
-    The numbers of a version's input layout, in the order of fastprof.profiler.torch_layout.INPUTS; None for a version that is not in the table.
+    The numbers of a version's input layout, in the order of fastprof.adapters.torch.layout.INPUTS; None for a version that is not in the table.
     """
 
 
@@ -758,7 +765,7 @@ def torch_memory_prepare(
     | None = None,
 ) -> str:
     """
-    Check how the loaded libtorch reports memory, after torch_prepare(); empty when its allocations can be observed, else the reason. layout: for a version that is not in the table, what fastprof.profiler.torch_layout has found.
+    Check how the loaded libtorch reports memory, after torch_prepare(); empty when its allocations can be observed, else the reason. layout: for a version that is not in the table, what fastprof.adapters.torch.layout has found.
     """
 
 
@@ -828,7 +835,7 @@ def torch_prepare(
     | None = None,
 ) -> str:
     """
-    Check the loaded libtorch; empty when its ops can be observed, else the reason. layout: for a version that is not in the table, the offsets that fastprof.profiler.torch_layout has found.
+    Check the loaded libtorch; empty when its ops can be observed, else the reason. layout: for a version that is not in the table, the offsets that fastprof.adapters.torch.layout has found.
     """
 
 

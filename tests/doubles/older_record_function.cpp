@@ -148,7 +148,7 @@ extern "C" void run_op(const char* name, int64_t sequence_nr) {
 #endif
 }
 
-// In the order of fastprof.profiler.torch_layout.FIELDS.
+// In the order of fastprof.adapters.torch.layout.FIELDS.
 extern "C" void layout(uint32_t* to) {
   using Op = at::RecordFunction;
   const size_t numbers[] = {sizeof(Op),

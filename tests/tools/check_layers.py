@@ -14,9 +14,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # also when run as a program
 
-from layer_rules import COMPILED, ENDS, FOREIGN, FORWARDING, FOUNDATION, NATIVE, PUBLIC, PYTHON
+from layer_rules import COMPILED, FOREIGN, GROUND, NATIVE, PROGRAMS, PUBLIC, ROOMS, ROOT
 
 CPP_SUFFIXES = {".hpp", ".h", ".cpp", ".cc", ".mm", ".cu", ".inl"}
+# A module, and perhaps a name in it, as text that is imported when it is needed.
+NAMED = re.compile(r"fastprof((?:\.\w+)+)(?::\w+)?")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -70,52 +72,55 @@ def check_cpp_file(root: Path, path: Path) -> Iterator[str]:
                     yield f'{where}"{name}": backends do not know each other'
 
 
-def imported_modules(path: Path, package: list[str]) -> Iterator[tuple[int, list[str], bool]]:
-    """Yield (line, dotted parts, inside a function) of all a Python file imports, relative imports resolved."""
-    tree = ast.parse(path.read_text(), str(path))
-    in_function = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for node in ast.walk(function)
-    }
-    for node in ast.walk(tree):
+def imported_modules(path: Path, package: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, dotted parts) of all a Python file imports, relative imports resolved, or names in text."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield node.lineno, alias.name.split("."), id(node) in in_function
+                yield node.lineno, alias.name.split(".")
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - (node.level - 1)] if node.level else []
             parts = base + (node.module.split(".") if node.module else [])
             if len(parts) > 1:
-                yield node.lineno, parts, id(node) in in_function
-            else:  # `from fastprof import table` imports a module
+                yield node.lineno, parts
+            else:  # `from fastprof import views` imports a room
                 for alias in node.names:
-                    yield node.lineno, [*parts, alias.name], id(node) in in_function
+                    yield node.lineno, [*parts, alias.name]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named = NAMED.fullmatch(node.value)
+            if named and (parts := ["fastprof", *named[1].split(".")[1:]])[1] in ROOMS:
+                yield node.lineno, parts
 
 
 def check_python_file(root: Path, path: Path) -> Iterator[str]:
-    """Yield a message for each import of ``path`` that its layer does not allow."""
+    """Yield a message for each import of ``path`` that its room, or its place in the root, does not allow."""
     relative = path.relative_to(root).as_posix()
     inside = path.relative_to(root / "python" / "fastprof")
     here = inside.parts[0].removesuffix(".py")
-    for line, parts, in_function in imported_modules(path, ["fastprof", *inside.parent.parts]):
-        if parts[0] != "fastprof" or len(parts) < 2:
+    in_root = len(inside.parts) == 1
+    rules, table = (ROOT, "ROOT") if in_root else (ROOMS, "ROOMS")
+    if here not in rules:
+        what = "module" if in_root else "folder"
+        yield f"{relative}: {what} {here!r} is not in {table} of layer_rules.py: add it with what it may import"
+        return
+    allowed = rules[here]
+    for line, parts in imported_modules(path, ["fastprof", *inside.parent.parts]):
+        if parts[0] != "fastprof":
             continue
-        there = parts[1]
+        there = parts[1] if len(parts) > 1 else ""
         where = f"{relative}:{line}: "
         if there == "_core":
-            if here not in NATIVE:
+            if not {here, inside.as_posix()} & NATIVE:
                 yield f"{where}only {', '.join(sorted(NATIVE))} may import fastprof._core"
-        elif there in ENDS and here != there:
-            yield f"{where}nothing of fastprof may import fastprof.{there}"
-        elif there == here or there in FOUNDATION or there.startswith("__"):
+        elif there in ROOMS:
+            if allowed is not None and there not in allowed and (in_root or there != here):
+                yield f"{where}{here} may not import fastprof.{there}"
+        elif there in GROUND or (in_root and allowed is None):
             continue
-        elif in_function and there in FORWARDING.get(here, ()):
-            continue
-        elif here in FOUNDATION:
-            yield f"{where}{here} is foundation and may not import fastprof.{there}"
-        elif here in PYTHON and there not in PYTHON[here]:
-            yield f"{where}{here} may not import fastprof.{there}"
+        elif there in ROOT:
+            yield f"{where}fastprof.{there} is for programs: {here} imports the room that has it"
+        elif here not in PROGRAMS or in_root:
+            yield f"{where}{here} may not import names of the package itself, which imports everything"
 
 
 def check(root: Path) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.profiler.torch_versions import cxx11_abi
+from fastprof.adapters.torch.versions import cxx11_abi
 
 __all__ = ["CPU", "CXX11_ABI", "RELEASE", "VERSION", "known_fields", "one_thread", "torch"]
 

@@ -61,54 +61,59 @@ FOREIGN = {
     TORCH_HEADERS: (r"csrc/adapters/torch/.*\.cpp",),
 }
 
-# ---- Python: module or package under fastprof -> what it may import from fastprof -----------------------------------
-# FOUNDATION knows nothing above itself and may be imported by all. A module that is named nowhere may import anything
-# but the native part.
-FOUNDATION = {
-    "_paths",
-    "_version",
-    "columns",
-    "device_type",
-    "errors",
-    "import_watch",
-    "native_format",
-    "nesting",
-    "same_enum",
-    "sites",
-    "units",
+# ---- Python: room (folder of python/fastprof) -> rooms it may import --------------------------------------------
+# From the ground up: a room may name only rooms above it in this list, so arrows point one way. Every folder has its
+# line, and every line its folder. Modules that are named in text ("fastprof.views.render:render_table") count.
+ROOMS = {
+    "base": set[str](),
+    "model": {"base"},
+    "formats": {"base", "model"},
+    "analysis": {"base", "model"},
+    "decode": {"base", "model", "analysis"},
+    "exporters": {"base", "model", "formats"},
+    "importers": {"base", "model", "formats"},
+    "views": {"base", "model", "exporters"},
+    "adapters": {"decode"},
+    "record": {"base", "adapters"},
+    "compat": {"base", "exporters", "views"},
+    "profiler": {
+        "base",
+        "model",
+        "formats",
+        "analysis",
+        "decode",
+        "exporters",
+        "views",
+        "adapters",
+        "record",
+        "compat",
+    },
+    "integrations": {"record", "profiler"},
+    "cli": {"base", "model", "analysis", "exporters", "importers", "views", "record"},
 }
-PYTHON = {
-    "table": set[str](),
-    "tree": {"table"},
-    "grouping": {"tree", "table"},
-    "instants": {"table"},
-    "views": {"grouping", "tree", "table", "instants"},
-    "table_fit": set[str](),
-    "render": {"views", "tree", "table", "table_fit"},
-    "exporters": {"tree", "table"},
-    "importers": {"table"},
-    "op_inputs": set[str](),
-    "op_columns": {"op_inputs", "flops", "table"},
-    "detail_columns": {"op_columns", "table"},
-    "consolidate": {"table", "op_columns", "detail_columns"},
-    "step_schedule": set[str](),
-    "futures": set[str](),
-    "torch_tracers": set[str](),
-    "integrations": {"profiler", "ranges"},
+# Modules of the root -> rooms they may import; None: all of them. What is not here belongs into a room.
+ROOT: dict[str, set[str] | None] = {
+    "__init__": None,
+    "__main__": {"cli"},
+    "_paths": set[str](),
+    "_version": set[str](),
+    # public paths of modules that live in a room
+    "errors": {"base"},
+    "itt": {"compat"},
+    "memory_attribution": {"analysis"},
+    "profiler_legacy": {"compat"},
+    "table": {"model"},
+    "trace_writers": {"exporters"},
 }
-# Who may not be imported by anybody: each needs a package that fastprof does not depend on.
-ENDS = {"integrations"}
-# Forwarding: the field's interface puts table() and export_*() on the view itself, so these may import upwards inside a
-# function (when it is called), never when the module is loaded.
-FORWARDING = {"views": {"render", "exporters"}}
-# Who may import fastprof._core; a package of that name counts with its files.
+# Modules of the root that rooms may import. The others are for programs.
+GROUND = {"_paths", "_version"}
+# Rooms that may use the package as a program does: `from fastprof import profile`.
+PROGRAMS = {"cli"}
+# Rooms, and single files of others, that may import fastprof._core.
 NATIVE = {
+    "adapters",
+    "compat/profiler_legacy.py",
+    "exporters/trace_writers.py",
     "profiler",
-    "profiler_legacy",
-    "ranges",
-    "propagation",
-    "activities",
-    "build_facts",
-    "trace_writers",
-    "torch_tracers",
+    "record",
 }

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from fastprof.native_format import MAGIC, PREFIX, aligned
+from fastprof.formats.native_file import MAGIC, PREFIX, aligned
 
 
 def rewritten(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:

@@ -79,7 +79,7 @@ class record_function:
 
     def _call_end_callbacks_on_future(self, future: typing.Any) -> typing.Any:
         """
-        End the range when the future completes; see fastprof.ranges.
+        End the range when the future completes; see fastprof.record.ranges.
         """
 
     def _detach(self) -> OpenRange:

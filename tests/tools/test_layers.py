@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import check_layers
+import layer_rules
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,6 +22,33 @@ def test_every_source_is_looked_at() -> None:
     cpp = [p for p in (ROOT / "csrc").rglob("*") if p.suffix in check_layers.CPP_SUFFIXES]
     assert any(list(check_layers.includes(path)) for path in cpp)
     assert len(list((ROOT / "python" / "fastprof").rglob("*.py"))) > 3
+
+
+def test_every_room_has_its_line_and_every_line_its_room() -> None:
+    package = ROOT / "python" / "fastprof"
+    files = list(package.rglob("*.py"))
+    assert set(layer_rules.ROOMS) == {
+        p.parent.name for p in files if p.parent.parent == package and p.name == "__init__.py"
+    }
+    assert set(layer_rules.ROOT) == {p.stem for p in files if p.parent == package}
+    assert {f.split("/")[0] for f in layer_rules.NATIVE} <= set(layer_rules.ROOMS)
+    assert all((package / place).exists() for place in layer_rules.NATIVE)
+
+
+def test_rooms_name_only_rooms_below_them() -> None:
+    below: set[str] = set()
+    for room, imports in layer_rules.ROOMS.items():
+        assert imports <= below, room
+        below.add(room)
+
+
+def test_every_room_says_what_lives_there() -> None:
+    silent = [
+        path
+        for path in (ROOT / "python" / "fastprof").rglob("__init__.py")
+        if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
 
 
 VIOLATIONS = [
@@ -56,34 +85,53 @@ VIOLATIONS = [
     ("csrc/core/a.cpp", "#include <nvtx3/nvToolsExt.h>", "csrc/backends"),
     ("csrc/backends/cuda/a.cpp", '#include "backends/nvtx/b.hpp"', "do not know each other"),
     ("csrc/adapters/torch/a.hpp", "#include <ATen/record_function.h>", "csrc/adapters/torch"),
-    ("python/fastprof/table.py", "from fastprof import tree", "table may not import fastprof.tree"),
-    ("python/fastprof/table.py", "from . import tree", "table may not import fastprof.tree"),
     (
-        "python/fastprof/a.py",
-        "def f(): import fastprof.integrations.jax",
-        "nothing of fastprof may",
+        "python/fastprof/model/a.py",
+        "from fastprof import views",
+        "model may not import fastprof.views",
+    ),
+    ("python/fastprof/model/a.py", "from .. import views", "model may not import fastprof.views"),
+    (
+        "python/fastprof/model/a.py",
+        "from ..views.render import b",
+        "model may not import fastprof.v",
+    ),
+    (
+        "python/fastprof/model/a.py",
+        "def f(): import fastprof.views",
+        "model may not import fastprof.v",
+    ),
+    (
+        "python/fastprof/model/a.py",
+        'NEXT = "fastprof.views.render:b"',
+        "model may not import fastprof.v",
+    ),
+    (
+        "python/fastprof/base/a.py",
+        "import fastprof.model.table",
+        "base may not import fastprof.model",
+    ),
+    ("python/fastprof/novel/a.py", "import json", "folder 'novel' is not in ROOMS"),
+    ("python/fastprof/novel.py", "import json", "module 'novel' is not in ROOT"),
+    ("python/fastprof/errors.py", "import fastprof.views", "errors may not import fastprof.views"),
+    ("python/fastprof/views/a.py", "from fastprof import errors", "errors is for programs"),
+    ("python/fastprof/views/a.py", "from fastprof import profile", "names of the package itself"),
+    ("python/fastprof/views/a.py", "import fastprof", "names of the package itself"),
+    (
+        "python/fastprof/cli/a.py",
+        "import fastprof.integrations.jax",
+        "may not import fastprof.integr",
     ),
     (
         "python/fastprof/integrations/a.py",
-        "from fastprof import table",
-        "integrations may not import fastprof.table",
-    ),
-    (
-        "python/fastprof/tree.py",
-        "from fastprof.views.event_list import EventList",
-        "tree may not import",
-    ),
-    (
-        "python/fastprof/views/a.py",
-        "from ..render import text",
-        "views may not import fastprof.render",
+        "from fastprof.model import table",
+        "integrations may not import fastprof.model",
     ),
     (
         "python/fastprof/exporters/a.py",
         "import fastprof.views",
         "exporters may not import fastprof.views",
     ),
-    ("python/fastprof/errors.py", "import fastprof.table", "foundation"),
     ("python/fastprof/views/a.py", "from fastprof import _core", "may import fastprof._core"),
     ("python/fastprof/cli/a.py", "def f():\n    from .. import _core", "may import fastprof._core"),
     (
@@ -107,7 +155,7 @@ def test_a_violation_is_caught(tmp_path: Path, path: str, text: str, message: st
 
 
 ALLOWED = [
-    ("python/fastprof/views/a.py", "def table():\n    from fastprof.render import text"),
+    ("python/fastprof/views/a.py", 'TABLE = "fastprof.exporters.tabular:to_csv"'),
     ("csrc/include/fastprof/fastprof.hpp", '#include "fastprof/recorder/slot.hpp"'),
     (
         "csrc/include/fastprof/recorder/a.hpp",
@@ -121,13 +169,16 @@ ALLOWED = [
     ("csrc/bindings/a.cpp", '#include <Python.h>\n#include "core/b.hpp"'),
     ("csrc/adapters/torch/a.cpp", "#include <ATen/record_function.h>"),
     (
-        "python/fastprof/profiler.py",
-        "from fastprof import _core, table\nfrom fastprof.views import EventList",
+        "python/fastprof/profiler/a.py",
+        "from fastprof import _core\nfrom fastprof.views import EventList",
     ),
-    ("python/fastprof/ranges/native.py", "from .._core import Range"),
+    ("python/fastprof/record/ranges/native.py", "from ..._core import Range"),
+    ("python/fastprof/exporters/trace_writers.py", "from fastprof import _core"),
+    ("python/fastprof/cli/a.py", "import fastprof\nfrom fastprof import _paths, profile"),
+    ("python/fastprof/errors.py", "from fastprof.base.errors import Error"),
     (
         "python/fastprof/exporters/chrome.py",
-        "import json\nfrom fastprof.tree import EventTree\nfrom fastprof import errors",
+        "import json\nfrom fastprof.model.tree import EventTree\nfrom fastprof.base import errors",
     ),
 ]
 

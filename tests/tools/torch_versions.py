@@ -47,9 +47,9 @@ _PROGRAM_LIMIT_S = 600
 _LAYOUT = """
     import json, torch
     from fastprof import _core
-    from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
-    from fastprof.profiler.torch_layout import SECTIONS
-    from fastprof.profiler.torch_versions import cxx11_abi
+    from fastprof.adapters.torch.headers import LayoutError, layout_from_headers
+    from fastprof.adapters.torch.layout import SECTIONS
+    from fastprof.adapters.torch.versions import cxx11_abi
     version, abi = torch.__version__, cxx11_abi(torch)
     tables = {
         "ops": _core.torch_known_layout(version, abi),

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.columns import CODED_COLUMNS, COLUMNS
-from fastprof.table import CodedColumn, EventTable, KernelTable, Site, Track
+from fastprof.model.columns import CODED_COLUMNS, COLUMNS
+from fastprof.model.table import CodedColumn, EventTable, KernelTable, Site, Track
 
 T0 = 1_700_000_000_000_000_000
 ODD_NAMES = [

@@ -46,7 +46,7 @@ struct DebugInfoKinds {
 };
 
 // Those of a version; null when it is not in the table, which lists only what the self-test was run
-// on. Others are read from the headers (fastprof.profiler.torch_headers).
+// on. Others are read from the headers (fastprof.adapters.torch.headers).
 const DebugInfoKinds* find_debug_info_kinds(std::string_view version) noexcept;
 
 // Kinds of ours, which libtorch never looks up.

@@ -69,7 +69,7 @@ inline constexpr InputLayout kInputLayout_2_8{
 const InputLayout* find_input_layout(std::string_view version, bool cxx11_abi) noexcept;
 
 // The members in their order, as they come from the headers of a version that is not in the table
-// (fastprof.profiler.torch_headers).
+// (fastprof.adapters.torch.headers).
 using InputLayoutNumbers = std::array<uint64_t, 24>;
 InputLayoutNumbers numbers_of(const InputLayout& layout) noexcept;
 

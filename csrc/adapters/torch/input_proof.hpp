@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an InputLayout is tried before it is trusted: known ops are read through it with every access
 // checked, so that a wrong layout reads nothing that is not there, and what was read is compared
-// with what the ops were given (python/fastprof/profiler/torch_inputs.py). Then inputs are read
+// with what the ops were given (python/fastprof/adapters/torch/inputs.py). Then inputs are read
 // without checks.
 #pragma once
 

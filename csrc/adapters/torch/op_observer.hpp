@@ -15,7 +15,7 @@ namespace torch_adapter {
 // Finds libtorch in the process, looks `version` up and runs the self-test; the answer is kept.
 // Empty when ops can be observed, else the reason, which says what to do. An unknown version is
 // refused before anything of libtorch is looked at, unless its layout is `given` (read from its
-// headers: fastprof.profiler.torch_headers). Any thread; must not hold a lock that
+// headers: fastprof.adapters.torch.headers). Any thread; must not hold a lock that
 // libtorch's threads wait for (the GIL is none of them).
 std::string prepare(std::string_view version, bool cxx11_abi, const Layout* given = nullptr);
 

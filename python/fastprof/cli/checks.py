@@ -52,7 +52,7 @@ def recording_check() -> list[Finding]:
     )
     try:
         from fastprof import profile, record_function
-        from fastprof.build_facts import build_facts
+        from fastprof.record.build_facts import build_facts
 
         with profile() as result:
             with record_function("doctor"):
@@ -200,7 +200,7 @@ def _gpus() -> Iterator[Finding]:
         "HPU": "a Gaudi device" if Path("/dev/accel/accel0").exists() else "",
     }
     try:
-        from fastprof.activities import ProfilerActivity, missing_reason
+        from fastprof.record.activities import ProfilerActivity, missing_reason
     except Exception as error:
         yield Finding("activities", False, str(error))
         return

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any, NamedTuple
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.cli.options import (
     Subparsers,
     add_reading_options,

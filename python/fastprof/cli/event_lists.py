@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastprof.device_type import DEVICE_TIME_TYPES, DeviceType
-from fastprof.table import EventKind, EventTable
+from fastprof.base.device_type import DEVICE_TIME_TYPES, DeviceType
+from fastprof.model.table import EventKind, EventTable
 from fastprof.views import EventList, FunctionEvent
 
 __all__ = ["device_name", "list_of"]
@@ -27,7 +27,7 @@ def list_of(table: EventTable) -> EventList[FunctionEvent]:
     if not has_memory and table.has("payload") and table.has("kind"):
         kind = table.column("kind")
         if bool((kind == EventKind.MEMORY).any()):
-            from fastprof.memory_attribution import attribute_memory
+            from fastprof.analysis.memory_attribution import attribute_memory
 
             table = attribute_memory(table)
             has_memory = True

@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.cli.parser import suggestion
-from fastprof.table import EventTable
+from fastprof.model.table import EventTable
 
 __all__ = ["FORMATS", "check_memory_path", "format_of", "write_table"]
 
@@ -25,13 +25,13 @@ def _native(table: EventTable, path: str, progress: Progress | None) -> None:
 
 
 def _chrome(table: EventTable, path: str, progress: Progress | None) -> None:
-    from fastprof.trace_writers import write_chrome_trace
+    from fastprof.exporters.trace_writers import write_chrome_trace
 
     write_chrome_trace(table, path)
 
 
 def _perfetto(table: EventTable, path: str, progress: Progress | None) -> None:
-    from fastprof.trace_writers import write_perfetto_trace
+    from fastprof.exporters.trace_writers import write_perfetto_trace
 
     write_perfetto_trace(table, path)
 

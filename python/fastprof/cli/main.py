@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from fastprof import __version__, _paths, errors
+from fastprof import __version__, _paths
+from fastprof.base import errors
 from fastprof.cli.parser import CommandParser
 from fastprof.cli.program_call import ProgramCall, find_program
 

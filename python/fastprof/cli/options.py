@@ -9,7 +9,7 @@ import shutil
 import sys
 from typing import Any, TextIO
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.cli.parser import CommandParser, suggestion
 
 __all__ = [
@@ -73,9 +73,9 @@ def check_table_options(options: argparse.Namespace) -> None:
 
     Commands call it before they run a program or read a file.
     """
-    from fastprof.render import SORT_KEYS
     from fastprof.views.frame import METRIC_FIELDS
     from fastprof.views.measures import device_metric_name
+    from fastprof.views.render import SORT_KEYS
 
     key = options.sort_by
     if device_metric_name(key) not in (*METRIC_FIELDS, "key", "name"):

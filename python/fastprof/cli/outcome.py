@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.cli.formats import FORMATS, write_table
 
 __all__ = ["check_output", "keep", "patient_with_ctrl_c", "tell"]

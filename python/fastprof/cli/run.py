@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
 from fastprof.cli.options import (
     Subparsers,

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.cli.program_call import ProgramCall
 
 __all__ = ["Program", "leave_as", "wait_for_threads"]

@@ -19,7 +19,7 @@ _TRIAL = """
 import json
 import torch
 import fastprof
-from fastprof.profiler import torch_headers
+from fastprof.adapters.torch import headers as torch_headers
 torch_headers._write_cache = lambda cache, contents: "not kept"
 with fastprof.profile(record_shapes=True, profile_memory=True) as p:
     with torch.inference_mode():

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, TextIO, cast
 
-from fastprof import errors
+from fastprof.base import errors
 
 __all__ = ["atomic_binary", "atomic_text"]
 

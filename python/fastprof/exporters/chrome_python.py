@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fastprof.device_type import DeviceType
+from fastprof.base.device_type import DeviceType
 from fastprof.exporters.atomic_file import atomic_text
 
 __all__ = ["chrome_events", "export_chrome_trace"]

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof import errors
-from fastprof.columns import NO_PAYLOAD
-from fastprof.device_type import DeviceType
+from fastprof.base import errors
+from fastprof.base.device_type import DeviceType
 from fastprof.exporters.atomic_file import atomic_text
-from fastprof.table import EventKind, EventTable
-from fastprof.tree import EventTree
+from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.table import EventKind, EventTable
+from fastprof.model.tree import EventTree
 
 __all__ = ["DeviceMemory", "export_memory_timeline", "memory_timeline"]
 

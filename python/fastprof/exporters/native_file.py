@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_binary
-from fastprof.native_format import (
+from fastprof.formats.native_file import (
     ALIGNMENT,
     DTYPES,
     MAGIC,
@@ -23,9 +23,9 @@ from fastprof.native_format import (
     aligned,
     encode_value,
 )
-from fastprof.sites import Site
-from fastprof.table import EventTable
-from fastprof.tree import EventTree
+from fastprof.model.sites import Site
+from fastprof.model.table import EventTable
+from fastprof.model.tree import EventTree
 
 __all__ = ["save"]
 
@@ -36,7 +36,7 @@ _PIECE_BYTES = 1 << 24  # written and reported at a time
 
 
 def save(table: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-    """Write every column of a table to `path`; gzip when it ends in .gz. Layout: native_format.py.
+    """Write every column of a table to `path`; gzip when it ends in .gz. Layout: formats/native_file.py.
 
     table: an EventTable, or what has one: an EventTree, an EventList made from a table, a finished
     profile. About the size of the columns in memory: 26 to 34 bytes a row. progress: called with

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.exporters.atomic_file import atomic_text
-from fastprof.table import EventTable
-from fastprof.tree import EventTree
+from fastprof.model.table import EventTable
+from fastprof.model.tree import EventTree
 
 __all__ = ["DEEPER", "DEFAULT_MAX_CHARS", "collapsed_ranges", "export_range_stacks"]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fastprof.exporters.atomic_file import atomic_text
-from fastprof.table import EventTable
-from fastprof.tree import EventTree
+from fastprof.model.table import EventTable
+from fastprof.model.tree import EventTree
 
 __all__ = ["export_speedscope", "speedscope_profile"]
 

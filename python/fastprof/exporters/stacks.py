@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_text
 
 __all__ = ["STACK_METRICS", "collapsed_stacks", "export_stacks"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_text
 
 __all__ = ["export_csv", "export_json", "list_columns", "to_arrow", "to_pandas", "to_polars"]

@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 from typing import BinaryIO
 
-from fastprof import errors
+from fastprof.base import errors
+from fastprof.formats.native_file import MAGIC
 from fastprof.importers.check_table import check_indices
 from fastprof.importers.check_values import check_values
 from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
 from fastprof.importers.source import DEFAULT_MAX_BYTES, Source
-from fastprof.native_format import MAGIC
-from fastprof.table import EventTable
+from fastprof.model.table import EventTable
 
 __all__ = ["load", "trace_format"]
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof import errors
-from fastprof.table import NO_PAYLOAD, EventKind, EventTable
+from fastprof.base import errors
+from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
 
 __all__ = ["check_indices"]
 

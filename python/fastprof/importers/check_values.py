@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import errors
-from fastprof.device_type import DeviceType
-from fastprof.sites import SiteTable
-from fastprof.table import EventKind, EventTable
+from fastprof.base import errors
+from fastprof.base.device_type import DeviceType
+from fastprof.model.sites import SiteTable
+from fastprof.model.table import EventKind, EventTable
 
 __all__ = ["check_values"]
 

@@ -7,9 +7,9 @@ import json
 import re
 from typing import Any
 
-from fastprof.device_type import DeviceType
+from fastprof.base.device_type import DeviceType
 from fastprof.importers.table_builder import FINISHED, TableBuilder
-from fastprof.table import EventFlag, EventKind
+from fastprof.model.table import EventFlag, EventKind
 
 __all__ = ["DEVICE_CATEGORIES", "ScopeRule", "as_int", "put_args", "range_state"]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.importers.chrome_args import (
     DEVICE_CATEGORIES,
     ScopeRule,
@@ -23,8 +23,8 @@ from fastprof.importers.kernel_links import link_kernels
 from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER, MemoryBudget
 from fastprof.importers.source import Source
 from fastprof.importers.table_builder import FINISHED, TableBuilder
-from fastprof.sites import Site
-from fastprof.table import EventKind, EventTable
+from fastprof.model.sites import Site
+from fastprof.model.table import EventKind, EventTable
 
 __all__ = ["read_chrome_trace"]
 

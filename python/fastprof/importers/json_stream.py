@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.importers.source import Source
 
 __all__ = ["JsonStream"]

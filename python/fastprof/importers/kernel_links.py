@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.table import EventTable, KernelTable
+from fastprof.model.table import EventTable, KernelTable
 
 __all__ = ["link_kernels"]
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fastprof import errors
+from fastprof.base import errors
 
 __all__ = ["DEFAULT_MAX_MEMORY_BYTES", "JSON_BYTES_A_CHARACTER", "MemoryBudget"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of fastprof's own files; the layout is in native_format.py."""
+"""Reader of fastprof's own files; the layout is in formats/native_file.py."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof import errors
+from fastprof.base import errors
+from fastprof.formats.native_file import DTYPES, MAGIC, PREFIX, VERSION, aligned, decode_value
 from fastprof.importers.check_table import check_indices
 from fastprof.importers.check_values import check_values
 from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER
 from fastprof.importers.source import Source
-from fastprof.native_format import DTYPES, MAGIC, PREFIX, VERSION, aligned, decode_value
-from fastprof.sites import Site, SiteTable, Track, TrackTable
-from fastprof.table import CODED_COLUMNS, COLUMNS, CodedColumn, EventTable, KernelTable
+from fastprof.model.sites import Site, SiteTable, Track, TrackTable
+from fastprof.model.table import CODED_COLUMNS, COLUMNS, CodedColumn, EventTable, KernelTable
 
 __all__ = ["read_native_file"]
 

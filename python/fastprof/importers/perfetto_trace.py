@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.importers.chrome_args import ScopeRule, put_args, range_state
 from fastprof.importers.protobuf import (
     fields,
@@ -26,8 +26,8 @@ from fastprof.importers.protobuf import (
 )
 from fastprof.importers.source import Source
 from fastprof.importers.table_builder import FINISHED, TableBuilder
-from fastprof.sites import Site
-from fastprof.table import EventKind, EventTable
+from fastprof.model.sites import Site
+from fastprof.model.table import EventKind, EventTable
 
 __all__ = ["read_perfetto_trace"]
 

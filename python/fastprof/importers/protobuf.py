@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.importers.source import Source
 
 __all__ = ["fields", "real", "signed", "text", "top_level_messages", "varint"]

@@ -10,7 +10,7 @@ import zlib
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from fastprof import errors
+from fastprof.base import errors
 from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES, MemoryBudget
 
 __all__ = ["DEFAULT_MAX_BYTES", "Source"]

@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 
 from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER
-from fastprof.sites import Site, Track
-from fastprof.table import NO_PAYLOAD, CodedColumn, EventFlag, EventKind, EventTable, KernelTable
+from fastprof.model.sites import Site, Track
+from fastprof.model.table import (
+    NO_PAYLOAD,
+    CodedColumn,
+    EventFlag,
+    EventKind,
+    EventTable,
+    KernelTable,
+)
 
 __all__ = ["Codes", "TableBuilder"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jax.profiler import TraceAnnotation
 
-from fastprof.ranges import record_function
+from fastprof.record.ranges import record_function
 
 __all__ = ["forward_annotations"]
 

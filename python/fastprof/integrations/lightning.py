@@ -10,7 +10,7 @@ from typing import Any
 from lightning.pytorch.profilers import Profiler
 
 from fastprof.profiler import profile, tensorboard_trace_handler
-from fastprof.ranges import record_function
+from fastprof.record.ranges import record_function
 
 __all__ = ["FastprofProfiler"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from transformers import TrainerCallback  # type: ignore[attr-defined, unused-ignore]
 
 from fastprof.profiler import profile
-from fastprof.ranges import record_function
+from fastprof.record.ranges import record_function
 
 __all__ = ["ProfilerCallback"]
 

@@ -20,11 +20,11 @@ from typing import Any
 __all__ = ["keep_readable_at_exit", "make_importable"]
 
 _MODULES = (
-    "fastprof.consolidate",
-    "fastprof.memory_attribution",
-    "fastprof.render",
-    "fastprof.table_join",
-    "fastprof.trace_writers",
+    "fastprof.decode.consolidate",
+    "fastprof.analysis.memory_attribution",
+    "fastprof.views.render",
+    "fastprof.model.join",
+    "fastprof.exporters.trace_writers",
     "fastprof.views.forward_backward",
     "fastprof.exporters.chrome_python",
     "fastprof.exporters.memory_timeline",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from fastprof.experimental_config import _ExperimentalConfig
+from fastprof.profiler.experimental_config import _ExperimentalConfig
 
 __all__ = ["config_fields", "missing_of_config", "says_threads"]
 

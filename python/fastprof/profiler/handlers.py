@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastprof import errors
+from fastprof.base import errors
 
 __all__ = ["tensorboard_trace_handler"]
 

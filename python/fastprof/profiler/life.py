@@ -15,13 +15,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from fastprof import errors
 from fastprof._core import record_function
+from fastprof.base import errors
 from fastprof.profiler.lifecycle import closed, opened
 from fastprof.profiler.options import Options, outside_level
 from fastprof.profiler.recording import Recording, Result
-from fastprof.step_schedule import ProfilerAction, as_action, transition
-from fastprof.step_tracker import PROFILER_STEP, KinetoStepTracker
+from fastprof.profiler.step_schedule import ProfilerAction, as_action, transition
+from fastprof.profiler.step_tracker import PROFILER_STEP, KinetoStepTracker
 
 __all__ = ["ProfileLife"]
 

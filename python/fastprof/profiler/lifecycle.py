@@ -9,7 +9,8 @@ import sys
 from typing import Any, Protocol
 
 from fastprof import _core
-from fastprof.profiler import gc_events, torch_ops
+from fastprof.adapters.torch import ops as torch_ops
+from fastprof.profiler import gc_events
 
 __all__ = ["closed", "opened"]
 

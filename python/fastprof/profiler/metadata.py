@@ -9,9 +9,9 @@ import math
 import sys
 from typing import Any
 
-from fastprof import errors
+from fastprof.base import errors
+from fastprof.formats.trace_members import WRITER_MEMBERS
 from fastprof.profiler.options import Options
-from fastprof.trace_members import WRITER_MEMBERS
 
 __all__ = ["check_json", "check_name", "distributed_info", "json_text", "trace_members"]
 

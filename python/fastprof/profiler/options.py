@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from fastprof import _core, errors
-from fastprof.activities import (
+from fastprof import _core
+from fastprof.base import errors
+from fastprof.profiler.config import config_fields, missing_of_config, says_threads
+from fastprof.record.activities import (
     ProfilerActivity,
     as_activity,
     category_mask,
@@ -20,14 +22,13 @@ from fastprof.activities import (
     parse_activities,
     supported_activities,
 )
-from fastprof.profiler.config import config_fields, missing_of_config, says_threads
 
 __all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "outside_level", "tell_missing"]
 
 # OverflowPolicy of csrc/include/fastprof/recorder/state.hpp.
 OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1, "spill": 2}
 
-# fastprof.memory_attribution.RULES, without loading NumPy for it.
+# fastprof.analysis.memory_attribution.RULES, without loading NumPy for it.
 MEMORY_RULES = ("innermost", "interval")
 
 _CATEGORY_MEMORY = 1 << 2

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from fastprof import errors
-from fastprof.emitters import observer_of_environment
+from fastprof._core import record_function
+from fastprof.adapters.torch.tracers import install, register_profile
+from fastprof.base import errors
+from fastprof.compat.emitters import observer_of_environment
 from fastprof.profiler.at_exit import make_importable
 from fastprof.profiler.life import ProfileLife
 from fastprof.profiler.metadata import check_json, check_name, trace_members
@@ -18,10 +20,10 @@ from fastprof.profiler.options import Options, make_options, outside_level
 from fastprof.profiler.recording import Result, event_list
 
 if TYPE_CHECKING:
-    from fastprof.table import EventTable
+    from fastprof.model.table import EventTable
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
 
-__all__ = ["profile"]
+__all__ = ["_KinetoProfile", "profile"]
 
 
 class _NothingYetError(errors.StateError, AssertionError):
@@ -231,7 +233,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
 
         `activities` as in the constructor; only CPU can be recorded here, so others do nothing.
         """
-        from fastprof.activities import ProfilerActivity, as_activity
+        from fastprof.record.activities import ProfilerActivity, as_activity
 
         if self._recording is None or not self._running:
             raise errors.StateError("collection can be toggled while the profile records: start it")
@@ -314,7 +316,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         if len(results) == 1:
             return results[0].events
         if self._all is None:
-            from fastprof.table_join import join_tables
+            from fastprof.model.join import join_tables
 
             self._all = event_list(join_tables([r.table for r in results]), self._options)
         all_events: EventList[FunctionEvent] = self._all
@@ -419,3 +421,10 @@ def _first_device(activities: Iterable[Any]) -> str | None:
         (name.lower() for name in ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1") if name in names),
         None,
     )
+
+
+install(record_function)
+register_profile(profile)
+
+# PyTorch's base of profile, which its integrations name in annotations and subclass checks.
+_KinetoProfile = profile

@@ -11,16 +11,16 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
+from fastprof.adapters.torch.ops import Observation
 from fastprof.profiler.at_exit import keep_readable_at_exit
 from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, tell_missing
-from fastprof.profiler.torch_ops import Observation
 
 if TYPE_CHECKING:
-    from fastprof.profiler.torch_ops import Part
-    from fastprof.profiler.torch_threads import TorchThreads
-    from fastprof.table import EventTable
+    from fastprof.adapters.torch.ops import Part
+    from fastprof.adapters.torch.threads import TorchThreads
+    from fastprof.model.table import EventTable
     from fastprof.views import EventList, FunctionEvent
 
 __all__ = ["Recording", "Result"]
@@ -64,16 +64,16 @@ class Recording:
             parts: list[Part] = []
             tell = partial(tell_missing, self._options)
             if not self._options.all_threads:
-                from fastprof.profiler.torch_threads import TorchThreads
+                from fastprof.adapters.torch.threads import TorchThreads
 
                 threads = TorchThreads(partial(tell, "torch_threads"))
                 parts.append(threads)
             if self._options.profile_memory:
-                from fastprof.profiler.torch_memory import TorchMemory
+                from fastprof.adapters.torch.memory import TorchMemory
 
                 parts.append(TorchMemory(partial(tell, "profile_memory")))
             if self._options.with_modules:
-                from fastprof.profiler.torch_modules import TorchModules
+                from fastprof.adapters.torch.modules import TorchModules
 
                 parts.append(TorchModules(partial(tell, "with_modules")))
             self._torch_ops = Observation(tell, parts, inputs=self._options.record_shapes)
@@ -181,8 +181,8 @@ class Result:
     @cached_property
     def _recorded(self) -> EventTable:
         """The columns, the capture's own, without what began in a pause."""
-        from fastprof.consolidate import table_of, without_pauses
-        from fastprof.table import EventTable
+        from fastprof.decode.consolidate import table_of, without_pauses
+        from fastprof.model.table import EventTable
         from fastprof.views.names import keeps_stack_entry
 
         if self.capture is None:
@@ -203,7 +203,7 @@ class Result:
         """What was recorded, with memory told to its ranges when the options ask for that."""
         if not self.options.profile_memory:
             return self._recorded
-        from fastprof.memory_attribution import attribute_memory
+        from fastprof.analysis.memory_attribution import attribute_memory
 
         return attribute_memory(self._recorded, self.options.memory_attribution, _core)
 
@@ -217,19 +217,19 @@ class Result:
         """What the trace writers write: the session's own capture, or that of the rows left."""
         if self.capture is not None and not self.pauses:
             return self.capture
-        from fastprof.trace_writers import capture_of_table
+        from fastprof.exporters.trace_writers import capture_of_table
 
         return capture_of_table(self._recorded, self.options.counters)
 
     def write_chrome_trace(self, path: str | os.PathLike[str], members: Mapping[str, str]) -> None:
         """Kineto's JSON, gzipped when the path ends in .gz. `members`: JSON texts by name."""
-        from fastprof.trace_writers import write_chrome_capture
+        from fastprof.exporters.trace_writers import write_chrome_capture
 
         write_chrome_capture(self.shown, path, members)
 
     def write_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
         """Perfetto's protobuf format, gzipped when the path ends in .gz."""
-        from fastprof.trace_writers import write_perfetto_capture
+        from fastprof.exporters.trace_writers import write_perfetto_capture
 
         write_perfetto_capture(self.shown, path)
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from fastprof.model.event_metadata import EventMetadata
 from fastprof.views.event_list import EventList
-from fastprof.views.event_metadata import EventMetadata
 from fastprof.views.function_event import FunctionEvent
 from fastprof.views.function_event_avg import FunctionEventAvg
 from fastprof.views.interval import Interval, Kernel, MemRecordsAcc

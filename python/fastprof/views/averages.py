@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.grouping import group_firsts, group_floats, group_times, group_usage
-from fastprof.table import CodedColumn
-from fastprof.tree import EventTree, sum_by
+from fastprof.model.grouping import group_firsts, group_floats, group_times, group_usage
+from fastprof.model.table import CodedColumn
+from fastprof.model.tree import EventTree, sum_by
 from fastprof.views.frame import EventFrame
 
 __all__ = ["Grouping", "average", "group_rows"]

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.table import CodedColumn
-from fastprof.tree import EventTree
+from fastprof.model.table import CodedColumn
+from fastprof.model.tree import EventTree
 
 __all__ = ["BACKWARD_FUNCTION", "forward_stacks", "set_forward_stacks"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.device_type import as_device_type
-from fastprof.sites import Site, Track
-from fastprof.table import CODED_COLUMNS, CodedColumn, EventFlag, EventTable, KernelTable
+from fastprof.base.device_type import as_device_type
+from fastprof.model.sites import Site, Track
+from fastprof.model.table import CODED_COLUMNS, CodedColumn, EventFlag, EventTable, KernelTable
 
 __all__ = ["PLAIN_FIELDS", "table_of_events"]
 

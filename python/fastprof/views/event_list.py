@@ -10,10 +10,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from fastprof.instants import InstantEvent, instants
-from fastprof.nesting import TableKernels
-from fastprof.table import EventKind, EventTable
-from fastprof.tree import EventTree, NestKernel
+from fastprof.model.instants import InstantEvent, instants
+from fastprof.model.nesting import TableKernels
+from fastprof.model.table import EventKind, EventTable
+from fastprof.model.tree import EventTree, NestKernel
 from fastprof.views.averages import average, group_rows
 from fastprof.views.backward_stacks import set_forward_stacks
 from fastprof.views.event_columns import table_of_events

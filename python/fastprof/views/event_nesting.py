@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.device_type import DeviceType
-from fastprof.tree import nest_intervals
+from fastprof.base.device_type import DeviceType
+from fastprof.model.tree import nest_intervals
 
 __all__ = ["link_events", "without_repeats"]
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.table import EventTable
+from fastprof.model.table import EventTable
 from fastprof.views.backward_stacks import BACKWARD_FUNCTION
 
 __all__ = ["FORWARD_BACKWARD_FLOW", "Flows", "forward_backward_flows"]

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.device_type import as_device_type
-from fastprof.sites import SiteTable
-from fastprof.table import CodedColumn, EventTable
-from fastprof.tree import EventTree
+from fastprof.base.device_type import as_device_type
+from fastprof.model.sites import SiteTable
+from fastprof.model.table import CodedColumn, EventTable
+from fastprof.model.tree import EventTree
 from fastprof.views.names import MACHINERY_NAMES, display_names
 
 __all__ = [

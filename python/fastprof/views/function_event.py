@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex
 
-from fastprof.device_type import DEVICE_TIME_TYPES, DeviceType, as_device_type
-from fastprof.views.event_metadata import EventMetadata, parse_metadata
+from fastprof.base.device_type import DEVICE_TIME_TYPES, DeviceType, as_device_type
+from fastprof.model.event_metadata import EventMetadata, parse_metadata
 from fastprof.views.interval import Interval, Kernel, TimedKernel
 from fastprof.views.measures import EventViewError, FormattedTimesMixin
 

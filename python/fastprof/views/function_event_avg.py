@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastprof.device_type import DeviceType
+from fastprof.base.device_type import DeviceType
 from fastprof.views.function_event import FunctionEvent
 from fastprof.views.measures import EventViewError, FormattedTimesMixin
 

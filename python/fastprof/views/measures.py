@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastprof import errors
-from fastprof.units import format_time
+from fastprof.base import errors
+from fastprof.base.formatting import format_time
 
 __all__ = ["EventViewError", "FormattedTimesMixin", "device_metric_name"]
 

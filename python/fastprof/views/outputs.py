@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an EventList's text and files come from, by name.
 
-Views know nothing of rendering and exporting: those layers read views. The methods of EventList
-that lead there look the function up here when they are called, so `import fastprof.views` loads
-neither, and a new output is one line.
+The methods of EventList that render and export look the function up here when they are called, so
+`import fastprof.views` loads neither, and a new output is one line.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ __all__ = ["OUTPUTS", "output"]
 
 # Name -> "module:attribute".
 OUTPUTS = {
-    "options": "fastprof.render:TableOptions",
-    "table": "fastprof.render:render_table",
-    "html": "fastprof.render:render_html",
+    "options": "fastprof.views.render:TableOptions",
+    "table": "fastprof.views.render:render_table",
+    "html": "fastprof.views.render:render_html",
     "stack_metrics": "fastprof.exporters.stacks:STACK_METRICS",
     "stacks": "fastprof.exporters.stacks:export_stacks",
     "chrome": "fastprof.exporters.chrome_python:export_chrome_trace",

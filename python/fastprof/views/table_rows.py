@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.device_type import as_device_type
-from fastprof.table import CodedColumn, EventFlag
-from fastprof.tree import EventTree
+from fastprof.base.device_type import as_device_type
+from fastprof.model.table import CodedColumn, EventFlag
+from fastprof.model.tree import EventTree
 from fastprof.views.backward_stacks import forward_stacks
 from fastprof.views.event_columns import PLAIN_FIELDS
 from fastprof.views.forward_backward import FORWARD_BACKWARD_FLOW, Flows, forward_backward_flows

@@ -16,7 +16,7 @@ from compilers import INCLUDE, ROOT, build
 
 import fastprof
 from fastprof import errors
-from fastprof.table import EventFlag, EventTable
+from fastprof.model.table import EventFlag, EventTable
 
 COUNT = 40
 NAMES = ["rich", *(f"random{i}" for i in range(COUNT))]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastprof.device_type import as_device_type
-from fastprof.memory_attribution import attribute_memory
-from fastprof.table import NO_PAYLOAD, CodedColumn, EventKind, EventTable, Site, Track
+from fastprof.analysis.memory_attribution import attribute_memory
+from fastprof.base.device_type import as_device_type
+from fastprof.model.table import NO_PAYLOAD, CodedColumn, EventKind, EventTable, Site, Track
 from fastprof.views import EventList
 from fastprof.views.names import keeps_stack_entry
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.device_type import DeviceType
+from fastprof.base.device_type import DeviceType
 from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
 
 pytestmark = pytest.mark.integrations

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.flops import estimate_flops
+from fastprof.analysis.flops import estimate_flops
 
 pytestmark = pytest.mark.integrations
 

@@ -24,8 +24,8 @@ from torch_pieces import train_perceptron
 
 import fastprof
 from fastprof import _core
-from fastprof.consolidate import table_of
-from fastprof.op_inputs import OpInputs
+from fastprof.decode.consolidate import table_of
+from fastprof.decode.op_inputs import OpInputs
 
 pytestmark = pytest.mark.integrations
 
@@ -166,7 +166,7 @@ def theirs(work: Callable[[], None]) -> Any:
 def facts(events: Any) -> Counter[str]:
     """Of every event, and of the event around it, its name.
 
-    FLOPs are left out where torch counts none and fastprof does (see fastprof/flops.py).
+    FLOPs are left out where torch counts none and fastprof does (see fastprof/analysis/flops.py).
     """
 
     def fact(event: Any, field: str) -> Any:

@@ -13,9 +13,9 @@ import pytest
 from layout_cache import cache_folder, needs_compiler, use_cache  # noqa: F401
 
 from fastprof import _core
-from fastprof.profiler import torch_headers
-from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
-from fastprof.profiler.torch_layout import FIELDS
+from fastprof.adapters.torch import headers as torch_headers
+from fastprof.adapters.torch.headers import LayoutError, layout_from_headers
+from fastprof.adapters.torch.layout import FIELDS
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -73,7 +73,7 @@ def test_a_wrong_layout_is_refused_by_the_self_test(field: str) -> None:
     code = f"""
         import torch
         from fastprof import _core
-        from fastprof.profiler.torch_layout import FIELDS
+        from fastprof.adapters.torch.layout import FIELDS
         layout = list(_core.torch_known_layout("2.13.0", True))
         layout[FIELDS.index({field!r})] += 8
         print(_core.torch_prepare("99.1.0", True, layout))

@@ -14,7 +14,8 @@ from known_torch import torch
 from processes import run_python
 
 import fastprof
-from fastprof.profiler import torch_memory, torch_ops
+from fastprof.adapters.torch import memory as torch_memory
+from fastprof.adapters.torch import ops as torch_ops
 
 pytestmark = pytest.mark.integrations
 
@@ -145,7 +146,7 @@ def test_dynamo_first_used_in_a_profile_knows_torchs_function_afterwards() -> No
         from torch._dynamo import trace_rules
         table = trace_rules.get_torch_obj_rule_map()
         assert torch.autograd._profiler_enabled in table
-        assert not any(getattr(f, "__module__", "") == "fastprof.profiler.torch_flags" for f in table)
+        assert not any(getattr(f, "__module__", "") == "fastprof.adapters.torch.flags" for f in table)
         assert torch.compile(f, backend="eager")(torch.ones(1)).item() == 0
         print(torch.export.export(torch.nn.Linear(1, 1), (torch.ones(1),)) is not None)
     """

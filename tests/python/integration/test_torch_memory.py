@@ -22,8 +22,9 @@ from torch_pieces import convolution, recurrent, train_perceptron, views_in_plac
 
 import fastprof
 from fastprof import _core
+from fastprof.adapters.torch import memory as torch_memory
+from fastprof.adapters.torch import proof as torch_proof
 from fastprof.profiler import options as profile_options
-from fastprof.profiler import torch_memory, torch_proof
 
 pytestmark = pytest.mark.integrations
 
@@ -143,7 +144,7 @@ def fresh(profile: Any) -> Any:
     class Plain:
         @property
         def event_table(self) -> Any:
-            from fastprof.consolidate import table_of
+            from fastprof.decode.consolidate import table_of
 
             return table_of(profile._results[-1].capture)
 

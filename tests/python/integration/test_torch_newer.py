@@ -12,9 +12,9 @@ from known_torch import CXX11_ABI, VERSION, torch
 from processes import run_python
 
 from fastprof import _core
+from fastprof.adapters.torch import unlisted as unlisted_torch
+from fastprof.adapters.torch.unlisted import is_newer_than_listed
 from fastprof.cli.torch_check import torch_findings
-from fastprof.profiler import unlisted_torch
-from fastprof.profiler.unlisted_torch import is_newer_than_listed
 
 pytestmark = pytest.mark.integrations
 

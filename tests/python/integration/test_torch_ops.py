@@ -17,8 +17,8 @@ from torch_pieces import convolution, double_backward, mlp, recurrent, views_in_
 
 import fastprof
 from fastprof import _core
+from fastprof.adapters.torch import ops as torch_ops
 from fastprof.profiler import options as profile_options
-from fastprof.profiler import torch_ops
 
 pytestmark = pytest.mark.integrations
 
@@ -342,7 +342,7 @@ def test_torch_imported_after_the_profile_started() -> None:
         import sys
         import fastprof
         assert "torch" not in sys.modules
-        from fastprof.profiler import torch_ops
+        from fastprof.adapters.torch import ops as torch_ops
         finders = list(sys.meta_path)
         with fastprof.profile() as p:
             import torch
@@ -363,7 +363,7 @@ def test_torch_is_never_imported() -> None:
         with fastprof.profile() as p:
             pass
         p.events()
-        from fastprof.profiler import torch_ops
+        from fastprof.adapters.torch import ops as torch_ops
         print("torch" in sys.modules, torch_ops._watch)
     """
     assert run_python(code) == "False None\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.records import LegacyRecord, parse_records
+from fastprof.compat.records import LegacyRecord, parse_records
 
 pytestmark = pytest.mark.integrations
 

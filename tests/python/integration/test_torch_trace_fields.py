@@ -133,7 +133,7 @@ def test_ids_survive_reading_and_writing(
         zip(table.column("external_id").tolist(), map(table.name, range(len(table))), strict=False)
     )
     assert [pair for pair in read if pair[0] > 0] == sorted((g[1], g[0]) for g in given)
-    fastprof.trace_writers.write_chrome_trace(table, tmp_path / "second.json")
+    fastprof.exporters.trace_writers.write_chrome_trace(table, tmp_path / "second.json")
     again = json.loads((tmp_path / "second.json").read_text())
     assert [(e["name"], *(e["args"][i] for i in IDS)) for e in ranges_of(again)] == given
     assert [e["name"] for e in again["traceEvents"]].count("Record Window End") == 1

@@ -14,7 +14,7 @@ from torch_workloads import WORKLOADS, prepared
 from trace_readers import PerfettoProcessor, perfetto_distribution, speedscope_profiles
 
 import fastprof
-from fastprof.table import EventKind
+from fastprof.model.table import EventKind
 
 pytestmark = pytest.mark.integrations
 

@@ -449,7 +449,7 @@ COMPILE = """
         return module.forward
     torch.compile(program, backend=backend, fullgraph=True)(torch.ones(3))
     assert len(graphs) == 1
-    from fastprof import import_watch
+    from fastprof.adapters import import_watch
     assert import_watch._watch not in sys.meta_path
 """
 
@@ -475,7 +475,7 @@ def test_torch_is_not_imported_for_it():
             pass
         assert not hasattr(fastprof.record_function, "_jit_override_qualname")
         assert "torch" not in sys.modules
-        assert "fastprof.torch_tracers.mirror" not in sys.modules
-        assert "fastprof.torch_tracers.dynamo" not in sys.modules
+        assert "fastprof.adapters.torch.tracers.mirror" not in sys.modules
+        assert "fastprof.adapters.torch.tracers.dynamo" not in sys.modules
         """
     )

@@ -19,9 +19,10 @@ from layout_cache import COMPILER, cache_folder, needs_compiler, use_cache  # no
 
 import fastprof
 from fastprof import _core
-from fastprof.profiler import torch_headers, torch_inputs
-from fastprof.profiler.torch_headers import LayoutError, layout_from_headers
-from fastprof.profiler.torch_layout import INPUTS, MEMORY
+from fastprof.adapters.torch import headers as torch_headers
+from fastprof.adapters.torch import inputs as torch_inputs
+from fastprof.adapters.torch.headers import LayoutError, layout_from_headers
+from fastprof.adapters.torch.layout import INPUTS, MEMORY
 
 HERE = Path(__file__).resolve().parent
 
@@ -124,7 +125,7 @@ def test_a_layout_that_no_table_has_is_read_as_well() -> None:
     code = """
         import torch, fastprof
         from fastprof import _core
-        from fastprof.profiler.torch_layout import INPUTS
+        from fastprof.adapters.torch.layout import INPUTS
         assert not _core.torch_prepare("2.13.0", True)
         layout = list(_core.torch_known_input_layout("2.13.0", True))
         layout[INPUTS.index("unstrided_keys")] |= 1 << 58

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fastprof import ProfilerActivity, errors, supported_activities
-from fastprof.activities import as_activity, category_mask, missing_reason, parse_activities
+from fastprof.record.activities import as_activity, category_mask, missing_reason, parse_activities
 
 
 def test_cpu_is_supported_and_has_no_reason_to_miss() -> None:

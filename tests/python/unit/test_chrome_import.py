@@ -16,7 +16,7 @@ from trace_tables import ODD_NAMES
 import fastprof
 from fastprof import errors
 from fastprof.importers import json_stream
-from fastprof.table import EventFlag, EventKind, EventTable
+from fastprof.model.table import EventFlag, EventKind, EventTable
 
 BASE = 1_699_853_000_000_000_000
 

@@ -15,7 +15,7 @@ from trace_tables import T0, every_column_table, nested_table
 import fastprof
 from fastprof.cli import main as cli
 from fastprof.cli.formats import FORMATS, format_of
-from fastprof.table import EventTable
+from fastprof.model.table import EventTable
 
 Capsys = pytest.CaptureFixture[str]
 

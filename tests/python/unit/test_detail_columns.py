@@ -11,9 +11,9 @@ import pytest
 from plain_captures import WithoutKernels
 
 from fastprof import _core, errors
-from fastprof.consolidate import table_of
-from fastprof.sites import Site
-from fastprof.table import NO_PAYLOAD, EventFlag, EventTable
+from fastprof.decode.consolidate import table_of
+from fastprof.model.sites import Site
+from fastprof.model.table import NO_PAYLOAD, EventFlag, EventTable
 
 STACK, OP, SHAPES, JSON, NOTHING, MODULES, SHAPES_AT = 4, 5, 6, 7, 8, 9, 10  # DetailType
 ENGINE = "autograd::engine::evaluate_function: MmBackward0"

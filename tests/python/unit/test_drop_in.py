@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof import errors, step_tracker
-from fastprof.step_tracker import PROFILER_STEP, KinetoStepTracker
+from fastprof import errors
+from fastprof.profiler import step_tracker
+from fastprof.profiler.step_tracker import PROFILER_STEP, KinetoStepTracker
 
 # __all__ of both modules in PyTorch 2.13, and what scripts import besides.
 NAMES = [
@@ -186,7 +187,7 @@ def test_a_profile_counts_its_steps() -> None:
 def test_steps_are_counted_together_with_torch() -> None:
     code = """
         import fastprof
-        from fastprof.step_tracker import PROFILER_STEP
+        from fastprof.profiler.step_tracker import PROFILER_STEP
         ours = fastprof.KinetoStepTracker
         p = fastprof.profile(schedule=fastprof.schedule(wait=1, warmup=1, active=1))
         p.step()

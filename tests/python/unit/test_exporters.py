@@ -22,7 +22,7 @@ from fastprof.exporters.atomic_file import atomic_binary, atomic_text
 from fastprof.exporters.chrome_python import chrome_events
 from fastprof.exporters.speedscope import export_speedscope, speedscope_profile
 from fastprof.exporters.stacks import STACK_METRICS, collapsed_stacks
-from fastprof.table import EventTable, Site, Track
+from fastprof.model.table import EventTable, Site, Track
 from fastprof.views import EventList, FunctionEvent
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.flops import estimate_flops
+from fastprof.analysis.flops import estimate_flops
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import random
 
-from fastprof.sites import Site
-from fastprof.table import EventTable
+from fastprof.model.sites import Site
+from fastprof.model.table import EventTable
 from fastprof.views.forward_backward import forward_backward_flows
 
 SITES = (Site("op", scope=0), Site("backward", scope=1))

@@ -3,15 +3,28 @@
 
 from __future__ import annotations
 
+import importlib
+import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fastprof
 from fastprof import _paths
 
 ROOT = Path(__file__).resolve().parents[3]
+# Modules that programs name by a path of the root -> the room they live in.
+PUBLIC_PATHS = {
+    "errors": "base",
+    "itt": "compat",
+    "memory_attribution": "analysis",
+    "profiler_legacy": "compat",
+    "table": "model",
+    "trace_writers": "exporters",
+}
 
 
 def run(*arguments: str) -> str:
@@ -32,6 +45,34 @@ def test_import_loads_neither_numpy_nor_the_native_part() -> None:
     heavy = ("numpy", "fastprof._core", "torch")
     code = f"import fastprof, sys; print([m for m in {heavy} if m in sys.modules])"
     assert run("-c", code).strip() == "[]"
+
+
+def test_the_schedule_loads_neither_numpy_nor_the_native_part() -> None:
+    heavy = ("numpy", "fastprof._core")
+    code = f"""
+import fastprof, sys
+fastprof.schedule, fastprof.ProfilerAction, fastprof.KinetoStepTracker, fastprof._ExperimentalConfig
+fastprof.errors, fastprof.ProfilerActivity, fastprof.DeviceType, fastprof.emit_nvtx
+print([m for m in {heavy} if m in sys.modules])
+"""
+    assert run("-c", code).strip() == "[]"
+
+
+@pytest.mark.parametrize("module", PUBLIC_PATHS)
+def test_a_public_path_has_the_very_objects_of_its_room(module: str) -> None:
+    public = importlib.import_module(f"fastprof.{module}")
+    inside = importlib.import_module(f"fastprof.{PUBLIC_PATHS[module]}.{module}")
+    assert public.__all__ == inside.__all__
+    for name in inside.__all__:
+        assert getattr(public, name) is getattr(inside, name)
+
+
+@pytest.mark.parametrize("name", fastprof.errors.__all__)
+def test_errors_are_of_their_public_path(name: str) -> None:
+    """In tracebacks and pickles, which programs of other versions read."""
+    kind = getattr(fastprof.errors, name)
+    assert (kind.__module__, kind.__qualname__) == ("fastprof.errors", name)
+    assert type(pickle.loads(pickle.dumps(kind("why")))) is kind
 
 
 def test_a_first_table_loads_nothing_that_is_slow_to_load() -> None:

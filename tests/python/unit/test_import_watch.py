@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from fastprof import import_watch
-from fastprof.import_watch import after_import
+from fastprof.adapters import import_watch
+from fastprof.adapters.import_watch import after_import
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_an_import_that_fails_is_awaited_further(modules: Path) -> None:
 
 def test_an_import_in_progress_when_it_is_awaited(modules: Path) -> None:
     (modules / "awaited_partial.py").write_text(
-        "from fastprof.import_watch import after_import\n"
+        "from fastprof.adapters.import_watch import after_import\n"
         "seen = []\n"
         "after_import('awaited_partial', lambda: seen.append(complete))\n"
         "complete = True\n"

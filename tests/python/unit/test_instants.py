@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import fastprof
-from fastprof.instants import InstantEvent
-from fastprof.table import EventKind
+from fastprof.model.instants import InstantEvent
+from fastprof.model.table import EventKind
 
 _BIG = (1 << 53) + 1
 

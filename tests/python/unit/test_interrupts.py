@@ -19,8 +19,10 @@ import pytest
 from interrupts import run_interrupted
 
 import fastprof
-from fastprof import ProfilerAction, _core, import_watch
-from fastprof.profiler import gc_events, lifecycle, recording, torch_ops
+from fastprof import ProfilerAction, _core
+from fastprof.adapters import import_watch
+from fastprof.adapters.torch import ops as torch_ops
+from fastprof.profiler import gc_events, lifecycle, recording
 
 GC = fastprof._ExperimentalConfig(record_python_gc_info=True)
 OPTIONS: dict[str, dict[str, Any]] = {

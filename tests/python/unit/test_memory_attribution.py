@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastprof import errors
-from fastprof.memory_attribution import attribute_memory
-from fastprof.table import NO_PAYLOAD, EventKind, EventTable, Site
-from fastprof.tree import EventTree
+from fastprof.analysis.memory_attribution import attribute_memory
+from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable, Site
+from fastprof.model.tree import EventTree
 from fastprof.views import EventList
 
 SITES = [

@@ -20,7 +20,7 @@ import fastprof
 from fastprof import errors
 from fastprof.exporters.memory_timeline import export_memory_timeline, memory_timeline
 from fastprof.exporters.progress import terminal_progress
-from fastprof.table import EventKind, EventTable
+from fastprof.model.table import EventKind, EventTable
 
 CPU, CUDA = 0, 1
 

@@ -18,8 +18,8 @@ from trace_tables import every_column_table, nested_table
 
 import fastprof
 from fastprof import errors
-from fastprof.native_format import MAGIC, PREFIX, aligned, decode_value, encode_value
-from fastprof.table import EventTable
+from fastprof.formats.native_file import MAGIC, PREFIX, aligned, decode_value, encode_value
+from fastprof.model.table import EventTable
 
 
 def assert_equal(a: EventTable, b: EventTable) -> None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -470,6 +472,42 @@ def test_stacks_are_those_of_the_begin(tmp_path: Path) -> None:
     p.export_stacks(tmp_path / "stacks.txt")
     lines = (tmp_path / "stacks.txt").read_text().splitlines()
     assert all(line.rsplit(" ", 1)[1].isdigit() for line in lines)
+
+
+def test_stacks_of_decorated_functions_begin_at_their_caller() -> None:
+    def plain() -> None: ...
+
+    def steps() -> Iterator[int]:
+        yield 1
+
+    async def work() -> None: ...
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+
+    async def take(decorated: Any) -> None:
+        async for _ in decorated():
+            pass
+
+    with fastprof.profile(with_stack=True) as p:
+        record_function("x")(plain)()
+        list(record_function("x")(steps)())
+        asyncio.run(record_function("x")(work)())
+        asyncio.run(take(record_function("x")(items)))
+    stacks = [event.stack for event in p.events()]
+    assert len(stacks) > 4
+    assert [frame for stack in stacks for frame in stack if "wrapper" in frame] == []
+    assert stacks[0][0].endswith("test_stacks_of_decorated_functions_begin_at_their_caller")
+
+
+def test_stacks_keep_frames_of_a_file_that_is_only_named_like_ours() -> None:
+    for name in ("fastprof/ranges.py", "fastprof/record/ranges.py"):
+        space: dict[str, Any] = {"record_function": record_function}
+        code = "def mine():\n  with record_function('x'): pass\n"
+        exec(compile(code, f"/their/{name}", "exec"), space)
+        with fastprof.profile(with_stack=True) as p:
+            space["mine"]()
+        assert p.events()[0].stack[0] == f"/their/{name}(2): mine"
 
 
 def test_stacks_only_when_asked_for() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof import errors, record_function, trace_writers
+from fastprof import errors, record_function
+from fastprof.exporters import trace_writers
 
 
 def names(profile: fastprof.profile) -> list[str]:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastprof.exporters.range_stacks import collapsed_ranges, export_range_stacks
-from fastprof.table import EventTable, Site, Track
-from fastprof.tree import EventTree
+from fastprof.model.table import EventTable, Site, Track
+from fastprof.model.tree import EventTree
 
 NAMES = ["a", "b;c", "d"]
 rows_strategy = st.lists(

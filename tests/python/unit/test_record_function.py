@@ -15,7 +15,7 @@ import pytest
 
 import fastprof
 from fastprof import record_function
-from fastprof.table import EventFlag
+from fastprof.model.table import EventFlag
 
 
 def names(profile: fastprof.profile) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.records import LegacyRecord, parse_records
+from fastprof.compat.records import LegacyRecord, parse_records
 from fastprof.views import EventViewError
 
 START = LegacyRecord("mark", "__start_profile", cpu_ns=1000)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fastprof import errors
-from fastprof.table import EventFlag, EventTable, Site
-from fastprof.units import flops_scale, format_memory, format_share, format_time
+from fastprof.base.formatting import flops_scale, format_memory, format_share, format_time
+from fastprof.model.table import EventFlag, EventTable, Site
 from fastprof.views import EventList, FunctionEvent
 
 

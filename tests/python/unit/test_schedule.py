@@ -10,7 +10,7 @@ import pytest
 
 import fastprof
 from fastprof import ProfilerAction, errors
-from fastprof.step_schedule import as_action, transition
+from fastprof.profiler.step_schedule import as_action, transition
 
 NONE, WARMUP, RECORD, SAVE = list(ProfilerAction)[:4]
 LETTERS = {NONE: ".", WARMUP: "w", RECORD: "r", SAVE: "S"}

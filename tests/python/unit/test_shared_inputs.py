@@ -12,11 +12,11 @@ from plain_captures import WithoutKernels
 
 import fastprof
 from fastprof import _core, errors
-from fastprof.consolidate import table_of
-from fastprof.op_inputs import OpInputs
-from fastprof.sites import Site
-from fastprof.table import NO_PAYLOAD, CodedColumn, EventFlag, EventTable
-from fastprof.table_join import join_tables
+from fastprof.decode.consolidate import table_of
+from fastprof.decode.op_inputs import OpInputs
+from fastprof.model.join import join_tables
+from fastprof.model.sites import Site
+from fastprof.model.table import NO_PAYLOAD, CodedColumn, EventFlag, EventTable
 
 OP, SHAPES, JSON, SHAPES_AT = 5, 6, 7, 10  # DetailType
 DETAIL, FINISHED = int(EventFlag.DETAIL), int(EventFlag.FINISHED)

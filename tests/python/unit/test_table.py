@@ -6,7 +6,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastprof.table import CodedColumn, EventFlag, EventKind, EventTable, KernelTable, Site, Track
+from fastprof.model.table import (
+    CodedColumn,
+    EventFlag,
+    EventKind,
+    EventTable,
+    KernelTable,
+    Site,
+    Track,
+)
 
 
 def small_table(**extra: object) -> EventTable:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fastprof import _core, errors
-from fastprof.grouping import group_firsts, group_floats, group_times, group_usage
-from fastprof.memory_attribution import attribute_memory
-from fastprof.sites import Site
-from fastprof.table import EventFlag, EventKind, EventTable
-from fastprof.tree import EventTree, nesting_rows
+from fastprof.analysis.memory_attribution import attribute_memory
+from fastprof.model.grouping import group_firsts, group_floats, group_times, group_usage
+from fastprof.model.sites import Site
+from fastprof.model.table import EventFlag, EventKind, EventTable
+from fastprof.model.tree import EventTree, nesting_rows
 from fastprof.views import EventList
 from fastprof.views.frame import display_codes, display_codes_by_site, machinery_rows
 

@@ -19,7 +19,8 @@ _SETUP = """
 import importlib, sys, threading, time, warnings
 warnings.simplefilter("ignore")
 import fastprof
-from fastprof.profiler import torch_ops, torch_proof
+from fastprof.adapters.torch import ops as torch_ops
+from fastprof.adapters.torch import proof as torch_proof
 
 begun = []            # thread on which ops began to be observed
 needs = ["torch.lazy"]  # what the self-test imports
@@ -43,7 +44,7 @@ def wait_until_begun():
     return begun
 
 def left():
-    from fastprof import import_watch
+    from fastprof.adapters import import_watch
     awaited = [c for c in import_watch._awaited.get("torch", []) if "TorchImport" in repr(c)]
     return awaited, sys.getprofile()
 """

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastprof.grouping import group_times, group_usage
-from fastprof.table import EventFlag, EventKind, EventTable, KernelTable, Site
-from fastprof.tree import EventTree, nest_intervals, sum_by
+from fastprof.model.grouping import group_times, group_usage
+from fastprof.model.table import EventFlag, EventKind, EventTable, KernelTable, Site
+from fastprof.model.tree import EventTree, nest_intervals, sum_by
 
 
 def stack_rule(start: list[int], end: list[int], group: list[int]) -> list[int]:
@@ -232,7 +232,7 @@ def test_grouped_times_are_the_sums_of_the_columns(
     tree = EventTree.of(table_of(rows, [0] * len(rows), **columns))
     codes = np.array([random.randint(0, 2) for _ in range(len(tree))], np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fastprof.grouping.BLOCK_ROWS", block)
+        patch.setattr("fastprof.model.grouping.BLOCK_ROWS", block)
         total, own, count = group_times(tree, codes, 3)
     assert total.tolist() == sum_by(codes, tree.total_ns, 3).tolist()
     assert own.tolist() == sum_by(codes, tree.self_ns, 3).tolist()

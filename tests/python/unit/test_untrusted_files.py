@@ -27,9 +27,9 @@ from fastprof import errors
 from fastprof.cli.event_lists import list_of
 from fastprof.exporters.range_stacks import DEEPER, collapsed_ranges, export_range_stacks
 from fastprof.exporters.speedscope import export_speedscope
-from fastprof.native_format import MAGIC, PREFIX
-from fastprof.table import EventTable
-from fastprof.trace_writers import write_chrome_trace, write_perfetto_trace
+from fastprof.exporters.trace_writers import write_chrome_trace, write_perfetto_trace
+from fastprof.formats.native_file import MAGIC, PREFIX
+from fastprof.model.table import EventTable
 
 MB = 1 << 20
 
@@ -336,7 +336,7 @@ def test_equal_stacks_are_summed_where_their_text_would_be_huge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastprof.exporters import stacks
-    from fastprof.table import CodedColumn
+    from fastprof.model.table import CodedColumn
 
     table = EventTable(
         {"start_ns": [0, 10**6, 2 * 10**6], "end_ns": [5000, 10**6 + 7000, 2 * 10**6 + 1000]}

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from fastprof import errors
-from fastprof.device_type import DeviceType
-from fastprof.table import CodedColumn, EventFlag, EventTable, KernelTable, Site, Track
+from fastprof.base.device_type import DeviceType
+from fastprof.model.event_metadata import parse_metadata
+from fastprof.model.table import CodedColumn, EventFlag, EventTable, KernelTable, Site, Track
 from fastprof.views import (
     EventList,
     EventViewError,
@@ -26,7 +27,6 @@ from fastprof.views import (
     MemRecordsAcc,
     StringTable,
 )
-from fastprof.views.event_metadata import parse_metadata
 
 
 def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:

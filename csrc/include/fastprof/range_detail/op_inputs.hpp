@@ -19,7 +19,7 @@
 //
 // Ops repeat their inputs and the drain keeps what is said once (known_blocks.hpp): what is quick
 // to write matters more than what is short.
-// python/fastprof/op_inputs.py reads the same.
+// python/fastprof/decode/op_inputs.py reads the same.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the debug info of this torch's threads is known: by it go allocations, and work that travels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastprof import _core
+from fastprof.adapters.torch.unlisted import proven_layout
+from fastprof.adapters.torch.versions import version_of
+
+__all__ = ["prepare_debug_info"]
+
+
+def prepare_debug_info(torch: Any) -> str:
+    """Find and prove it, once; empty when it holds, else the reason. Its ops are observed already."""
+    version = version_of(torch)
+    return proven_layout(
+        torch,
+        version,
+        "memory",
+        known=_core.torch_known_memory_layout,
+        proof=lambda numbers: _core.torch_memory_prepare(version, list(numbers)),
+    )

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The headers that a torch package brings are asked how it is laid out: once per torch, then the cache answers.
+
+What they say is trusted only after the self-tests, as what the tables say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from fastprof.adapters.torch.layout import SECTIONS, numbers_in, source_of
+from fastprof.adapters.torch.versions import cxx11_abi
+
+__all__ = ["LayoutError", "after_fork_in_child", "layout_from_headers"]
+
+_COMPILE_LIMIT_S = 300
+_LIMITS = {
+    "ops": 2**32,
+    "inputs": 2**64,
+    "memory": 2**32,
+}  # the native part takes numbers below these
+
+# Of each section its numbers, or why there are none; `compiler`: which one did not take them.
+_Answers = dict[str, list[int] | str]
+
+_lock = threading.Lock()
+_answered: dict[Path, _Answers] = {}  # by cache file, also where that cannot be written
+
+
+class LayoutError(Exception):
+    """The headers could not be asked; the message says why and what to do."""
+
+
+def layout_from_headers(torch: Any, section: str) -> list[int]:
+    """The numbers of a section of layout.SECTIONS ("ops", "inputs", "memory"), in its order.
+
+    All sections are asked at once, the first time, which takes seconds and is said on stderr in one
+    line. Any thread. Raises LayoutError.
+    """
+    cache = _cache_path(torch)
+    with _lock:
+        answers = _answered.get(cache) or _read_cache(cache)
+        if answers is None:
+            answers = _ask(torch, cache)
+        _answered[cache] = answers
+    answer = answers[section]
+    if isinstance(answer, str):
+        raise LayoutError(answer)
+    return list(answer)
+
+
+def after_fork_in_child() -> None:
+    """No thread of the parent that was asking is here."""
+    global _lock
+    _lock = threading.Lock()
+
+
+def _ask(torch: Any, cache: Path) -> _Answers:
+    compiler = _compiler()
+    started_s = time.monotonic()
+    answers = _answers_of(torch, compiler, list(SECTIONS))
+    kept = _write_cache(cache, {**answers, "torch": str(torch.__version__), "compiler": compiler})
+    refused = [name for name in SECTIONS if isinstance(answers[name], str)]
+    print(
+        f"fastprof: read the layout of torch {torch.__version__} from its headers"
+        f" ({time.monotonic() - started_s:.0f} s; {kept}"
+        + (f"; not what is needed for {', '.join(refused)})" if refused else ")"),
+        file=sys.stderr,
+    )
+    return answers
+
+
+def _answers_of(torch: Any, compiler: str, names: list[str]) -> _Answers:
+    """One file for all; where the headers lack something for one, each has a file of its own."""
+    try:
+        result = _compile(torch, compiler, source_of(names))
+    except LayoutError as error:
+        if len(names) == 1:
+            return {names[0]: str(error)}
+        return {
+            name: answer
+            for one in names
+            for name, answer in _answers_of(torch, compiler, [one]).items()
+        }
+    missing = f"the object file that {compiler} made does not hold the layout"
+    return {name: numbers_in(result, name) or missing for name in names}
+
+
+def _cache_path(torch: Any) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    include = _include(torch)
+    headers = sorted({header for section in SECTIONS.values() for header in section.includes})
+    texts = []
+    for header in ("ATen/record_function.h", *headers):
+        try:
+            texts.append((include / header).read_bytes())
+        except OSError as error:
+            if not texts:
+                raise LayoutError(
+                    f"its headers are not installed ({error}): install a build of it that brings them,"
+                    " as the official ones do"
+                ) from None
+            texts.append(b"")
+    identity = [str(torch.__version__), platform.machine(), cxx11_abi(torch), source_of(SECTIONS)]
+    digest = hashlib.sha256(repr([*identity, texts]).encode()).hexdigest()[:16]
+    return Path(base) / "fastprof" / f"torch-layout-{digest}.json"
+
+
+def _read_cache(cache: Path) -> _Answers | None:
+    """None when it is not there, not whole, or says no and another compiler may say yes."""
+    try:
+        kept = json.loads(cache.read_text())
+        answers: _Answers = {name: kept[name] for name in SECTIONS}
+        for name, answer in answers.items():
+            if isinstance(answer, str):
+                if kept["compiler"] != _compiler():
+                    return None
+            elif len(answer) != len(SECTIONS[name].numbers):
+                return None
+            elif not all(type(n) is int and 0 <= n < _LIMITS[name] for n in answer):
+                return None
+    except (OSError, ValueError, KeyError, TypeError, LayoutError):
+        return None
+    return answers
+
+
+def _write_cache(cache: Path, contents: dict[str, Any]) -> str:
+    """Write under a temporary name first; a folder that cannot be written is no error."""
+    try:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=cache.parent, prefix=cache.name)
+        with os.fdopen(handle, "w") as file:
+            json.dump(contents, file)
+        os.replace(name, cache)
+    except OSError as error:
+        return f"not kept: {error}"
+    return f"kept in {cache}"
+
+
+def _include(torch: Any) -> Path:
+    place = getattr(torch, "__file__", None)
+    if place is None:
+        raise LayoutError("it does not say where its headers are: install an official build of it")
+    return Path(place).resolve().parent / "include"
+
+
+def _compiler() -> str:
+    """A command, which may have arguments ("ccache g++"). Raises LayoutError when there is none."""
+    named = os.environ.get("CXX")
+    for name in [named] if named else ["c++", "g++", "clang++"]:
+        with contextlib.suppress(ValueError):  # quotes that do not match
+            if shutil.which(next(iter(shlex.split(name)), "")):
+                return name
+    raise LayoutError(
+        f"no C++ compiler is there to ask its headers (looked for {named or 'c++, g++, clang++'}):"
+        " install one, or set CXX"
+    )
+
+
+def _compile(torch: Any, compiler: str, source: str) -> bytes:
+    """The object file."""
+    include = _include(torch)
+    with tempfile.TemporaryDirectory(prefix="fastprof-torch-") as folder:
+        file, result = Path(folder, "layout.cpp"), Path(folder, "layout.o")
+        file.write_text(source)
+        # The members are private; offsetof of a class that is no plain struct is what is wanted.
+        command = [
+            *shlex.split(compiler),
+            "-std=c++20",
+            "-w",
+            "-O1",
+            "-DNDEBUG",
+            "-fno-access-control",
+            "-c",
+        ]
+        command += ["-fno-strict-aliasing", "-fno-lto", "-fPIC"]
+        command += [f"-D_GLIBCXX_USE_CXX11_ABI={int(cxx11_abi(torch))}", f"-I{include}"]
+        command += [f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}"]
+        try:
+            done = subprocess.run(
+                [*command, str(file), "-o", str(result)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_COMPILE_LIMIT_S,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise LayoutError(f"{compiler} could not be run on its headers ({error})") from None
+        if done.returncode != 0:
+            said = re.search(r"error.*", done.stderr)
+            raise LayoutError(
+                f"its headers do not have what is needed, or {compiler} does not take them:"
+                f" {said.group() if said else done.stderr.strip()[-200:]}"
+            )
+        return result.read_bytes()

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TorchImport: reports that `import torch` has finished and that its import lock is free."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from types import FrameType, ModuleType
+from typing import Any
+
+from fastprof.adapters.import_watch import forget_import, watch_import
+from fastprof.adapters.torch.proof import BOOTSTRAP
+
+__all__ = ["TorchImport"]
+
+
+class TorchImport:
+    """Watches for `import torch`.
+
+    imported(torch, last): called on the importing thread when it has released the import lock of
+    torch, and no code of the program has run since. It returns whether it could do its work. If not,
+    and a module of torch is being imported around that (`import torch.fx` imports torch first), it is
+    called again when that import has finished. last: there is no further call. Where the release
+    cannot be noticed (a profile function was set, or the module was executed without an import), it
+    is called once, while the lock is held.
+    """
+
+    def __init__(self, imported: Callable[[ModuleType, bool], bool]) -> None:
+        self._imported = imported
+        self._watching = False
+
+    def watch(self) -> None:
+        """Report the next import of torch, which must not be loaded. Called again: no effect."""
+        if not self._watching:
+            self._watching = True
+            watch_import("torch", self._executed)
+
+    def stop(self) -> None:
+        """Report nothing any more. Called again: no effect."""
+        self._watching = False
+        forget_import("torch", self._executed)
+
+    def _executed(self) -> None:
+        """The module was executed; the importing thread still holds its import lock."""
+        module = sys.modules.get("torch")
+        if module is None:
+            return
+        frame = _import_of_torch(sys._getframe(1))
+        if frame is None or sys.getprofile() is not None:
+            self._report(module, True)
+        else:
+            sys.setprofile(_AtReturn(frame, self._report, module))
+
+    def _report(self, module: ModuleType, last: bool) -> bool:
+        if not self._watching or sys.modules.get("torch") is not module:
+            return True
+        try:
+            return self._imported(module, last)
+        except Exception as failure:  # the program's import must not fail for a profile
+            _warn(f"profile: torch ops are not recorded: {failure!r}")
+            return True
+
+
+class _AtReturn:
+    """A profile function of the importing thread that reports when the frame of the import returns.
+
+    importlib runs `_find_and_load` around the import lock of a module: at its return the lock is
+    free, and no code of the program has run since the import.
+    """
+
+    def __init__(
+        self, frame: FrameType, report: Callable[[ModuleType, bool], bool], module: ModuleType
+    ) -> None:
+        self._frame: FrameType | None = frame
+        self._report = report
+        self._module = module
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event != "return" or frame is not self._frame:
+            return
+        self._frame = None
+        sys.setprofile(None)
+        outer = _import_of_torch(frame.f_back)
+        if outer is not None and not str(outer.f_locals.get("name")).startswith("torch."):
+            outer = None  # it may take long, and a profile function makes it slower
+        if not self._report(self._module, outer is None) and outer is not None:
+            self._frame = outer
+            sys.setprofile(self)
+
+
+def _import_of_torch(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of importlib that runs an import around `frame`: it holds the import lock."""
+    while frame is not None:
+        if frame.f_code.co_filename != BOOTSTRAP:
+            frame = frame.f_back  # a loader that wraps the reporting one
+        elif frame.f_code.co_name == "_find_and_load":
+            return frame
+        else:
+            frame = frame.f_back
+    return None
+
+
+def _warn(text: str) -> None:
+    try:
+        warnings.warn(text, stacklevel=2)
+    except Warning as warning:  # warnings are errors
+        print(f"fastprof: {warning}", file=sys.stderr)

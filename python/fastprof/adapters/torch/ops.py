@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's ops in a profile: observed when the process has torch, which is never imported from here."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, Protocol
+
+from fastprof import _core
+from fastprof.adapters.torch import flags as torch_flags
+from fastprof.adapters.torch import proof as torch_proof
+from fastprof.adapters.torch.import_end import TorchImport
+from fastprof.adapters.torch.proof import Trial, begin_proof, is_being_imported, reason_against
+from fastprof.adapters.torch.unlisted import proven_layout
+from fastprof.adapters.torch.versions import cxx11_abi, version_of
+
+__all__ = ["Observation", "Part", "after_fork_in_child", "loaded_torch"]
+
+# RecordScope::FUNCTION in csrc/include/fastprof/base/scope.hpp.
+_FUNCTION_SCOPE = 0
+
+_LATE = (
+    "torch ops are recorded from when fastprof's self-test of torch had finished, and none before:"
+    " the profile could not wait for it, because torch was being imported ({}); import torch before"
+    " the profile starts"
+)
+
+# Guards what follows. Nobody waits for a proof while holding it.
+_lock = threading.RLock()
+_live: list[Observation] = []
+_watch: TorchImport | None = None
+
+
+def loaded_torch() -> ModuleType | None:
+    """The module torch when the process has imported it, to its end."""
+    module = sys.modules.get("torch")
+    return None if module is None or is_being_imported(module) else module
+
+
+class Part(Protocol):
+    """What is observed of torch beside its ops."""
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """What must be proven before begin(); run on a thread of their own."""
+        ...
+
+    def begin(self, torch: ModuleType) -> None:
+        """Begin, or report a failed trial. Runs no code of torch. Called again: no effect."""
+
+    def refused(self) -> None:
+        """The ops of this torch cannot be observed."""
+
+    def stop(self) -> None:
+        """End. Called again, or without begin(): no effect."""
+
+
+class Observation:
+    """PyTorch's ops are recorded from start() to stop(), by the sessions that then run.
+
+    `tell` is called with what is missing ("torch_ops", "torch_fast_ranges", "record_shapes") and the
+    reason when the torch that is there cannot be observed. `parts` begin when its ops are observed,
+    and stop with them. inputs: ops are recorded with shapes and values of their inputs. Any thread.
+    """
+
+    def __init__(
+        self, tell: Callable[[str, str], None], parts: Sequence[Part] = (), inputs: bool = False
+    ) -> None:
+        self._tell = tell
+        self._parts = parts
+        self._inputs = inputs
+        self._ops = _core.TorchOpsHold()
+        self._fast_ranges = _core.TorchFastRangesHold()
+
+    def start(self) -> None:
+        """Observe from now on: at once when torch is there, else as soon as it has been imported."""
+        global _watch
+        with _lock:
+            _live.append(self)
+            if "torch" not in sys.modules:
+                if _watch is None:
+                    _watch = TorchImport(_torch_imported)
+                _watch.watch()
+        # Looked up after the watch was installed: another thread may have begun the import before.
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            self._begin_when_proven(torch)
+
+    @property
+    def active(self) -> bool:
+        """Whether ops are being recorded on its behalf."""
+        return self._ops.active
+
+    def stop(self) -> None:
+        """No more ops are recorded on its behalf. Ops in progress end when they end."""
+        with _lock:
+            if self in _live:
+                _live.remove(self)
+            if not _live:
+                _stop_watching()
+            for part in self._parts:
+                part.stop()
+            self._ops.end()
+            self._fast_ranges.end()
+            torch_flags.show_profiler(any(other.active for other in _live))
+
+    def _begin_when_proven(self, torch: ModuleType, last: bool = True) -> bool:
+        """Waits for the proof where that cannot be a deadlock; False if it could not be waited for.
+
+        Then, if this call is the last, it begins when the proof has finished, and reports that ops
+        are missing until then.
+        """
+        trials: list[Trial] = [("ops", _wrong_about_ops)]
+        if self._inputs:
+            trials.append(("inputs", _wrong_about_inputs))
+        for part in self._parts:
+            trials.extend(part.trials)
+        proof = begin_proof(torch, trials)
+        if proof is None or proof.wait():
+            with _lock:
+                self._begin(torch)
+            return True
+        if last:
+            blocked_by = "torch" if is_being_imported(torch) else "another module is, with it"
+            self._tell("torch_ops", _LATE.format(blocked_by))
+            proof.call_afterwards(lambda: self._begin_late(torch))
+        return False
+
+    def _begin_late(self, torch: ModuleType) -> None:
+        with _lock:
+            if self in _live:
+                self._begin(torch)
+
+    def _begin(self, torch: ModuleType) -> None:
+        """_lock held. The trials were run. Called again: no effect."""
+        reason = reason_against(torch, "ops")
+        if reason:
+            self._tell("torch_ops", reason)
+            for part in self._parts:
+                part.refused()
+        if reason is None or reason or self._ops.active:
+            return
+        why_no_inputs = reason_against(torch, "inputs") if self._inputs else None
+        if why_no_inputs:
+            self._tell("record_shapes", why_no_inputs)
+        self._ops.begin(self._inputs and not why_no_inputs)
+        self._begin_fast_ranges(torch)
+        for part in self._parts:
+            part.begin(torch)
+        torch_flags.show_profiler(True)
+
+    def _begin_fast_ranges(self, torch: Any) -> None:
+        """torch.compile and Triton annotate with a type that asks torch's own profiler only."""
+        fast_range = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
+        if fast_range is None:
+            return
+        reason = self._fast_ranges.begin(fast_range)
+        if reason:
+            self._tell(
+                "torch_fast_ranges", f"ranges of _RecordFunctionFast are not recorded: {reason}"
+            )
+
+
+def after_fork_in_child() -> None:
+    """Nothing is observed in a forked child until a profile starts there."""
+    global _lock
+    _lock = threading.RLock()
+    _live.clear()
+    _stop_watching()
+    torch_proof.after_fork_in_child()
+    if "fastprof.adapters.torch.headers" in sys.modules:
+        from fastprof.adapters.torch import headers as torch_headers
+
+        torch_headers.after_fork_in_child()
+    if "fastprof.adapters.torch.memory" in sys.modules:
+        from fastprof.adapters.torch import memory as torch_memory
+
+        torch_memory.after_fork_in_child()
+    elif "fastprof.adapters.torch.threads" in sys.modules:
+        _core.torch_memory_after_fork_in_child()
+    _core.torch_after_fork_in_child()
+    torch_flags.show_profiler(False)
+
+
+def _wrong_about_ops(torch: ModuleType) -> str:
+    """Empty when ops of this torch can be observed, else the reason."""
+    version = version_of(torch)
+    abi = cxx11_abi(torch)
+    reason = proven_layout(
+        torch,
+        version,
+        "ops",
+        known=lambda release: _core.torch_known_layout(release, abi),
+        proof=lambda numbers: _core.torch_prepare(version, abi, list(numbers)),
+    )
+    if reason:
+        return f"torch ops are not recorded: {reason}"
+    try:
+        wrong = _wrong_about_known_op(torch)
+    except Exception as failure:
+        wrong = f"a known op could not be run: {failure!r}"
+    if wrong:
+        return f"torch ops are not recorded: torch {version} does not behave as known ({wrong})"
+    return ""
+
+
+def _wrong_about_inputs(torch: ModuleType) -> str:
+    from fastprof.adapters.torch.inputs import prepare_inputs
+
+    return prepare_inputs(torch, version_of(torch))
+
+
+def _wrong_about_known_op(torch: Any) -> str:
+    tensor = torch.ones(4, device="cpu", requires_grad=True)
+    thread, ops = _core.torch_observe(lambda: torch.add(tensor, tensor))
+    for name, scope, sequence_nr, op_thread, forward_thread in ops:
+        if (name, scope, op_thread, forward_thread) == (
+            "aten::add",
+            _FUNCTION_SCOPE,
+            thread,
+            0,
+        ) and sequence_nr >= 0:
+            return ""
+    return f"torch.add was seen as {ops}"
+
+
+def _stop_watching() -> None:
+    global _watch
+    if _watch is not None:
+        _watch.stop()
+        _watch = None
+
+
+def _torch_imported(torch: ModuleType, last: bool) -> bool:
+    """`import torch` has finished; see TorchImport. Whether every observation has begun."""
+    with _lock:
+        waiting = list(_live)
+    done = [observation._begin_when_proven(torch, last) for observation in waiting]
+    if all(done) or last:
+        with _lock:
+            _stop_watching()
+    return all(done)

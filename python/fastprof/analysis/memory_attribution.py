@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attribute allocations and frees to ranges: memory columns for views of a captured table."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base import errors
+from fastprof.base.device_type import DeviceType
+from fastprof.model.nesting import TableKernels
+from fastprof.model.sites import Site, SiteTable
+from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
+from fastprof.model.tree import EventTree, nest_intervals, nesting_rows
+
+__all__ = ["RULES", "attribute_memory"]
+
+Array: TypeAlias = NDArray[Any]
+RULES = ("innermost", "interval")
+_CPU_TYPES = (-1, DeviceType.CPU, DeviceType.MKLDNN, DeviceType.IDEEP)
+_LEFT_OVER = Site("[memory]", category="cpu_instant_event", scope=0)
+_OUT_OF_MEMORY = Site("[OutOfMemory]", category="cpu_instant_event", scope=0)
+
+
+def attribute_memory(
+    table: EventTable, rule: str = "innermost", kernels: TableKernels | None = None
+) -> EventTable:
+    """A table with cpu_memory_usage and device_memory_usage of its ranges, children included.
+
+    Bytes, negative for frees; memory of CPU, MKLDNN and IDEEP devices is CPU memory, of any other
+    device memory. Rules:
+
+    - "innermost": a record counts for the innermost range that was open on its thread, and so for
+      those around it. Over a table, self values and left-over rows sum to what was recorded.
+    - "interval": PyTorch's; a record of *any* thread counts for every CPU row with start <= time
+      <= end. Ranges of other threads that merely ran at the time get it too.
+
+    A record that belongs to no range becomes a row "[memory]" of its own, without parent; every
+    out-of-memory record becomes a row "[OutOfMemory]". The given table stays as it is; without
+    memory records it is returned. kernels: what computes "innermost" for captured tables.
+    """
+    if rule not in RULES:
+        raise errors.ValueError(f"unknown memory rule {rule!r}; valid: {', '.join(RULES)}")
+    kind = table.column("kind")
+    recorded = (kind == EventKind.MEMORY, kind == EventKind.OUT_OF_MEMORY)
+    if not any(mask.any() for mask in recorded):
+        return table
+    if kernels is not None and rule == "innermost" and _is_captured(table):
+        return _by_kernel(table, kernels)
+    memory, failed = (np.flatnonzero(mask) for mask in recorded)
+    size_bytes = _sizes(table, memory)
+    site_type = np.array(table.sites.field("device_type"), np.int64)
+    on_cpu = np.isin(site_type, _CPU_TYPES)[table.column("site")[memory]]
+    parts = [np.where(on_cpu, size_bytes, 0), np.where(on_cpu, 0, size_bytes)]
+    usage, used = (_by_innermost if rule == "innermost" else _by_interval)(table, memory, parts)
+    left_over = memory[~used]
+    for i, part in enumerate(parts):
+        if not part[~used].any():
+            continue
+        if not usage[i].flags.writeable:
+            usage[i] = usage[i].copy()
+        usage[i][left_over] = part[~used]
+    return _with_own_rows(table, usage, left_over, failed)
+
+
+def _is_captured(table: EventTable) -> bool:
+    """Whether the kernels take the table: parents before children, and all columns there."""
+    given = all(table.has(name) for name in ("kind", "parent", "payload"))
+    return given and table.begin_ordered and table.payload_words is not None
+
+
+def _by_kernel(table: EventTable, kernels: TableKernels) -> EventTable:
+    on_cpu = np.isin(np.array(table.sites.field("device_type"), np.int64), _CPU_TYPES)
+    cpu, device, left_over, failed = kernels.memory_usage(
+        kind=table.column("kind"),
+        parent=table.column("parent"),
+        nests=nesting_rows(table),
+        payload=table.column("payload"),
+        site=table.column("site"),
+        words=np.asarray(table.payload_words),
+        cpu_sites=on_cpu.tolist(),
+    )
+    none = np.broadcast_to(np.int64(0), (len(table),))
+    usage = [none if column is None else column for column in (cpu, device)]
+    return _with_own_rows(table, usage, left_over, failed)
+
+
+def _sizes(table: EventTable, memory: Array) -> Array:
+    """Signed bytes of memory rows: the second payload word (ptr, bytes, totals)."""
+    if not len(memory):
+        return np.zeros(0, np.int64)
+    payload = table.column("payload")[memory]
+    if table.payload_words is None or bool((payload == NO_PAYLOAD).any()):
+        raise errors.ValueError(
+            "memory rows without payload words; give payload_words and the payload column, "
+            "four words for each memory row: ptr, bytes, total allocated, total reserved"
+        )
+    words: Array = table.payload_words[payload.astype(np.int64) + 1]
+    return words.view(np.int64)
+
+
+def _by_innermost(
+    table: EventTable, memory: Array, parts: list[Array]
+) -> tuple[list[Array], Array]:
+    parent, nests = _parents(table), nesting_rows(table)
+    kind = table.column("kind")
+    range_ = _enclosing(table, memory)
+    used = (range_ >= 0) & (kind[range_] <= EventKind.ASYNC_RANGE)
+
+    def above(rows: Array) -> Array:
+        """The range around each row as the tree has it: that of rows that nest, and is one."""
+        up = parent[rows].astype(np.int64)
+        if nests is not None:
+            up[~nests[rows]] = -1
+        while True:
+            skipped = (up >= 0) & (kind[up] > EventKind.ASYNC_RANGE)
+            if nests is not None:
+                skipped |= (up >= 0) & ~nests[up]
+            if not skipped.any():
+                return up
+            up[skipped] = parent[up[skipped]]
+
+    usage = []
+    for part in parts:
+        chosen = used & (part != 0)
+        if not chosen.any():
+            usage.append(np.broadcast_to(np.int64(0), (len(table),)))
+            continue
+        column = np.zeros(len(table), np.int64)
+        rows, sizes = range_[chosen], part[chosen]
+        while len(rows):
+            # Neighbours are mostly in one range: they go on as one.
+            first = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+            rows, sizes = rows[first], np.add.reduceat(sizes, first)
+            np.add.at(column, rows, sizes)
+            up = above(rows)
+            rows, sizes = up[up >= 0], sizes[up >= 0]
+        usage.append(column)
+    return usage, used
+
+
+def _parents(table: EventTable) -> Array:
+    """Table row of the range around each range, by the tree where the table has none."""
+    if table.has("parent"):
+        return table.column("parent")
+    tree = EventTree.of(table)
+    if tree.rows is None:
+        return tree.parent
+    parent = np.full(len(table), -1, np.int64)
+    parent[tree.rows] = np.append(tree.rows, -1)[tree.parent]
+    return parent
+
+
+def _enclosing(table: EventTable, memory: Array) -> Array:
+    """Table row of the innermost range around each memory row, -1 for none."""
+    if table.has("parent"):
+        return table.column("parent")[memory].astype(np.int64)
+    ranges = table.column("kind") <= EventKind.ASYNC_RANGE
+    nests = nesting_rows(table)
+    rows = np.flatnonzero(ranges if nests is None else ranges & nests)
+    both = np.concatenate([rows, memory])
+    parent = nest_intervals(table.start_ns[both], table.end_ns[both], table.thread[both])
+    found = parent[len(rows) :].astype(np.int64)
+    # A record at the very time of another is no range: only ranges can be parents.
+    found[found >= len(rows)] = -1
+    return np.where(found >= 0, both[found], -1)
+
+
+def _by_interval(table: EventTable, memory: Array, parts: list[Array]) -> tuple[list[Array], Array]:
+    order = np.argsort(table.start_ns[memory], kind="stable")
+    times = table.start_ns[memory][order]
+    ranges = np.flatnonzero(
+        (table.column("kind") <= EventKind.ASYNC_RANGE)
+        & (table.column("device_type") == DeviceType.CPU)
+    )
+    first = np.searchsorted(times, table.start_ns[ranges], "left")
+    last = np.searchsorted(times, table.end_ns[ranges], "right")
+    usage = []
+    for part in parts:
+        sums = np.concatenate([[0], np.cumsum(part[order])])
+        column = np.zeros(len(table), np.int64)
+        column[ranges] = sums[last] - sums[first]
+        usage.append(column)
+    cover = np.zeros(len(memory) + 1, np.int64)
+    np.add.at(cover, first, 1)
+    np.add.at(cover, last, -1)
+    used = np.empty(len(memory), np.bool_)
+    used[order] = np.cumsum(cover)[:-1] > 0
+    return usage, used
+
+
+def _with_own_rows(
+    table: EventTable, usage: list[Array], left_over: Array, failed: Array
+) -> EventTable:
+    """The table with its memory columns; left-over records listed as rows of their own."""
+    columns: dict[str, Any] = {
+        "cpu_memory_usage": usage[0],
+        "device_memory_usage": usage[1],
+    }
+    sites = table.sites
+    if len(left_over) or len(failed):
+        listed = np.concatenate([left_over, failed])
+        site, kind = table.column("site").copy(), table.column("kind").copy()
+        # One site for each that left something over, so that the device stays known.
+        origins, code = np.unique(site[left_over], return_inverse=True)
+        site[left_over] = len(sites) + code.reshape(-1)
+        site[failed] = len(sites) + len(origins)
+        kind[listed] = EventKind.RANGE
+        left = [
+            _LEFT_OVER._replace(device_type=origin.device_type, device_index=origin.device_index)
+            for origin in (sites[i] for i in origins.tolist())
+        ]
+        sites = SiteTable.from_sites([*sites, *left, _OUT_OF_MEMORY])
+        columns.update(site=site, kind=kind)
+        if table.has("parent"):
+            parent = table.column("parent").copy()
+            parent[listed] = -1
+            columns["parent"] = parent
+    return table.with_columns(columns, sites=sites)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeviceType: the kinds of device a row can belong to, with PyTorch's numbers."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from fastprof.base import errors
+from fastprof.base.same_enum import SameEnum
+
+__all__ = ["DEVICE_TIME_TYPES", "DeviceType", "as_device_type"]
+
+
+class DeviceType(SameEnum, enum.IntEnum):
+    """Kinds of device. The numbers are those of c10::DeviceType and are stored in traces."""
+
+    CPU = 0
+    CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
+    HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
+    XPU = 12
+    MPS = 13
+    Meta = 14
+    HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
+    MTIA = 19
+    PrivateUse1 = 20
+
+    def __str__(self) -> str:
+        return f"DeviceType.{self.name}"
+
+
+# Rows of these types are activities of a device: their duration is device time, not CPU time.
+DEVICE_TIME_TYPES = frozenset(
+    {
+        DeviceType.CUDA,
+        DeviceType.HIP,
+        DeviceType.PrivateUse1,
+        DeviceType.MTIA,
+        DeviceType.HPU,
+        DeviceType.XPU,
+        DeviceType.MPS,
+        DeviceType.Metal,
+    }
+)
+
+
+def as_device_type(value: Any) -> DeviceType:
+    """Turn a DeviceType, an int, a name or torch's own enum value into a DeviceType.
+
+    Raises ValueError for an unknown number or name.
+    """
+    if isinstance(value, DeviceType):
+        return value
+    if isinstance(value, str):
+        for member in DeviceType:
+            if member.name.lower() == value.lower():
+                return member
+        raise errors.ValueError(
+            f"unknown device type {value!r}; known: {', '.join(m.name for m in DeviceType)}"
+        )
+    number = getattr(value, "value", value)  # torch.autograd.DeviceType carries .value
+    return DeviceType(int(number))

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exclusive profiler with the interface of torch.autograd.profiler_legacy.
+
+It records the ranges of one thread and of the work that is propagated from it: `record_function`
+ranges and those of annotated C++ libraries. fastprof.profile records more, of all threads, and
+costs less; this one is for programs that use PyTorch's legacy profiler, and for collecting what
+other processes recorded (`add_remote_events`). It does not see PyTorch's ops.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Literal
+
+from fastprof import _core
+from fastprof.compat.records import LegacyRecord, parse_records
+from fastprof.views import EventList, FunctionEventAvg
+
+__all__ = [
+    "add_remote_events",
+    "decode_events",
+    "default_node_id",
+    "profile",
+    "set_default_node_id",
+]
+
+# ProfilerState in csrc/include/fastprof/legacy/profiler_config.hpp.
+_CPU, _CUDA = 1, 2
+
+default_node_id = _core.default_node_id
+
+
+def set_default_node_id(node_id: int) -> None:
+    """Set which node of a distributed program this process is, for every thread.
+
+    node_id: 0 or more. Events without a node of their own have it: those of profiles that end
+    later, and the records of the exclusive profiler. errors.ValueError for a negative number.
+    """
+    _core.set_default_node_id(node_id)
+
+
+def add_remote_events(events: bytes) -> None:
+    """Add what another process recorded to the profile that runs on this thread.
+
+    events: the bytes of `profile.encode()` of that process. Each of their lists stays a list of its
+    own, and its events are remote (`FunctionEvent.is_remote`), with the node id of that process
+    (`set_default_node_id`). errors.StateError when no exclusive profile runs on this thread,
+    errors.FormatError, naming the byte, when the bytes are not such a text; nothing is added then.
+    Any thread to which the profile was propagated.
+    """
+    _core.add_remote_events(events)
+
+
+def decode_events(events: bytes) -> list[list[LegacyRecord]]:
+    """Decode the bytes of `profile.encode()`: a list of records for each of its lists, all remote.
+
+    errors.FormatError, naming the byte, when the bytes do not follow the format.
+    """
+    return _records(_core.LegacyEvents.decode(events))
+
+
+def _records(events: _core.LegacyEvents) -> list[list[LegacyRecord]]:
+    return [
+        [
+            LegacyRecord(kind, name.decode("utf-8", "replace"), *rest)
+            for kind, name, *rest in records
+        ]
+        for records in events.records()
+    ]
+
+
+class profile:  # noqa: N801 - PyTorch's name
+    """Record the ranges of this thread, as torch.autograd.profiler_legacy.profile does.
+
+    enabled: False makes a context manager that does nothing. use_cuda: time device work with the
+    registered device support (fastprof::register_device_stubs); without any a warning is given and
+    only CPU times are recorded. record_shapes: shapes of inputs; with_flops, which turns it on:
+    estimates of FLOPs. profile_memory: memory that allocators report. with_stack: Python frames at
+    the begin of each range. with_modules is accepted; modules are PyTorch's and not recorded.
+
+    Raises errors.StateError when this thread has an exclusive profile already, RuntimeError when
+    the object is entered twice, and from the results before the end. Use it on one thread; work
+    given to others through fastprof.propagate is recorded as well.
+
+        with fastprof.profiler_legacy.profile() as prof:
+            with fastprof.record_function("step"):
+                step()
+        print(prof.key_averages().table())
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+    ) -> None:
+        self.enabled = enabled
+        self.function_events: EventList[Any] | None = None
+        self.entered = False
+        self.record_shapes = record_shapes or with_flops
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.use_cuda = use_cuda
+        self._events: _core.LegacyEvents | None = None
+        if enabled and use_cuda:
+            reason = _core.legacy_state_missing(_CUDA)
+            if reason:
+                warnings.warn(
+                    f"CUDA is not available, disabling CUDA profiling: {reason}", stacklevel=2
+                )
+                self.use_cuda = False
+
+    def __enter__(self) -> profile | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        _core.legacy_enable(
+            state=_CUDA if self.use_cuda else _CPU,
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_flops=self.with_flops,
+            with_modules=self.with_modules,
+        )
+        self.entered = True
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> Literal[False]:
+        if self.enabled:
+            self._events = _core.legacy_disable()
+            self.function_events = parse_records(
+                _records(self._events) if self._events.records() else _EMPTY,
+                use_device="cuda" if self.use_cuda else None,
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
+            )
+            self.function_events._build_tree()
+        return False
+
+    def __repr__(self) -> str:
+        if self.function_events is None:
+            return "<unfinished profiler_legacy.profile>"
+        return repr(self.function_events)
+
+    def __str__(self) -> str:
+        if self.function_events is None:
+            return "<unfinished profile.profiler_legacy.profile>"
+        return str(self.function_events)
+
+    def _finished(self) -> EventList[Any]:
+        if self.function_events is None:
+            raise RuntimeError("Profiler didn't finish running")
+        return self.function_events
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
+        """Return the events as a table: see EventList.table."""
+        return self._finished().table(
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+        )
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write a Chrome trace: see EventList.export_chrome_trace."""
+        self._finished().export_chrome_trace(path)
+
+    def export_stacks(
+        self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
+    ) -> None:
+        """Write collapsed stacks: see EventList.export_stacks. Needs with_stack=True."""
+        events = self._finished()
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        events.export_stacks(path, metric)
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+    ) -> EventList[Any]:
+        """Return averages by name: see EventList.key_averages."""
+        return self._finished().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self) -> FunctionEventAvg:
+        """Return the sum over all events."""
+        return self._finished().total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Sum of the self CPU times of all events, us."""
+        return self._finished().self_cpu_time_total
+
+    # ---- the records behind --------------------------------------------------------------------
+
+    def _recorded(self) -> _core.LegacyEvents:
+        self._finished()
+        if self._events is None:
+            raise RuntimeError("Profiler didn't finish running")
+        return self._events
+
+    def records(self) -> list[list[LegacyRecord]]:
+        """Return the records: a list for each thread, by thread id, then the remote lists."""
+        return _records(self._recorded())
+
+    def encode(self) -> bytes:
+        """Return the records as bytes for `add_remote_events` of another process."""
+        return self._recorded().encode()
+
+    def export_json(self, path: str | os.PathLike[str]) -> None:
+        """Write every field of every record: {"version": 1, "lists": [[record, ...], ...]}."""
+        from fastprof.exporters.atomic_file import atomic_text
+
+        with atomic_text(path) as file:
+            file.write(self._recorded().json())
+
+
+# What a forked child has of a profile of its parent: nothing.
+_EMPTY: Iterable[Iterable[Any]] = ((LegacyRecord("mark", "__start_profile"),),)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of the inputs of ops: what of a capture's payload says shapes, dtypes, values and FLOPs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.analysis.flops import FLOP_FORMULAS, estimate_flops
+from fastprof.base import errors
+from fastprof.decode.op_inputs import OpInputs, code_blocks, decode_op_inputs
+from fastprof.model.columns import CodedBySite
+from fastprof.model.table import CodedColumn, SiteTable
+
+__all__ = ["FlopsKernel", "OpInputColumns", "formula_sites", "overload_names"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+class FlopsKernel(Protocol):
+    """What adds up FLOPs in the place of NumPy: csrc/include/fastprof/range_detail/op_flops.hpp."""
+
+    @property
+    def pairs(self) -> Sequence[tuple[int, int]]:
+        """The distinct (site, block) of the rows of formula_sites."""
+
+    @property
+    def flops_of(self) -> Callable[..., Array]:
+        """From codes, pairs, an estimate for each, and by site whether it covers others."""
+
+
+def formula_sites(names: Sequence[str]) -> list[bool]:
+    """Which names are of ops that have a formula for FLOPs."""
+    return [name.removeprefix("aten::") in FLOP_FORMULAS for name in names]
+
+
+class OpInputColumns:
+    """The inputs of a capture's rows. Falsy when no row has any.
+
+    codes: 1 + which of `blocks`, the distinct contents of their DetailType::shapes blocks, each row
+    has, 0 for none; None when no row has any. A block is decoded when somebody looks at it.
+    """
+
+    def __init__(
+        self,
+        codes: Array | None,
+        blocks: Sequence[Sequence[int]],
+        kernel: FlopsKernel | None = None,
+    ) -> None:
+        self._codes = codes
+        self._inputs = _Decoded(blocks)
+        self._kernel = kernel
+
+    @classmethod
+    def find(cls, blocks: Iterable[tuple[Array, Array]], words: Array, size: int) -> OpInputColumns:
+        """From rows and, for each, the index in `words` of its block's first word."""
+        found = [(rows, at) for rows, at in blocks if len(rows)]
+        if not found:
+            return cls(None, [])
+        at = np.concatenate([at for _, at in found])
+        count = ((words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int64)
+        numbers, distinct = code_blocks(words, at, count)
+        codes = np.zeros(size, np.int32)
+        codes[np.concatenate([rows for rows, _ in found])] = numbers + 1
+        return cls(codes, distinct)
+
+    def __bool__(self) -> bool:
+        return self._codes is not None
+
+    def coded(self, others: Mapping[str, CodedColumn]) -> dict[str, CodedColumn]:
+        """The columns of objects; rows without inputs keep what `others` say of them."""
+        found: dict[str, CodedColumn] = {}
+        if self._codes is None:
+            return found
+        for name in OpInputs._fields:
+            other = others.get(name)
+            if other is None:  # rows without inputs have nothing, as in PyTorch
+                nothing: Any = {} if name == "kwinputs" else []
+                found[name] = CodedColumn(self._codes, _Field(self._inputs, name, (nothing,)))
+                continue
+            codes = self._codes - np.int32(1)
+            kept = (codes < 0) & (other.codes >= 0)
+            codes[kept] = other.codes[kept] + len(self._inputs)
+            found[name] = CodedColumn(codes, _Joined(_Field(self._inputs, name), other.values))
+        return found
+
+    def flops(self, site: Array, names: Sequence[str], parent: Array) -> Array:
+        """FLOPs by row: 0 for what has no formula (flops.py), as in PyTorch.
+
+        An op whose formula covers what ops inside it are counted for has 0.
+        """
+        covering = [name.endswith("dot_product_attention") for name in names]
+        if self._kernel is not None and self._codes is not None:
+            pairs = self._kernel.pairs
+            estimates = [self._estimate(names[at], block) for at, block in pairs]
+            return self._kernel.flops_of(self._codes, pairs, estimates, covering)
+        flops = np.zeros(len(site))
+        if self._codes is None:
+            return flops
+        with_formula = np.array(formula_sites(names), np.bool_)
+        rows = np.flatnonzero(with_formula[site] & (self._codes > 0))
+        pair_of = site[rows].astype(np.int64) * len(self._inputs) + self._codes[rows] - 1
+        found, which = np.unique(pair_of, return_inverse=True)
+        split = (divmod(pair, len(self._inputs)) for pair in found.tolist())
+        estimated = [self._estimate(names[at], block) for at, block in split]
+        flops[rows] = np.array(estimated, np.float64)[which.reshape(-1)]
+        if any(covering):
+            _leave_out_covered(flops, np.array(covering, np.bool_)[site], parent)
+        return flops
+
+    def _estimate(self, name: str, block: int) -> float:
+        inputs = self._inputs[block]
+        if inputs.input_dtypes[:1] == [""]:  # a nested tensor has no sizes
+            return 0.0
+        estimate = estimate_flops(name, inputs.input_shapes, inputs.concrete_inputs)
+        return 0.0 if estimate is None else float(estimate.flops)
+
+
+def _leave_out_covered(flops: Array, covering: Array, parent: Array) -> None:
+    at = parent[np.flatnonzero((flops > 0) & ~covering)]
+    while len(at):
+        at = np.unique(at[at >= 0])
+        flops[at[covering[at]]] = 0.0
+        at = parent[at]
+
+
+def overload_names(
+    site: Array, sites: SiteTable, recorded: CodedColumn | None = None
+) -> CodedColumn | None:
+    """Overload names of ops; None without any.
+
+    recorded: what RecordFunctions of C++ recorded with the row. PyTorch's ops have theirs as the
+    function of their site, which has no file.
+    """
+    categories, files = sites.field("category"), sites.field("file")
+    names = [
+        function if category == "cpu_op" and not file else ""
+        for category, file, function in zip(categories, files, sites.field("function"), strict=True)
+    ]
+    if not any(names):
+        return recorded
+    values = sorted(set(names))
+    code_of = {name: code for code, name in enumerate(values)}
+    by_site = np.array([code_of[name] for name in names], np.int32)
+    if recorded is None:
+        return CodedBySite(site, by_site, values)
+    codes = np.where(recorded.codes >= 0, recorded.codes + len(values), by_site[site])
+    return CodedColumn(codes.astype(np.int32), (*values, *recorded.values))
+
+
+class _Decoded(Sequence[OpInputs]):
+    """Blocks of inputs, each decoded once, when it is looked at first."""
+
+    def __init__(self, blocks: Sequence[Sequence[int]]) -> None:
+        self._blocks = blocks
+        self._made: list[OpInputs | None] = [None] * len(blocks)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getitem__(self, index: Any) -> Any:
+        made = self._made[index]
+        if made is None:
+            try:
+                made = decode_op_inputs(self._blocks[index])
+            except IndexError:  # which would end a loop over the values as if there were no more
+                raise errors.ValueError("the recorded inputs of an op are cut short") from None
+            self._made[index] = made
+        return made
+
+
+class _Field(Sequence[Any]):
+    """One field of all inputs, behind the values `lead`."""
+
+    def __init__(self, inputs: Sequence[OpInputs], name: str, lead: Sequence[Any] = ()) -> None:
+        self._inputs, self._name, self._lead = inputs, name, lead
+
+    def __len__(self) -> int:
+        return len(self._lead) + len(self._inputs)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        at = index % len(self) - len(self._lead)
+        return self._lead[at] if at < 0 else getattr(self._inputs[at], self._name)
+
+
+class _Joined(Sequence[Any]):
+    """Two sequences, one behind the other; the second may make its values when they are read."""
+
+    def __init__(self, first: Sequence[Any], second: Sequence[Any]) -> None:
+        self._first, self._second = first, second
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        split = len(self._first)
+        return self._first[index] if index < split else self._second[index - split]

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an EventTable is made of: its columns with dtypes and defaults, coded columns, kernels."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base.device_type import DeviceType
+
+__all__ = [
+    "CODED_COLUMNS",
+    "COLUMNS",
+    "NO_PARENT",
+    "NO_PAYLOAD",
+    "Array",
+    "CodedBySite",
+    "CodedColumn",
+    "ColumnSpec",
+    "EventFlag",
+    "EventKind",
+    "KernelTable",
+    "read_only",
+]
+
+Array: TypeAlias = NDArray[Any]
+
+
+class EventKind(enum.IntEnum):
+    """What a row is. Same numbers as SiteKind in recorder/site.hpp."""
+
+    RANGE = 0
+    ASYNC_RANGE = 1
+    MARK = 2
+    COUNTER = 3
+    FLOW_BEGIN = 4
+    FLOW_END = 5
+    MEMORY = 6
+    OUT_OF_MEMORY = 7
+    SEGMENT = 8
+
+
+class EventFlag(enum.IntFlag):
+    """Bits of the flags column. Same numbers as event_flag in capture/capture.hpp."""
+
+    FINISHED = 1
+    FOREIGN_END = 2
+    CLOCK_DISCONTINUITY = 4
+    CLAMPED = 8
+    ENCLOSING = 16
+    DETAIL = 32
+
+
+NO_PAYLOAD = 0xFFFFFFFF
+NO_PARENT = -1
+
+
+class ColumnSpec(NamedTuple):
+    """Name, dtype and the value that an absent column stands for."""
+
+    name: str
+    dtype: str
+    default: Any
+    doc: str
+
+
+_SPECS = (
+    ColumnSpec("start_ns", "int64", None, "begin, Unix time in ns"),
+    ColumnSpec("end_ns", "int64", None, "end, Unix time in ns; equals start_ns for instants"),
+    ColumnSpec("site", "uint32", None, "index into sites: name, category, file, line, scope"),
+    ColumnSpec("track", "uint32", 0, "index into tracks: the thread it began on"),
+    ColumnSpec("parent", "int32", None, "row of the enclosing range, -1 for none; absent: unknown"),
+    ColumnSpec("payload", "uint32", NO_PAYLOAD, "index into payload_words"),
+    ColumnSpec("kind", "uint8", 0, "EventKind"),
+    ColumnSpec("flags", "uint8", 1, "EventFlag bits"),
+    ColumnSpec("end_track", "int64", -1, "index into tracks where it ended, -1: where it began"),
+    ColumnSpec("id", "int64", None, "identity of the event; absent: the row number"),
+    ColumnSpec("sequence_nr", "int64", -1, "autograd sequence number, -1 for none"),
+    ColumnSpec("fwd_thread", "int64", -1, "thread of the forward op, -1 for none"),
+    ColumnSpec("node_id", "int32", -1, "node of a distributed run, -1 for none"),
+    ColumnSpec("is_async", "bool", None, "start and end need not nest; absent: by kind and flags"),
+    ColumnSpec("is_remote", "bool", False, "came from another process"),
+    ColumnSpec("is_legacy", "bool", False, "came from record lists (parse_records)"),
+    ColumnSpec("is_user_annotation", "bool", None, "absent: by the site's category"),
+    ColumnSpec("is_python_function", "bool", None, "absent: by the site's category"),
+    ColumnSpec("device_type", "int16", int(DeviceType.CPU), "DeviceType"),
+    ColumnSpec("device_index", "int32", 0, "index of the device"),
+    ColumnSpec("device_resource_id", "int64", None, "stream or thread; absent: the thread"),
+    ColumnSpec("scope", "uint8", None, "RecordScope; absent: the site's"),
+    ColumnSpec("flops", "float64", np.nan, "floating point operations, NaN for unknown"),
+    ColumnSpec("cpu_memory_usage", "int64", 0, "bytes, children included"),
+    ColumnSpec("device_memory_usage", "int64", 0, "bytes, children included"),
+    ColumnSpec("flow_id", "int64", 0, ""),
+    ColumnSpec("flow_type", "int32", 0, ""),
+    ColumnSpec("flow_start", "bool", False, ""),
+    ColumnSpec(
+        "external_id", "int64", None, "of a host event; absent: row number + 1, 0 on devices"
+    ),
+    ColumnSpec(
+        "linked_correlation_id", "int64", 0, "external_id of the event that launched this one"
+    ),
+    ColumnSpec(
+        "record_function_id", "int64", 0, "PyTorch's RecordFunction number (rf_id), 0 for none"
+    ),
+    ColumnSpec("python_id", "int64", -1, ""),
+    ColumnSpec("python_parent_id", "int64", -1, ""),
+    ColumnSpec("python_module_id", "int64", -1, ""),
+)
+COLUMNS: dict[str, ColumnSpec] = {spec.name: spec for spec in _SPECS}
+
+# Columns whose values are Python objects, stored once each: codes plus a tuple of values.
+CODED_COLUMNS = (
+    "overload_name",
+    "input_shapes",
+    "concrete_inputs",
+    "kwinputs",
+    "stack",
+    "activity_type",
+    "structured_input_shapes",
+    "structured_input_strides",
+    "input_dtypes",
+    "event_metadata",
+    "metadata_json",
+    "counters",
+    "module_hierarchy",
+)
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """A dictionary-encoded column: values[codes[row]], None where the code is -1."""
+
+    codes: Array
+    values: Sequence[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, row: Any) -> Any:
+        code = int(self.codes[row])
+        return None if code < 0 else self.values[code]
+
+    def take(self, rows: Any) -> CodedColumn:
+        """The same column for a selection of rows; the values are shared."""
+        return CodedColumn(read_only(self.codes[rows]), self.values)
+
+    def __reduce__(self) -> Any:
+        # Forms of this class that compute codes or values when they are read become plain ones.
+        return CodedColumn, (np.asarray(self.codes), tuple(self.values))
+
+    @classmethod
+    def encode(cls, values: Sequence[Any]) -> CodedColumn:
+        """Encode plain values; equal text representations share one code. None stays None."""
+        index: dict[str, int] = {}
+        kept: list[Any] = []
+        codes = np.empty(len(values), np.int32)
+        for row, value in enumerate(values):
+            if value is None:
+                codes[row] = -1
+                continue
+            text = repr(value)
+            code = index.get(text)
+            if code is None:
+                code = index[text] = len(kept)
+                kept.append(value)
+            codes[row] = code
+        return cls(read_only(codes), tuple(kept))
+
+
+class CodedBySite(CodedColumn):
+    """A coded column whose codes are by_site[site]; made when somebody reads them."""
+
+    _site: Array
+    _by_site: Array
+
+    def __init__(self, site: Array, by_site: Array, values: Sequence[Any]) -> None:
+        for name, value in (("_site", site), ("_by_site", by_site), ("values", tuple(values))):
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def codes(self) -> Array:
+        """Code of each row, int32."""
+        return read_only(self._by_site[self._site])
+
+    def __len__(self) -> int:
+        return len(self._site)
+
+    def take(self, rows: Any) -> CodedColumn:
+        """The same column for a selection of rows; the values are shared."""
+        return CodedBySite(self._site[rows], self._by_site, self.values)
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """Device activities attached to rows, sorted by row (several per row allowed)."""
+
+    row: Array  # int64: the launching row
+    name: Array  # int32: index into names
+    device: Array  # int32: device index
+    duration_ns: Array  # int64
+    names: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def read_only(array: Array) -> Array:
+    """The array itself when it is read-only, else a read-only view of it."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SiteTable and TrackTable: what the site and track columns of an EventTable point into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base import errors
+
+__all__ = ["Site", "SiteTable", "Track", "TrackTable"]
+
+USER_SCOPE = 7  # RecordScope::USER_SCOPE
+
+
+class Site(NamedTuple):
+    """A static place in the program that records are made at (SiteInfo in capture.hpp)."""
+
+    name: str
+    category: str = "user_annotation"
+    file: str = ""
+    function: str = ""
+    line: int = 0
+    color: int = 0
+    mask: int = 1
+    kind: int = 0
+    scope: int = USER_SCOPE
+    arg_names: tuple[str, ...] = ()
+    arg_types: tuple[int, ...] = ()
+    device_type: int = -1
+    device_index: int = -1
+
+
+class Track(NamedTuple):
+    """One thread of the process (TrackInfo in capture.hpp)."""
+
+    id: int
+    pid: int = 0
+    tid: int = 0
+    name: str = ""
+    alive: bool = True
+
+
+class SiteTable:
+    """The sites of a capture, one list per field. Fields left out have Site's default.
+
+    `names` and every given field have one entry per site. Immutable.
+    """
+
+    __slots__ = ("_cache", "_fields", "names")
+
+    def __init__(self, names: Iterable[str], **fields: Iterable[Any]) -> None:
+        self.names: tuple[str, ...] = tuple(names)
+        self._fields: dict[str, tuple[Any, ...]] = {}
+        self._cache: dict[str, Any] = {}
+        for field, values in fields.items():
+            if field not in Site._fields or field == "name":
+                known = ", ".join(Site._fields[1:])
+                raise errors.ValueError(f"unknown site field {field!r}; known fields: {known}")
+            kept = tuple(values)
+            if len(kept) != len(self.names):
+                raise errors.ValueError(
+                    f"site field {field!r} has {len(kept)} entries for {len(self.names)} sites"
+                )
+            self._fields[field] = kept
+
+    @classmethod
+    def from_sites(cls, sites: Iterable[Site]) -> SiteTable:
+        """A table of Site values."""
+        rows = list(sites)
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(Site._fields)
+        return cls(columns[0], **dict(zip(Site._fields[1:], columns[1:], strict=True)))
+
+    def __reduce__(self) -> Any:
+        return _site_table, (self.names, self._fields)  # what was derived is derived again
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> Site:
+        values = {field: column[index] for field, column in self._fields.items()}
+        return Site(self.names[index], **values)
+
+    def __iter__(self) -> Iterator[Site]:
+        return (self[i] for i in range(len(self)))
+
+    def field(self, field: str) -> Sequence[Any]:
+        """One field of every site; the default, repeated, when it was not given."""
+        if field == "name":
+            return self.names
+        column = self._fields.get(field)
+        if column is None:
+            column = (Site._field_defaults[field],) * len(self.names)
+        return column
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A per-site array that a default column of EventTable is gathered from."""
+        cached = self._cache.get(name)
+        if cached is None:
+            if name == "is_user_annotation":
+                wanted = ("user_annotation", "gpu_user_annotation")
+                cached = np.fromiter((c in wanted for c in self.field("category")), np.bool_)
+            elif name == "is_python_function":
+                cached = np.fromiter(
+                    (c == "python_function" for c in self.field("category")), np.bool_
+                )
+            elif name == "scope":
+                cached = np.fromiter((int(s) for s in self.field("scope")), np.uint8)
+            else:
+                raise KeyError(name)
+            cached.flags.writeable = False
+            self._cache[name] = cached
+        return cached
+
+    def derived(self, name: str, compute: Callable[[], Any]) -> Any:
+        """A value that depends on the sites only, computed once under a name of the caller's."""
+        if name not in self._cache:
+            self._cache[name] = compute()
+        return self._cache[name]
+
+    def _distinct(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+        cached = self._cache.get("distinct")
+        if cached is None:
+            index: dict[str, int] = {}
+            codes = np.fromiter(
+                (index.setdefault(name, len(index)) for name in self.names),
+                np.int32,
+                len(self.names),
+            )
+            codes.flags.writeable = False
+            cached = self._cache["distinct"] = (tuple(index), codes)
+        return cached
+
+    @property
+    def distinct_names(self) -> tuple[str, ...]:
+        """Every name once, in the order of its first site."""
+        return self._distinct()[0]
+
+    @property
+    def name_codes(self) -> NDArray[np.int32]:
+        """Per site the index of its name in distinct_names."""
+        return self._distinct()[1]
+
+    @property
+    def names_distinct(self) -> bool:
+        """True when no two sites share a name; then site and name code are the same number."""
+        return len(self.distinct_names) == len(self.names)
+
+
+def _site_table(names: tuple[str, ...], fields: dict[str, tuple[Any, ...]]) -> SiteTable:
+    return SiteTable(names, **fields)
+
+
+class TrackTable:
+    """The tracks of a capture. Immutable."""
+
+    __slots__ = ("ids", "rows")
+
+    def __init__(self, rows: Iterable[Track]) -> None:
+        self.rows = tuple(rows)
+        self.ids: NDArray[np.int64] = np.fromiter((t.id for t in self.rows), np.int64)
+        self.ids.flags.writeable = False
+
+    def __reduce__(self) -> Any:
+        return TrackTable, (self.rows,)
+
+    @classmethod
+    def from_tracks(cls, tracks: Iterable[Track]) -> TrackTable:
+        """A table of Track values."""
+        return cls(tracks)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Track:
+        return self.rows[index]
+
+    def __iter__(self) -> Iterator[Track]:
+        return iter(self.rows)

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EventTree: who encloses whom, and self times. Every view derives from it.
+
+Rows that nest are the synchronous CPU ranges; async ranges and device activities have neither
+parent nor children. Looking at a tree never changes the table under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base.device_type import DeviceType
+from fastprof.model.nesting import BLOCK_ROWS, NestKernel, TableKernels, nest_intervals, sum_by
+from fastprof.model.table import EventKind, EventTable
+
+__all__ = ["EventTree", "NestKernel", "nest_intervals", "nesting_rows", "sum_by"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+class EventTree:
+    """Parents and self times of the rows of a table that are events of an EventList.
+
+    `rows` are the table rows that take part, in table order (None: all of them); `parent` is the
+    index *within the tree* of each one's enclosing range, int32, -1 for none. `kernel_rows` are the
+    table rows whose kernels each tree row carries (None: its own); they differ after `dedupe`.
+    `table_kernels`: what may sum in the place of NumPy (see grouping.py), None for NumPy.
+    Build with `EventTree.of`. Safe to read from any number of threads.
+    """
+
+    def __init__(
+        self,
+        table: EventTable,
+        rows: Array | None,
+        parent: Array,
+        kernel_rows: Array | None = None,
+        kernels: TableKernels | None = None,
+    ) -> None:
+        self.table = table
+        self.rows = rows
+        self.parent = parent
+        self.kernel_rows = kernel_rows
+        self.table_kernels = kernels
+
+    @classmethod
+    def of(
+        cls, table: EventTable, *, kernel: NestKernel | None = None, hidden: Array | None = None
+    ) -> EventTree:
+        """The tree of a table: its own parents when it has them, else from its times.
+
+        Captured tables carry parents from the begin and end order of their records. For others the
+        rule of nest_intervals is applied within (thread, node_id); `kernel` may replace its
+        NumPy form by a faster one of the same signature. `hidden` is a mask of rows to leave out:
+        their children go to the next range around them.
+        """
+        unlisted = hidden
+        if table.has("kind"):
+            kind = table.column("kind")
+            if len(kind) and int(kind.max()) > EventKind.ASYNC_RANGE:
+                others = kind > EventKind.ASYNC_RANGE
+                unlisted = others if hidden is None else others | hidden
+        listed = None if unlisted is None else np.flatnonzero(~unlisted)
+        nests = nesting_rows(table)
+        if table.has("parent"):
+            parent = table.column("parent")
+            kept = nests
+            if listed is not None:
+                kept = np.zeros(len(table), np.bool_)
+                kept[listed] = True
+                if nests is not None:
+                    kept &= nests
+            if kept is not None:
+                parent = _skip_rows(parent, kept)
+                if nests is not None:
+                    parent = np.where(nests, parent, np.int32(-1))
+        else:
+            chosen = np.flatnonzero(nests) if nests is not None else None
+            if listed is not None:
+                chosen = listed if chosen is None else np.intersect1d(listed, chosen)
+            parent = _nest_rows(table, chosen, kernel or nest_intervals)
+        if listed is None:
+            return cls(table, None, parent)
+        position = np.full(len(table) + 1, -1, np.int32)
+        position[listed] = np.arange(len(listed), dtype=np.int32)
+        return cls(table, listed, position[parent[listed]])
+
+    @classmethod
+    def by_kernels(
+        cls,
+        table: EventTable,
+        kernels: TableKernels,
+        hidden: Array | None,
+        name_of_site: Sequence[int],
+    ) -> EventTree | None:
+        """EventTree.of(table, hidden=hidden).dedupe(...), names told by site, and later its sums.
+
+        None when the table is not for kernels: without parents, in another order, with activities
+        of devices attached to its rows.
+        """
+        if not (table.begin_ordered and table.has("parent")) or table.kernels is not None:
+            return None
+        rows, parent = kernels.listed_rows(
+            parent=table.column("parent"),
+            kind=table.column("kind") if table.has("kind") else None,
+            nests=nesting_rows(table),
+            hidden=hidden,
+            site=table.column("site"),
+            name_of_site=name_of_site,
+        )
+        return cls(table, rows, parent, kernels=kernels)
+
+    def __reduce__(self) -> Any:
+        # Without the native kernels: NumPy's give the same sums.
+        return EventTree, (self.table, self.rows, self.parent, self.kernel_rows)
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def __repr__(self) -> str:
+        return f"<EventTree events={len(self)} roots={int(np.count_nonzero(self.parent < 0))}>"
+
+    def column(self, name: str) -> Array:
+        """A column of the table for the tree's rows."""
+        return self.take(self.table.column(name))
+
+    def take(self, column: Array) -> Array:
+        """A table-long array for the tree's rows; one value broadcast stays that."""
+        if self.rows is None:
+            return column
+        if column.strides == (0,) and len(column):
+            return np.broadcast_to(column[0], (len(self.rows),))
+        return column[self.rows]
+
+    def table_row(self, index: int) -> int:
+        """Row of the table behind an index of the tree."""
+        return int(index) if self.rows is None else int(self.rows[index])
+
+    # ---- structure -----------------------------------------------------------------------------
+
+    @property
+    def n_children(self) -> Array:
+        """Number of direct children of each row, int64."""
+        return np.bincount(self.parent + 1, minlength=len(self) + 1)[1:]
+
+    @cached_property
+    def _child_index(self) -> tuple[Array, Array]:
+        """Children grouped by parent: (offsets, indices), in begin order within a parent."""
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.n_children, out=offsets[1:])
+        children = np.flatnonzero(self.parent >= 0)
+        if self.table.begin_ordered:
+            order = np.argsort(self.parent[children], kind="stable")
+        else:
+            start, end = self.column("start_ns")[children], self.column("end_ns")[children]
+            order = np.lexsort((-end, start, self.parent[children]))
+        return offsets, children[order]
+
+    def children(self, index: int) -> Array:
+        """Indices of the direct children of a row, in begin order."""
+        offsets, indices = self._child_index
+        return indices[offsets[index] : offsets[index + 1]]
+
+    @property
+    def _depth(self) -> Array:
+        """Number of rows around each row, int32.
+
+        By pointer doubling, O(n log depth): a step for each level would be quadratic in deep trees.
+        """
+        size = len(self)
+        ancestor = np.append(np.where(self.parent < 0, size, self.parent), size).astype(np.int64)
+        depth = (ancestor < size).astype(np.int32)
+        while bool((ancestor[:-1] < size).any()):
+            depth += depth[ancestor]
+            ancestor = ancestor[ancestor]
+        return depth[:-1]
+
+    @cached_property
+    def levels(self) -> list[Array]:
+        """Indices of the rows of each depth, roots first."""
+        depth = self._depth
+        order = np.argsort(depth, kind="stable")
+        counts = np.bincount(depth) if len(self) else np.zeros(0, np.int64)
+        return np.split(order, np.cumsum(counts)[:-1]) if len(counts) else []
+
+    def sum_children(self, values: Array) -> Array:
+        """Sum of `values` over the direct children of each row."""
+        if len(self) and int(self.parent.max()) < 0:
+            return np.zeros(len(self), values.dtype)
+        # Code 0 collects the roots and is dropped; no selection of the children is needed.
+        return sum_by(self.parent + 1, values, len(self) + 1)[1:]
+
+    def sum_subtree(self, values: Array, closed: Array | None = None) -> Array:
+        """Sum of `values` over each row and all its descendants.
+
+        Rows in the mask `closed` keep their own value, whatever is below them.
+        """
+        total: Array = values.copy()
+        for level in reversed(self.levels[1:]):
+            giving = level if closed is None else level[~closed[self.parent[level]]]
+            np.add.at(total, self.parent[giving], total[giving])
+        return total
+
+    # ---- measures ------------------------------------------------------------------------------
+
+    @cached_property
+    def on_cpu(self) -> Array | None:
+        """Mask of the rows that are not device activities; None when all are."""
+        if not self.table.has("device_type"):
+            return None
+        mask: Array = self.column("device_type") == DeviceType.CPU
+        return None if np.all(mask) else mask
+
+    @cached_property
+    def is_async(self) -> Array | None:
+        """Mask of the async rows; None when there are none."""
+        if not any(self.table.has(name) for name in ("is_async", "kind", "flags")):
+            return None
+        mask: Array = self.column("is_async")
+        return mask if np.any(mask) else None
+
+    @cached_property
+    def total_ns(self) -> Array:
+        """CPU time of each row with its children, int64 ns; 0 for device activities."""
+        duration = self.take(self.table.duration_ns)
+        return duration if self.on_cpu is None else np.where(self.on_cpu, duration, 0)
+
+    @cached_property
+    def self_ns(self) -> Array:
+        """total_ns less that of the direct children; 0 for async and device rows.
+
+        Never clamped: children that overlap make it negative.
+        """
+        return self._without_children(self.total_ns)
+
+    def self_of(self, column: str) -> Array:
+        """Self value of a column that includes children, such as cpu_memory_usage."""
+        return self._without_children(self.column(column))
+
+    def _without_children(self, values: Array) -> Array:
+        if len(values) and values.strides == (0,) and not values[0]:
+            return values
+        own = values - self.sum_children(values)
+        if self.is_async is not None:
+            own = np.where(self.is_async, 0, own)
+        if self.on_cpu is not None:
+            own = np.where(self.on_cpu, own, 0)
+        return own
+
+    @cached_property
+    def has_device_time(self) -> bool:
+        """True when there are kernels or device activities."""
+        return self.on_cpu is not None or bool(self.table.kernels)
+
+    @cached_property
+    def device_self_and_total_ns(self) -> tuple[Array, Array]:
+        """Device time of each row, int64 ns: (self, total).
+
+        CPU rows: total is the time of their kernels and of their descendants' (legacy rows: their
+        own kernels only), self is total less the children's. Device rows: their duration, twice.
+        Async rows: 0.
+        """
+        own = np.zeros(len(self), np.int64)
+        kernels = self.table.kernels
+        if kernels:
+            per_row = sum_by(kernels.row, kernels.duration_ns, len(self.table))
+            if self.kernel_rows is None:
+                own = self.take(per_row)
+            else:
+                own = np.where(self.kernel_rows >= 0, per_row[self.kernel_rows], 0)
+        if self.is_async is not None:
+            own = np.where(self.is_async, 0, own)
+        total = own
+        if kernels:
+            legacy = self.column("is_legacy") if self.table.has("is_legacy") else None
+            total = self.sum_subtree(own, legacy)
+        own = total - self.sum_children(total)
+        if self.on_cpu is not None:
+            duration = self.take(self.table.duration_ns)
+            if self.is_async is not None:
+                duration = np.where(self.is_async, 0, duration)
+            own = np.where(self.on_cpu, own, duration)
+            total = np.where(self.on_cpu, total, duration)
+        return own, total
+
+    # ---- deduplication -------------------------------------------------------------------------
+
+    def dedupe(self, names: Array | None = None) -> EventTree:
+        """A tree without the repeated rows of wrappers, as PyTorch's EventList removes them.
+
+        A row that has its parent's name and is its parent's only child disappears; its children
+        and its kernels (in place of the parent's own) go to the parent. PyTorch repeats this pass
+        by pass until nothing changes; merging keeps both the name and the number of children that
+        the rule looks at, so one pass over the original tree finds the same rows. `names`: code of
+        each tree row's name (default: the table's). The table and this tree stay as they are.
+        """
+        if len(self) == 0:
+            return self
+        if names is None:
+            names = self.take(self.table.name_id)
+        candidates = self._named_as_parent(names)
+        if not len(candidates):
+            return self
+        candidates = candidates[self.n_children[self.parent[candidates]] == 1]
+        if not len(candidates):
+            return self
+        kept = np.ones(len(self), np.bool_)
+        kept[candidates] = False
+        parent = _skip_rows(self.parent, kept)
+        keep_index = np.flatnonzero(kept)
+        kernel_rows = None
+        if self.table.kernels:
+            # The deepest removed row of a chain hands its kernels to the row that stays: going
+            # through the removed rows from the roots down, the last write wins.
+            source = np.arange(len(self)) if self.kernel_rows is None else self.kernel_rows.copy()
+            if self.rows is not None and self.kernel_rows is None:
+                source = self.rows.copy()
+            original = source.copy()
+            removed = ~kept
+            for level in self.levels[1:]:
+                gone = level[removed[level]]
+                source[parent[gone]] = original[gone]
+            kernel_rows = source[keep_index]
+        position = np.full(len(self) + 1, -1, np.int32)
+        position[keep_index] = np.arange(len(keep_index), dtype=np.int32)
+        rows = keep_index if self.rows is None else self.rows[keep_index]
+        return EventTree(self.table, rows, position[parent[keep_index]], kernel_rows)
+
+    def _named_as_parent(self, names: Array) -> Array:
+        """Rows with their parent's name: seldom any, so found block by block."""
+        found = []
+        for low in range(0, len(self), BLOCK_ROWS):
+            parent = self.parent[low : low + BLOCK_ROWS]
+            if int(parent.max()) < 0:
+                continue
+            same = names[parent] == names[low : low + BLOCK_ROWS]  # parent -1 reads the last row
+            same &= parent >= 0
+            if same.any():
+                found.append(np.flatnonzero(same) + low)
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
+def nesting_rows(table: EventTable) -> Array | None:
+    """Mask of the rows that can be parents or children; None for all."""
+    mask: Array | None = None
+    if any(table.has(name) for name in ("is_async", "kind", "flags")):
+        asynchronous = table.column("is_async")
+        if asynchronous.strides != (0,) and bool(asynchronous.any()):
+            mask = ~asynchronous
+    if table.has("device_type"):
+        on_cpu = table.column("device_type") == DeviceType.CPU
+        if not bool(on_cpu.all()):
+            mask = on_cpu if mask is None else mask & on_cpu
+    return mask
+
+
+def _skip_rows(parent: Array, kept: Array) -> Array:
+    """Each row's nearest ancestor with `kept`, -1 for none."""
+    has_child = np.zeros(len(parent) + 1, np.bool_)
+    has_child[parent] = True
+    if not bool((has_child[:-1] & ~kept).any()):  # as with rows of memory: they never have one
+        return parent.astype(np.int32, copy=False)
+    parent = parent.astype(np.int32)  # a copy
+    pending = np.flatnonzero(parent >= 0)
+    pending = pending[~kept[parent[pending]]]
+    while len(pending):
+        parent[pending] = parent[parent[pending]]
+        pending = pending[parent[pending] >= 0]
+        pending = pending[~kept[parent[pending]]]
+    return parent
+
+
+def _nest_rows(table: EventTable, chosen: Array | None, nest: NestKernel) -> Array:
+    """Parents from times, for the chosen rows (None: all), within (thread, node_id)."""
+    thread = table.thread
+    group = thread if chosen is None else thread[chosen]
+    if table.has("node_id"):
+        node = table.column("node_id") if chosen is None else table.column("node_id")[chosen]
+        _, thread_code = np.unique(group, return_inverse=True)
+        nodes, node_code = np.unique(node, return_inverse=True)
+        group = thread_code * len(nodes) + node_code
+    if chosen is None:
+        return nest(table.start_ns, table.end_ns, group).astype(np.int32, copy=False)
+    parent = np.full(len(table), -1, np.int32)
+    local = nest(table.start_ns[chosen], table.end_ns[chosen], group)
+    found = local >= 0
+    parent[chosen[found]] = chosen[local[found]]
+    return parent

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Annotating a Python program: ranges, marks, counters, flows, memory reports, thread names."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any, TypeVar, cast
+
+from fastprof import _core
+from fastprof.adapters.torch.tracers import in_dynamo, install
+from fastprof.base.device_type import as_device_type
+from fastprof.record.futures import chained, is_future
+
+__all__ = [
+    "_RecordFunctionFast",
+    "counter",
+    "flow",
+    "flow_begin",
+    "flow_end",
+    "mark",
+    "record_function",
+    "report_memory_usage",
+    "report_out_of_memory",
+    "set_thread_name",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+mark = _core.mark
+counter = _core.counter
+flow_begin = _core.flow_begin
+flow_end = _core.flow_end
+set_thread_name = _core.set_thread_name
+
+
+class flow:  # noqa: N801 - reads like a verb
+    """An arrow between two places: `f = flow(7)`, `f.begin()` here, `f.end()` there.
+
+    id: any int of 64 bits; the two calls may be on different threads and processes' objects with
+    the same id. Each call belongs to the range open around it.
+    """
+
+    __slots__ = ("id", "name")
+
+    def __init__(self, id: int, name: str = "flow") -> None:
+        self.id = id
+        self.name = name
+
+    def begin(self) -> None:
+        """The arrow starts here."""
+        _core.flow_begin(self.id, self.name)
+
+    def end(self) -> None:
+        """The arrow ends here."""
+        _core.flow_end(self.id, self.name)
+
+
+record_function = _core.record_function
+install(record_function)  # PyTorch's tracers and compilers treat it as they do torch's own
+
+
+def _RecordFunctionFast(  # noqa: N802 - PyTorch's name
+    name: str, input_values: Any = None, keyword_values: Any = None
+) -> record_function:
+    """PyTorch's range for code that is entered often: record_function, which is made for that.
+
+    keyword_values (dict of str to int, float, bool, str or lists of these) become the range's
+    arguments. The range is a user's, and input_values are not kept.
+    """
+    keywords = {key: value for key, value in (keyword_values or {}).items() if key != "scope"}
+    return record_function(name, **keywords)
+
+
+def _end_on_future(range_: record_function, future: Any) -> Any:
+    """Hand the end of the open `range_` to `future`; see record_function in the native part."""
+    if not is_future(future):
+        chained(future, lambda: None)  # raises
+    return chained(future, range_._detach().end)
+
+
+def _decorate(range_: record_function, function: F) -> F:
+    """`function` with a range around each call; what `@record_function("name")` does.
+
+    A generator has a range around each of its steps, so that the time of whoever consumes it does
+    not count; an async function and a step of an async generator have an async range from begin to
+    end, because others may run on the same thread in between.
+    """
+    if not callable(function):
+        raise TypeError(
+            f"record_function({range_.name!r}) decorates functions, not {type(function).__name__}"
+        )
+    begin_async = range_._begin_async
+    wrapper: Any
+    if inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            steps = function(*args, **kwargs)
+            try:
+                sent: Any = None
+                error: BaseException | None = None
+                while True:
+                    open_range = begin_async()
+                    try:
+                        if error is None:
+                            value = await steps.asend(sent)
+                        else:
+                            value = await steps.athrow(error)
+                    except StopAsyncIteration:
+                        return
+                    finally:
+                        open_range.end()
+                    sent = error = None
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        raise
+                    except BaseException as thrown:
+                        error = thrown
+            finally:
+                await steps.aclose()
+
+    elif inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            open_range = begin_async()
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                open_range.end()
+
+    elif inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            if in_dynamo():  # ranges are ignored there, and Dynamo does not trace the code below
+                with range_:
+                    steps = function(*args, **kwargs)
+                return (yield from steps)
+            steps = function(*args, **kwargs)
+            try:
+                advance, argument = steps.send, None
+                while True:
+                    try:
+                        with range_:
+                            value = advance(argument)
+                    except StopIteration as end:
+                        return end.value
+                    try:
+                        advance, argument = steps.send, (yield value)
+                    except GeneratorExit:
+                        raise
+                    except BaseException as thrown:
+                        advance, argument = steps.throw, thrown
+            finally:
+                steps.close()
+
+    else:
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with range_:
+                return function(*args, **kwargs)
+
+    return cast(F, wrapper)
+
+
+_core.leave_out_frames_of(_decorate.__code__.co_filename)  # the wrappers above
+
+
+def report_memory_usage(
+    ptr: int,
+    alloc_size_bytes: int,
+    total_allocated_bytes: int = 0,
+    total_reserved_bytes: int = 0,
+    device_type: Any = "cpu",
+    device_index: int = 0,
+) -> None:
+    """For allocators: tell of an allocation (bytes > 0) or a free (bytes < 0) on this thread.
+
+    Totals are the allocator's after the change, 0 when unknown. Kept by profiles with
+    profile_memory=True and by C++ profilers that ask for memory.
+    """
+    _core.report_memory_usage(
+        ptr,
+        alloc_size_bytes,
+        total_allocated_bytes,
+        total_reserved_bytes,
+        int(as_device_type(device_type)),
+        device_index,
+    )
+
+
+def report_out_of_memory(
+    alloc_size_bytes: int,
+    total_allocated_bytes: int = 0,
+    total_reserved_bytes: int = 0,
+    device_type: Any = "cpu",
+    device_index: int = 0,
+) -> None:
+    """For allocators: tell that a request of so many bytes could not be met."""
+    _core.report_out_of_memory(
+        alloc_size_bytes,
+        total_allocated_bytes,
+        total_reserved_bytes,
+        int(as_device_type(device_type)),
+        device_index,
+    )

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table text of an EventFrame: for the same numbers, what PyTorch 2.13 prints.
+
+Only the rows that are printed are formatted. The differences (docs/differences.md): FLOPs and
+source location stand under their own headers when both are shown, shares of a zero total print
+"NaN", and footer lines report unfinished and dropped events. Nothing is written to the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base import errors
+from fastprof.base.device_type import DEVICE_TIME_TYPES, DeviceType
+from fastprof.base.formatting import (
+    TIME_UNITS,
+    flops_scale,
+    format_memory,
+    format_share,
+    format_time,
+)
+from fastprof.model.table import CodedColumn
+from fastprof.views.frame import METRIC_FIELDS, EventFrame, sequential_sum
+from fastprof.views.measures import device_metric_name
+from fastprof.views.table_fit import FitColumn, fit_columns
+
+__all__ = ["SORT_KEYS", "TableOptions", "render_html", "render_table", "sorted_rows"]
+
+Array: TypeAlias = NDArray[Any]
+
+_WIDTH = 12
+_GAP = "  "
+_SPELLINGS = ("device", "cuda", "xpu", "privateuse1")
+SORT_KEYS = (
+    "key",
+    *dict.fromkeys(
+        field.replace("device", spelling)
+        for field in METRIC_FIELDS
+        for spelling in (_SPELLINGS if "device" in field else ("device",))
+    ),
+)
+
+
+class TableOptions(NamedTuple):
+    """Arguments of EventList.table; widths of None mean no limit, row_limit -1 all rows."""
+
+    sort_by: str | None = None
+    row_limit: int | None = 100
+    max_src_column_width: int | None = 75
+    max_name_column_width: int | None = 55
+    max_shapes_column_width: int | None = 80
+    header: str | None = None
+    top_level_events_only: bool = False
+    time_unit: str | None = None
+    max_stack_lines: int | None = None
+    flops_per_s: bool = False
+    profile_memory: bool = False
+    with_flops: bool = False
+    max_width: int | None = None
+
+
+class _Column(NamedTuple):
+    header: str
+    width: int
+    cell: Callable[[int], str]
+    align: str = ">"
+    is_text: bool = False  # may be cut; numbers are not
+    field: str = ""  # that it shows, for sorting
+
+
+def render_table(frame: EventFrame, options: TableOptions) -> str:
+    """The table as text, ending in a newline; "" for no rows."""
+    if frame.size == 0:
+        return ""
+    layout = _Layout(frame, options)
+    left_out = layout.fit(options.max_width) if options.max_width is not None else []
+    lines: list[str] = []
+    ruler = "".join("-" * column.width + _GAP for column in layout.columns)
+    full_line = "=" * (len(ruler) - len(_GAP))
+    if options.header is not None:
+        lines += [full_line, options.header]
+    if options.top_level_events_only:
+        lines += [full_line, "This report only display top-level ops statistics"]
+    lines += [ruler, *layout.header_lines(), ruler]
+    for row in layout.printed_rows():
+        lines.append(layout.line(column.cell(row) for column in layout.columns))
+        if layout.source is not None:
+            entries = layout.stack_of(row)[1:]
+            if options.max_stack_lines is not None:
+                entries = entries[: max(options.max_stack_lines - 1, 0)]
+            lines.extend(layout.source_line(entry) for entry in entries)
+            lines.append(layout.source_line(""))
+    lines.append(ruler)
+    lines += layout.footers()
+    if left_out:
+        lines.append(f"Left out for want of width: {', '.join(left_out)}")
+    if options.max_width is not None:
+        lines = [line.rstrip() for line in lines]
+    return "\n".join(lines) + "\n"
+
+
+def render_html(frame: EventFrame, options: TableOptions) -> str:
+    """The same rows and columns as an HTML table, for notebooks."""
+    import html  # slow to load
+
+    if frame.size == 0:
+        return "<p>no events</p>"
+    layout = _Layout(frame, options._replace(max_name_column_width=None))
+    head = "".join(f"<th>{html.escape(column.header)}</th>" for column in layout.columns)
+    body = []
+    for row in layout.printed_rows():
+        cells = []
+        for column in layout.columns:
+            side = "left" if column.align == "<" or column.header == "Name" else "right"
+            text = html.escape(column.cell(row))
+            cells.append(f'<td style="text-align: {side}">{text}</td>')
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    notes = "<br>".join(html.escape(line) for line in layout.footers())
+    return (
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table><p>{notes}</p>"
+    )
+
+
+def sorted_rows(frame: EventFrame, sort_by: str | None) -> Array:
+    """Row numbers in list order, or by a field, descending and stable.
+
+    `sort_by`: one of SORT_KEYS (cuda_, xpu_ and privateuse1_ spellings read the device_ field);
+    anything else is an errors.ValueError that lists them.
+    """
+    rows = np.arange(frame.size) if frame.order is None else frame.order
+    if sort_by is None:
+        return rows
+    field = device_metric_name(sort_by)
+    if field in ("key", "name"):
+        texts = [str(frame.key[row]) for row in rows.tolist()]
+        order = sorted(range(len(rows)), key=lambda i: texts[i], reverse=True)
+        return rows[np.array(order, np.int64)]
+    if field not in METRIC_FIELDS:
+        raise errors.ValueError(f"cannot sort by {sort_by!r}; valid keys: {', '.join(SORT_KEYS)}")
+    return rows[np.argsort(-frame.metric(field)[rows], kind="stable")]
+
+
+class _Layout:
+    """Columns, widths and totals of one table."""
+
+    def __init__(self, frame: EventFrame, options: TableOptions) -> None:
+        if options.time_unit is not None and options.time_unit not in TIME_UNITS:
+            units = ", ".join(TIME_UNITS)
+            raise errors.ValueError(f"unknown time_unit {options.time_unit!r}; valid: {units}")
+        self.frame = frame
+        self.options = options
+        self.rows = sorted_rows(frame, options.sort_by)
+        self.cpu_sum = sequential_sum(frame.self_cpu_time_total[self.rows]) / frame.unit_per_us
+        self.source: int | None = None
+        device_self = frame.self_device_time_total
+        self.has_device_time = device_self is not None and bool((device_self > 0).any())
+        if self.has_device_time and not frame.use_device:
+            raise errors.StateError(
+                "there is device time, but no event says of which device; "
+                "set use_device on the events"
+            )
+        self.device_sum = self._device_sum() if self.has_device_time else 0
+        self.columns = self._columns()
+        self.headers: list[tuple[str, ...]] = [(column.header,) for column in self.columns]
+
+    def fit(self, max_width: int) -> list[str]:
+        """Make the table at most `max_width` characters wide; headers of the columns left out."""
+        if sum(column.width + len(_GAP) for column in self.columns) - len(_GAP) <= max_width:
+            return []
+        rows = self.printed_rows()
+        sort_field = device_metric_name(self.options.sort_by or "")
+        measured = []
+        for index, column in enumerate(self.columns):
+            cells = [len(column.cell(row)) for row in rows]
+            if index == self.source:
+                cells += [min(len(e), column.width) for row in rows for e in self.stack_of(row)]
+            stays = column.header in ("Name", "# of Calls") or column.field == sort_field
+            measured.append(FitColumn(column.header, max(cells, default=0), column.is_text, stays))
+        fitted = fit_columns(measured, max_width)
+        left_out = {column.header for column in self.columns}
+        chosen = []
+        for index, width, _ in fitted:
+            column = self.columns[index]
+            left_out.discard(column.header)
+            cut = _cut_left if index == self.source else _cut_right
+            if column.is_text:
+                column = column._replace(cell=_cut_cell(column.cell, cut, width))
+            chosen.append(column._replace(width=width))
+        kept = [column.column for column in fitted]
+        self.source = kept.index(self.source) if self.source in kept else None
+        gone = [column.header for column in self.columns if column.header in left_out]
+        self.columns, self.headers = chosen, [column.header for column in fitted]
+        return gone
+
+    def header_lines(self) -> list[str]:
+        """The headers, in one line unless fit() broke them; the last words stand lowest."""
+        height = max(map(len, self.headers))
+        padded = [("",) * (height - len(header)) + header for header in self.headers]
+        return [self.line(words) for words in zip(*padded, strict=True)]
+
+    # ---- rows and lines ------------------------------------------------------------------------
+
+    def printed_rows(self) -> list[int]:
+        rows = self.rows
+        if self.options.top_level_events_only:
+            rows = rows[~self.frame.has_parent[rows]]
+        limit = self.options.row_limit
+        if limit is not None and limit >= 0:
+            rows = rows[:limit]
+        return rows.tolist()  # type: ignore[no-any-return]
+
+    def line(self, cells: Any) -> str:
+        return "".join(
+            f"{cell:{column.align}{column.width}}{_GAP}"
+            for column, cell in zip(self.columns, cells, strict=True)
+        )
+
+    def source_line(self, entry: str) -> str:
+        cells = [""] * len(self.columns)
+        if self.source is not None:
+            cells[self.source] = _cut_left(entry, self.columns[self.source].width)
+        return self.line(cells)
+
+    def stack_of(self, row: int) -> list[str]:
+        return list(self.frame.stack[row] or ()) if self.frame.stack is not None else []
+
+    def footers(self) -> list[str]:
+        lines = [f"Self CPU time total: {self._text(self.cpu_sum)}"]
+        if self.has_device_time:
+            device = (self.frame.use_device or "").upper()
+            lines.append(f"Self {device} time total: {self._text(self.device_sum)}")
+        return [*lines, *self.frame.notes]
+
+    # ---- columns -------------------------------------------------------------------------------
+
+    def _columns(self) -> list[_Column]:
+        frame, options = self.frame, self.options
+        cap = options.max_name_column_width
+        width = 4 + max(map(len, _used(frame.key)))
+        name_width = width if cap is None else min(width, cap)
+        columns = [_Column("Name", name_width, lambda row: _cut(frame.key[row], cap), is_text=True)]
+        overload = frame.overload_name
+        if overload is not None and any(_used(overload)):
+            columns.append(
+                _Column(
+                    "Overload Name",
+                    name_width,
+                    lambda row: _cut(overload[row] or "", cap),
+                    is_text=True,
+                )
+            )
+        columns += [
+            _Column("Self CPU %", _WIDTH, self._share("self_cpu_time_total", self.cpu_sum)),
+            _Column(
+                "Self CPU", _WIDTH, self._times("self_cpu_time_total"), field="self_cpu_time_total"
+            ),
+            _Column("CPU total %", _WIDTH, self._total_share()),
+            _Column("CPU total", _WIDTH, self._times("cpu_time_total"), field="cpu_time_total"),
+            _Column(
+                "CPU time avg",
+                _WIDTH,
+                self._times("cpu_time_total", average=True),
+                field="cpu_time",
+            ),
+        ]
+        columns += self._device_columns()
+        columns += self._memory_columns()
+        count = frame.metric("count")
+        columns.append(_Column("# of Calls", _WIDTH, lambda row: str(int(count[row]))))
+        if bool((frame.node_id != -1).any()):
+            columns.append(_Column("Node ID", _WIDTH, lambda row: str(int(frame.node_id[row]))))
+        columns += self._shape_columns()
+        columns += self._source_columns(len(columns))
+        columns += self._flops_columns()
+        return columns
+
+    def _device_columns(self) -> list[_Column]:
+        if not self.has_device_time:
+            return []
+        device = (self.frame.use_device or "").upper()
+        return [
+            _Column(f"Self {device}", _WIDTH, self._times("self_device_time_total")),
+            _Column(
+                f"Self {device} %", _WIDTH, self._share("self_device_time_total", self.device_sum)
+            ),
+            _Column(f"{device} total", _WIDTH, self._times("device_time_total")),
+            _Column(f"{device} time avg", _WIDTH, self._times("device_time_total", average=True)),
+        ]
+
+    def _memory_columns(self) -> list[_Column]:
+        if not self.options.profile_memory:
+            return []
+        columns = [
+            _Column("CPU Mem", _WIDTH, self._memory("cpu_memory_usage")),
+            _Column("Self CPU Mem", _WIDTH, self._memory("self_cpu_memory_usage")),
+        ]
+        used = self.frame.metric("self_device_memory_usage")
+        if self.frame.use_device and bool((used > 0).any()):
+            device = self.frame.use_device.upper()
+            columns += [
+                _Column(f"{device} Mem", _WIDTH, self._memory("device_memory_usage")),
+                _Column(f"Self {device} Mem", _WIDTH, self._memory("self_device_memory_usage")),
+            ]
+        return columns
+
+    def _shape_columns(self) -> list[_Column]:
+        shapes = self.frame.input_shapes
+        if shapes is None or not any(
+            value is not None and len(value) > 0 for value in _used(shapes)
+        ):
+            return []
+        width = 4 + max(len(str(value)) for value in _used(shapes))
+        cap = self.options.max_shapes_column_width
+        width = width if cap is None else min(width, cap)
+        return [_Column("Input Shapes", width, lambda row: str(shapes[row])[:width], is_text=True)]
+
+    def _source_columns(self, position: int) -> list[_Column]:
+        stack = self.frame.stack
+        stacks = [value for value in _used(stack) if value] if stack is not None else []
+        if not stacks:
+            return []
+        width = 4 + max(map(len, chain.from_iterable(stacks)))
+        cap = self.options.max_src_column_width
+        width = width if cap is None else min(width, cap)
+        self.source = position
+
+        def cell(row: int) -> str:
+            entries = self.stack_of(row)
+            return _cut_left(entries[0], width) if entries else ""
+
+        return [_Column("Source Location", width, cell, "<", is_text=True)]
+
+    def _flops_columns(self) -> list[_Column]:
+        columns = []
+        wanted = [("Total ", "", "flops")] if self.options.with_flops else []
+        if self.options.flops_per_s:
+            wanted.append(("", "/s", "flops_per_s"))
+        for before, after, field in wanted:
+            values = self.frame.metric(field)
+            positive = values[values > 0]
+            if not len(positive):
+                continue
+            scale, unit = flops_scale(float(positive.min()))
+            columns.append(_Column(f"{before}{unit}{after}", _WIDTH, _scaled(values, scale)))
+        return columns
+
+    # ---- cells ---------------------------------------------------------------------------------
+
+    def _text(self, time_us: float) -> str:
+        return format_time(time_us, self.options.time_unit)
+
+    def _times(self, field: str, average: bool = False) -> Callable[[int], str]:
+        values = self.frame.metric(field)
+        count = self.frame.metric("count")
+        unit = self.frame.unit_per_us
+        if not average:
+            return lambda row: self._text(values[row].item() / unit)
+
+        def cell(row: int) -> str:
+            calls = int(count[row])
+            return self._text(values[row].item() / unit / calls if calls else 0.0)
+
+        return cell
+
+    def _share(self, field: str, whole_us: float) -> Callable[[int], str]:
+        values = self.frame.metric(field)
+        unit = self.frame.unit_per_us
+        return lambda row: format_share(values[row].item() / unit, whole_us)
+
+    def _total_share(self) -> Callable[[int], str]:
+        share = self._share("cpu_time_total", self.cpu_sum)
+        return lambda row: "0" if self.frame.is_async[row] else share(row)
+
+    def _memory(self, field: str) -> Callable[[int], str]:
+        values = self.frame.metric(field)
+        return lambda row: format_memory(int(values[row]))
+
+    def _device_sum(self) -> float:
+        """Self device time of what is counted once: legacy CPU rows, and device activities.
+
+        CPU rows with kernels are left out, because the kernels have rows of their own; so are
+        annotations that only span other activities.
+        """
+        frame = self.frame
+        on_device = np.isin(frame.device_type, [int(t) for t in DEVICE_TIME_TYPES])
+        counted = on_device & ~np.asarray(frame.is_user_annotation, np.bool_)
+        legacy = np.asarray(frame.is_legacy, np.bool_)
+        counted |= (frame.device_type == DeviceType.CPU) & legacy
+        rows = self.rows
+        device_self = frame.metric("self_device_time_total")[rows][counted[rows]]
+        return float(sequential_sum(device_self)) / frame.unit_per_us
+
+
+def _scaled(values: Array, scale: float) -> Callable[[int], str]:
+    return lambda row: f"{values[row].item() * scale:8.3f}" if values[row] > 0 else "--"
+
+
+def _used(column: CodedColumn) -> list[Any]:
+    """The values that occur in a column, None included."""
+    codes = column.codes
+    if len(codes) and codes.strides == (0,):
+        codes = codes[:1]
+    counts = np.bincount(codes.astype(np.int64) + 1, minlength=len(column.values) + 1)
+    values = [column.values[i] for i in np.flatnonzero(counts[1:]).tolist()]
+    return [*values, None] if counts[0] else values
+
+
+def _cut(text: str, cap: int | None) -> str:
+    return text if cap is None or len(text) < cap - 3 else text[: cap - 3] + "..."
+
+
+def _cut_right(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 3, 0)] + "..."[:width]
+
+
+def _cut_cell(
+    cell: Callable[[int], str], cut: Callable[[str, int], str], width: int
+) -> Callable[[int], str]:
+    return lambda row: cut(cell(row), width)
+
+
+def _cut_left(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    text = text[len(text) - width :]
+    return "..." + text[3:] if len(text) > 3 else text
