@@ -50,6 +50,12 @@ struct Snapshot {
   std::array<uint64_t, kNumDropCauses> dropped{};
 };
 
+inline size_t count_runs(const Snapshot& snapshot) noexcept {
+  size_t runs = 0;
+  for (const TrackSnapshot& track : snapshot.tracks) runs += track.runs.size();
+  return runs;
+}
+
 inline TrackInfo track_info(const Track* track) {
   TrackInfo info;
   info.id = track->id;
@@ -220,8 +226,17 @@ inline int start_session(State* s, const SessionRequest& request) {
   return index;
 }
 
-// Reads what session `index` has at this instant and pins it. ended: it ends now. State::lock held.
-inline Snapshot take_snapshot(State* s, int index, bool ended) {
+// From here on nothing that begins belongs to session `index`. State::lock held.
+inline void end_session(State* s, int index) noexcept {
+  store_relaxed(&s->sessions[index].t1, ordered_ticks(s));
+  delist_session(s, static_cast<unsigned>(index));
+  ++s->session_epoch;
+  publish_mask(s);
+}
+
+// Reads what session `index` has at this instant, or had when it ended, and pins it; what is pinned
+// stays so when it throws for want of memory. State::lock held.
+inline Snapshot take_snapshot(State* s, int index) {
   SessionSlot& slot = s->sessions[index];
   const uint64_t bit = uint64_t{1} << index;
   Snapshot snapshot;
@@ -230,13 +245,8 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
   snapshot.mask = slot.mask;
   snapshot.local = slot.local != 0;
   snapshot.keeps = slot.policy != OverflowPolicy::overwrite_oldest;
-  snapshot.t1 = ordered_ticks(s);
-  if (ended) {
-    store_relaxed(&slot.t1, snapshot.t1);
-    delist_session(s, static_cast<unsigned>(index));
-    ++s->session_epoch;
-    publish_mask(s);
-  }
+  const bool ended = slot.t1 != UINT64_MAX;
+  snapshot.t1 = ended ? slot.t1 : ordered_ticks(s);
   snapshot.exact = process_barrier(s);
   add_knot(s, 32);
   const bool keeps = slot.policy != OverflowPolicy::overwrite_oldest;
@@ -337,8 +347,8 @@ inline void sweep(State* s) noexcept {
   if (s->session_bits == 0) trim_pool(s);
 }
 
-// Ends the use of a slot whose session was snapshotted with ended = true. State::drain_lock held,
-// State::lock not.
+// Ends the use of the slot of a session that has ended, whatever was read of it. State::drain_lock
+// held, State::lock not.
 inline void release_session(State* s, int index) noexcept {
   StateLock hold(s);
   const uint64_t bit = uint64_t{1} << index;
