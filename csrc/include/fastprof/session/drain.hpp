@@ -105,8 +105,10 @@ class Drain {
   }
 
   TrackRows& rows_of(const TrackInfo& info) {
-    const auto [at, fresh] = track_index_.try_emplace(info.id, rows_.tracks.size());
-    if (fresh) rows_.tracks.emplace_back();
+    std::vector<TrackRows>& tracks = rows_.tracks;
+    if (tracks.size() == tracks.capacity()) tracks.reserve(2 * tracks.size() + 8);
+    const auto [at, fresh] = track_index_.try_emplace(info.id, tracks.size());
+    if (fresh) tracks.emplace_back();  // has room: an index without its rows would stay
     TrackRows& rows = rows_.tracks[at->second];
     rows.info = info;
     return rows;

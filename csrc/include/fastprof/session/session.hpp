@@ -237,7 +237,8 @@ class Session {
 
   // A pass of a live drain: when this goes, what it has read is done with and the rest is not.
   struct Reading {
-    Reading(State* state, int session, const Snapshot& of) : s(state), index(session), snapshot(of) {
+    Reading(State* state, int session, const Snapshot& of)
+        : s(state), index(session), snapshot(of) {
       consumed.reserve(count_runs(of));  // the drain must not fail between reading and noting
     }
     ~Reading() {
@@ -284,11 +285,9 @@ class Session {
     spill_error_ = spill_file_->error();
     spilled_bytes_ = spill_file_->bytes();
     uint64_t lost = 0;
-    spill_file_->read_back(
-        [&](const TrackInfo& track, const PinnedRun& run) {
-          drain.read_spilled(snapshot, track, run);
-        },
-        lost);
+    spill_file_->read_back([&](const TrackInfo& track,
+                               const PinnedRun& run) { drain.read_spilled(snapshot, track, run); },
+                           lost);
     snapshot.dropped[static_cast<size_t>(DropCause::spill_failed)] += lost;
   }
 

@@ -47,7 +47,7 @@ struct Snapshot {
   std::vector<TrackSnapshot> tracks;
   std::vector<ClockKnot> knots;
   int64_t unix_offset_ns = 0;
-  std::array<uint64_t, kNumDropCauses> dropped{};
+  std::array<uint64_t, kMaxDropCauses> dropped{};
 };
 
 inline size_t count_runs(const Snapshot& snapshot) noexcept {
@@ -185,6 +185,7 @@ inline int start_session(State* s, const SessionRequest& request) {
       store_relaxed(&slot.local, static_cast<uint8_t>(request.local ? 1 : 0));
       store_relaxed(&slot.t1, UINT64_MAX);
       for (uint64_t& count : slot.dropped) store_relaxed(&count, uint64_t{0});
+      for (uint64_t& word : slot.reserved) store_relaxed(&word, uint64_t{0});
       slot.pinned_chunks = 0;
       slot.pid = static_cast<uint32_t>(s->pid);
       slot.policy = request.policy;
@@ -271,7 +272,7 @@ inline Snapshot take_snapshot(State* s, int index) {
     rows.info = track_info(track);
     snapshot.tracks.push_back(std::move(rows));
   }
-  for (size_t i = 0; i < kNumDropCauses; ++i) snapshot.dropped[i] = load_relaxed(&slot.dropped[i]);
+  for (size_t i = 0; i < kMaxDropCauses; ++i) snapshot.dropped[i] = load_relaxed(&slot.dropped[i]);
   snapshot.unix_offset_ns = s->unix_offset_ns;
   if (s->knots != nullptr) {
     const KnotList& list = *s->knots;
