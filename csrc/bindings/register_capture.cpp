@@ -111,8 +111,9 @@ py::typing::List<py::str> strings(const CaptureObject& self) {
 
 py::typing::Dict<py::str, py::int_> dropped(const CaptureObject& self) {
   py::typing::Dict<py::str, py::int_> causes;
-  for (size_t i = 0; i < kNumDropCauses; ++i)
-    causes[drop_cause_name(static_cast<DropCause>(i))] = self.capture->dropped[i];
+  for_each_drop_cause(self.capture->dropped, [&](DropCause cause, uint64_t count) {
+    causes[drop_cause_name(cause)] = count;
+  });
   return causes;
 }
 

@@ -108,7 +108,7 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
   capture->pid = pid;
   capture->counter_names = std::move(counter_names);
   capture->process_name = bytes_of(process_name);
-  for (size_t i = 0; i < kNumDropCauses; ++i) {
+  for (size_t i = 0; i < kMaxDropCauses; ++i) {
     const char* name = drop_cause_name(static_cast<DropCause>(i));
     if (dropped.contains(name)) capture->dropped[i] = dropped[name].cast<uint64_t>();
   }

@@ -58,7 +58,16 @@ void print(const std::string& session, const fastprof::Capture& capture) {
   for (const auto& [name, count] : counts)
     std::printf("%s: %s x%d\n", session.c_str(), name.c_str(), count);
   for (const std::string& text : texts) std::printf("%s: %s\n", session.c_str(), text.c_str());
+  for (const fastprof::EventView event : fastprof::Events(capture))
+    if (event.sequence_number() >= 0)
+      std::printf("%s: %s #%lld\n", session.c_str(), std::string(event.name()).c_str(),
+                  static_cast<long long>(event.sequence_number()));
   if (capture.dropped_total() != 0) std::printf("%s: dropped\n", session.c_str());
+  fastprof::for_each_drop_cause(capture.dropped, [&](fastprof::DropCause cause, uint64_t count) {
+    if (count != 0)
+      std::printf("%s: %s x%llu\n", session.c_str(), fastprof::drop_cause_name(cause),
+                  static_cast<unsigned long long>(count));
+  });
 }
 #endif
 
@@ -85,6 +94,11 @@ int main(int argc, char** argv) {
       void* still = ::dlopen(paths[name].c_str(), RTLD_NOW | RTLD_NOLOAD);
       std::printf("%s %s\n", name.c_str(), still == nullptr ? "gone" : "stays");
       if (still != nullptr) ::dlclose(still);
+    } else if (step == "leads") {
+      const std::string name = next();
+      const bool leads = symbol<const void* (*)()>(name, "own_recorder_state")() ==
+                         symbol<const void* (*)()>(name, "recorder_state")();
+      std::printf("%s %s\n", name.c_str(), leads ? "leads" : "follows");
     } else if (step == "reload") {
       const std::string path = next();
       for (int k = std::atoi(next().c_str()); k > 0; --k) {
@@ -122,11 +136,6 @@ int main(int argc, char** argv) {
       const std::string name = next();
       const bool same = symbol<const void* (*)()>(name, "recorder_state")() == fastprof::state();
       std::printf("%s %s\n", name.c_str(), same ? "shared" : "apart");
-    } else if (step == "leads") {
-      const std::string name = next();
-      const bool leads =
-          symbol<const void* (*)()>(name, "own_recorder_state")() == fastprof::state();
-      std::printf("%s %s\n", name.c_str(), leads ? "leads" : "follows");
     } else if (step == "others") {
       for (const std::string& path : fastprof::libraries_of_other_abi())
         std::printf("other %s\n", path.substr(path.rfind('/') + 1).c_str());

@@ -35,9 +35,10 @@ struct TickSession {
     fp::Snapshot snapshot;
     {
       fp::StateLock hold(s);
-      snapshot = fp::take_snapshot(s, index, true);
+      fp::end_session(s, index);
+      snapshot = fp::take_snapshot(s, index);
     }
-    drain.read(s, snapshot, false);
+    drain.read(s, snapshot);
     fp::release_session(s, index);
     t0 = snapshot.t0;
     t1 = snapshot.t1;

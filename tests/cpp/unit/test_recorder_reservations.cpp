@@ -63,14 +63,15 @@ TEST(what_was_handed_back_after_the_snapshot_is_no_record) {
     fp::Snapshot snapshot;
     {
       fp::StateLock hold(s);
-      snapshot = fp::take_snapshot(s, index, true);
+      fp::end_session(s, index);
+      snapshot = fp::take_snapshot(s, index);
     }
     const uint64_t begin = fp::stamp_slot_any_clock(s, slot, 0, reinterpret_cast<uintptr_t>(&site));
     CHECK(fp::give_units_back(block, slot, 10, 1));
     fp::end_range(
         fp::RangeHandle{slot, fp::begin_to_keep(s, begin, false), &site, block->track->id});
     fp::Drain drain;
-    drain.read(s, snapshot, false);
+    drain.read(s, snapshot);
     fp::release_session(s, index);
     CHECK_EQ(drain.rows().in_flight, 0);
     CHECK(drain.row_count() != 0);

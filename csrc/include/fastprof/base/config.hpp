@@ -10,12 +10,14 @@
 #define FASTPROF_VERSION_PATCH 0
 #define FASTPROF_VERSION_STRING "0.1.0"
 
-// The ABI that annotated libraries of one process share. Layouts are frozen per major; a minor only
-// appends. Overridden only by the test of what two majors do to each other.
+// The ABI that annotated libraries of one process share: recorder/abi_layout.hpp says what a minor
+// may add. Overridden only by tests of what libraries of different ones do to each other.
 #ifndef FASTPROF_ABI_MAJOR
 #define FASTPROF_ABI_MAJOR 1
 #endif
+#ifndef FASTPROF_ABI_MINOR
 #define FASTPROF_ABI_MINOR 1
+#endif
 
 #if !defined(__linux__)
 #error \

@@ -100,12 +100,12 @@ struct Capture {
   int64_t pid = 0;
   int64_t node_id = -1;  // of rows without one of their own: default_node_id() at the stop
   std::string process_name;
-  std::array<uint64_t, kNumDropCauses> dropped{};  // by DropCause
+  std::array<uint64_t, kMaxDropCauses> dropped{};  // by DropCause
 
   size_t size() const noexcept { return start_ns.size(); }
   uint64_t dropped_total() const noexcept {
     uint64_t total = 0;
-    for (size_t i = 0; i < kNumDropCauses; ++i)
+    for (size_t i = 0; i < kMaxDropCauses; ++i)
       if (is_missing(static_cast<DropCause>(i))) total += dropped[i];
     return total;
   }

@@ -47,7 +47,7 @@ struct Summary {
   uint64_t threads = 0;
   int64_t clock_error_ns = 0;
   bool exact_stop = true;
-  std::array<uint64_t, kNumDropCauses> dropped{};
+  std::array<uint64_t, kMaxDropCauses> dropped{};
 
   std::vector<SummaryRow>::const_iterator begin() const noexcept { return rows.begin(); }
   std::vector<SummaryRow>::const_iterator end() const noexcept { return rows.end(); }
@@ -221,13 +221,12 @@ inline void append_footer(std::string& out, const Summary& summary) {
   }
   uint64_t missing = 0;
   std::string causes;
-  for (size_t i = 0; i < kNumDropCauses; ++i) {
-    if (summary.dropped[i] == 0 || !is_missing(static_cast<DropCause>(i))) continue;
-    missing += summary.dropped[i];
-    causes += (causes.empty() ? "" : ", ") +
-              std::string(drop_cause_name(static_cast<DropCause>(i))) + ' ' +
-              std::to_string(summary.dropped[i]);
-  }
+  for_each_drop_cause(summary.dropped, [&](DropCause cause, uint64_t count) {
+    if (count == 0 || !is_missing(cause)) return;
+    missing += count;
+    causes += (causes.empty() ? "" : ", ") + std::string(drop_cause_name(cause)) + ' ' +
+              std::to_string(count);
+  });
   if (missing != 0) out += "Dropped: " + std::to_string(missing) + " (" + causes + ")\n";
   const uint64_t anonymous = summary.dropped[static_cast<size_t>(DropCause::names)];
   if (anonymous != 0) {

@@ -163,10 +163,10 @@ class ChromeTraceWriter {
     append_json_int(text, unfinished);
     text += ", \"dropped\": {\"total\": ";
     append_json_int(text, capture_.dropped_total());
-    for (size_t i = 0; i < kNumDropCauses; ++i) {
-      text += std::string(", \"") + drop_cause_name(static_cast<DropCause>(i)) + "\": ";
-      append_json_int(text, capture_.dropped[i]);
-    }
+    for_each_drop_cause(capture_.dropped, [&](DropCause cause, uint64_t count) {
+      text += std::string(", \"") + drop_cause_name(cause) + "\": ";
+      append_json_int(text, count);
+    });
     text += "}},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ";
     append_json_int(text, base_ns_);
     text += ",\n\"traceEvents\": [";

@@ -193,12 +193,10 @@ class PerfettoTraceWriter {
     note("exact_stop", capture_.exact_stop ? 1 : 0);
     note("clamped", static_cast<int64_t>(capture_.clamped));
     note("dropped", static_cast<int64_t>(capture_.dropped_total()));
-    for (size_t i = 0; i < kNumDropCauses; ++i) {
-      if (capture_.dropped[i] != 0) {
-        note(std::string("dropped_") + drop_cause_name(static_cast<DropCause>(i)),
-             static_cast<int64_t>(capture_.dropped[i]));
-      }
-    }
+    for_each_drop_cause(capture_.dropped, [&](DropCause cause, uint64_t count) {
+      if (count != 0)
+        note(std::string("dropped_") + drop_cause_name(cause), static_cast<int64_t>(count));
+    });
     write_packet(ProtoMessage()
                      .number(trace_packet::timestamp, static_cast<uint64_t>(capture_.t0_ns))
                      .number(trace_packet::timestamp_clock_id, clock_snapshot::realtime)

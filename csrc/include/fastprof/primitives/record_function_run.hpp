@@ -4,6 +4,7 @@
 
 #include "fastprof/primitives/function_details.hpp"
 #include "fastprof/primitives/record_function.hpp"
+#include "fastprof/recorder/abi_layout.hpp"
 #include "fastprof/recorder/intern.hpp"
 #include "fastprof/recorder/masks.hpp"
 #include "fastprof/recorder/range.hpp"
@@ -169,7 +170,7 @@ void RecordFunction::begin(const Site* site) noexcept {
 // records the name.
 void RecordFunction::record_details(const Site* site, const void* caller) noexcept {
   State* s = state();
-  if (s->abi_minor < 1) return record(site, nullptr);
+  if (!leader_has(s, 1)) return record(site, nullptr);
   NameUse use;
   if (site == nullptr) site = session_site(use, scope_site(steps_.scope), name());
   static constexpr uint64_t kNoArgs[kMaxArgs] = {};

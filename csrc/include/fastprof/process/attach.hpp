@@ -15,6 +15,7 @@
 #include "fastprof/primitives/thread_primitives.hpp"
 #include "fastprof/process/begin_function.hpp"
 #include "fastprof/process/thread_detail.hpp"
+#include "fastprof/recorder/abi_layout.hpp"
 #include "fastprof/recorder/discovery.hpp"
 #include "fastprof/recorder/fork.hpp"
 #include "fastprof/recorder/reserve.hpp"
@@ -57,7 +58,9 @@ inline constexpr RecorderFunctions leader_functions = {
     &leader_reserve_slow,   &leader_track,      &leader_intern_site,    &leader_intern_string,
     &leader_unload_code,    &leader_primitives, &leader_dispatch_begin, &leader_dispatch_end,
     &leader_detail_begin,   &leader_detail_end, &leader_session_site,   &leader_session_string,
+#if FASTPROF_ABI_MINOR >= 1
     &leader_begin_function,
+#endif
 };
 
 // Handlers of pthread_atfork. The primitives' lock comes before the recorder's.
@@ -117,6 +120,13 @@ inline void provide_thread_block(State* s, bool is_static, intptr_t offset) noex
   s->tls_static = is_static ? 1 : 0;
 }
 
+// Where the thread block lies, as a library remembers it. Its threads read it while another loads.
+inline void publish_tls(intptr_t* offset, uint32_t* is_static, intptr_t new_offset,
+                        uint32_t new_static) noexcept {
+  store_relaxed(offset, new_offset);
+  store_release(is_static, new_static);  // partner: acquire in thread_block()
+}
+
 inline Module own_module{};
 
 // Joins the process's recorder. Idempotent. Run by the loader before the library's other
@@ -130,12 +140,16 @@ inline void attach() noexcept {
   own_module.tls_offset = &g_elected.tls_offset;
   own_module.tls_static = &g_elected.tls_static;
   // Whoever was elected before stays; else the first noted object is the ballot, and one CAS on its
-  // word decides.
+  // word decides. Where somebody leads whom we cannot follow, we vote for ourselves.
   State* leader = nullptr;
-  for (int i = 0; i < found.count && leader == nullptr; ++i)
+  State* ballot = found.count > 0 ? found.states[0] : &own_state;
+  for (int i = 0; i < found.count && leader == nullptr; ++i) {
     leader = load_acquire(&found.states[i]->leader);
+    if (leader == nullptr || can_follow(*leader)) continue;
+    leader = nullptr;
+    ballot = &own_state;
+  }
   if (leader == nullptr) {
-    State* ballot = found.count > 0 ? found.states[0] : &own_state;
     State* expected = nullptr;
     intptr_t offset = 0;
     const bool is_static = probe_tls(offset);
@@ -159,14 +173,13 @@ inline void attach() noexcept {
       if (probe_tls(offset)) {
         provide_thread_block(leader, true, offset);
         for (Module* module = leader->modules; module != nullptr; module = module->next) {
-          *module->tls_offset = offset;
-          *module->tls_static = 1;
+          publish_tls(module->tls_offset, module->tls_static, offset, 1);
         }
         provides = true;
       }
     }
-    g_elected.tls_offset = leader->tls_offset;
-    g_elected.tls_static = leader->tls_static;
+    publish_tls(&g_elected.tls_offset, &g_elected.tls_static, leader->tls_offset,
+                leader->tls_static);
     own_module.loaded_ticks = ticks(leader);
     own_module.next = leader->modules;
     leader->modules = &own_module;
@@ -175,13 +188,16 @@ inline void attach() noexcept {
   store_release(&g_elected.state, leader);
 }
 
-// Loaded objects that were built with another ABI major of fastprof: what they record stays their
-// own. Empty path: the executable. For diagnosis; any thread.
+// Loaded objects that were built with another ABI of fastprof: what they record stays their own.
+// Empty path: the executable. For diagnosis; any thread.
 inline std::vector<std::string> libraries_of_other_abi() {
   const discovery::Found found = discovery::look(&own_state);
   std::vector<std::string> paths;
   for (int i = 0; i < found.other_count; ++i)
     paths.emplace_back(found.other_paths[i] != nullptr ? found.other_paths[i] : "");
+  for (int i = 0; i < found.count; ++i)
+    if (load_acquire(&found.states[i]->leader) != state())
+      paths.emplace_back(found.paths[i] != nullptr ? found.paths[i] : "");
   return paths;
 }
 

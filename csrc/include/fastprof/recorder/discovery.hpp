@@ -22,6 +22,7 @@ constexpr int kMaxObjects = 512;
 // the loader's lock again.
 struct Found {
   State* states[kMaxObjects];  // same ABI major, in link-map order
+  const char* paths[kMaxObjects];
   int count = 0;
   const char* other_paths[16];  // of objects of another ABI major, the first few
   int other_count = 0;
@@ -89,7 +90,10 @@ inline int visit(dl_phdr_info* info, size_t, void* argument) noexcept {
         if (type != FASTPROF_ABI_MAJOR) {
           if (found->other_count < 16) found->other_paths[found->other_count++] = info->dlpi_name;
         } else if (State* state = state_of_note(info, at + text_at)) {
-          if (found->count < kMaxObjects) found->states[found->count++] = state;
+          if (found->count < kMaxObjects) {
+            found->states[found->count] = state;
+            found->paths[found->count++] = info->dlpi_name;
+          }
         }
       }
       at += size < static_cast<size_t>(end - at) ? size : static_cast<size_t>(end - at);

@@ -141,9 +141,9 @@ FASTPROF_ALWAYS_INLINE char* thread_pointer() noexcept {
 }
 
 // The calling thread's block. Valid only when g_elected.tls_static: the mask shows
-// mask_bit::dynamic otherwise.
+// mask_bit::dynamic otherwise, and it is changed behind a process-wide barrier.
 FASTPROF_ALWAYS_INLINE ThreadBlock* static_thread_block() noexcept {
-  return reinterpret_cast<ThreadBlock*>(thread_pointer() + g_elected.tls_offset);
+  return reinterpret_cast<ThreadBlock*>(thread_pointer() + load_relaxed(&g_elected.tls_offset));
 }
 
 // This library's own block, by the dynamic route.
@@ -160,7 +160,8 @@ FASTPROF_COLD inline ThreadBlock* dynamic_thread_block() noexcept {
 
 // The calling thread's block, in any case. Any thread, any time.
 FASTPROF_ALWAYS_INLINE ThreadBlock* thread_block() noexcept {
-  return FASTPROF_LIKELY(g_elected.tls_static) ? static_thread_block() : dynamic_thread_block();
+  return FASTPROF_LIKELY(load_acquire(&g_elected.tls_static)) ? static_thread_block()
+                                                              : dynamic_thread_block();
 }
 
 FASTPROF_NAMESPACE_END

@@ -103,7 +103,8 @@ struct SessionSlot {
   uint8_t spill_pass;    // incremented when a pass of the spill thread begins (odd) and ends (even)
   uint64_t max_chunks;
   uint64_t pinned_chunks;  // written under State::lock; the spill thread reads it without (relaxed)
-  uint64_t dropped[kNumDropCauses];  // relaxed atomics
+  uint64_t dropped[kMaxDropCauses];  // relaxed atomics
+  uint64_t reserved[5];              // 0 from each start on
 };
 
 // The map from ticks to time, shared by all sessions: appended under State::lock, thinned when
@@ -134,8 +135,8 @@ struct Module {
   uint64_t loaded_ticks;  // when it attached: older records do not refer to it
 };
 
-// Cold functions of the leader, which is pinned. Pointers are only appended; check State::abi_minor
-// before use.
+// Cold functions of the leader, which is pinned. Pointers are only appended; ask leader_has()
+// before the use of those that came with a minor.
 struct RecorderFunctions {
   // Makes room for `units` contiguous units, moves the cursor, returns the first; null: counted as
   // dropped.

@@ -45,36 +45,14 @@ class Drain {
   explicit Drain(bool include_open = false, uint32_t own_track = 0)
       : include_open_(include_open), own_track_(own_track) {}
 
-  // Reads runs; State::drain_lock held, State::lock not. finished_only: leaves runs alone that are
-  // not closed or hold open ranges, and returns the chunks it has read to their end (the caller
-  // unpins them). Otherwise reads everything.
-  std::vector<Chunk*> read(State* s, const Snapshot& snapshot, bool finished_only) {
-    if (unload_epoch_ != s->unload_epoch) {
-      rows_.table.forget_addresses();
-      unload_epoch_ = s->unload_epoch;
-    }
-    aim(snapshot, finished_only ? UINT64_MAX : snapshot.t1);
-    std::vector<Chunk*> consumed;
-    units_ahead_ = units_of(snapshot);
-    for (const TrackSnapshot& track : snapshot.tracks) {
-      TrackRows& rows = rows_of(track.info);
-      track_id_ = track.info.id;
-      size_t most = 0;
-      for (const PinnedRun& run : track.runs) most += run.refused ? 0 : units_of(run);
-      reserve_rows(rows, rows.size() + most);
-      for (const PinnedRun& run : track.runs) {
-        if (run.refused) {
-          count_run(s, run);
-          continue;
-        }
-        // What has to wait does not hold up what comes after it (a range around the whole program
-        // would hold up everything): assemble sorts by begin.
-        if (finished_only && (!run.closed || has_open_slots(run.chunk))) continue;
-        read_run(s, rows, run);
-        if (finished_only) consumed.push_back(run.chunk);
-      }
-    }
-    return consumed;
+  // Reads all runs; State::drain_lock held, State::lock not. Throws std::bad_alloc.
+  void read(State* s, const Snapshot& snapshot) { read(s, snapshot, nullptr); }
+
+  // Leaves runs alone that are not closed or hold open ranges, and appends the chunks that it has
+  // read to `consumed` (the caller unpins them), which has room for all runs. The same otherwise;
+  // of a run that it could not read to the end for want of memory there are no rows.
+  void read_finished(State* s, const Snapshot& snapshot, std::vector<Chunk*>& consumed) {
+    read(s, snapshot, &consumed);
   }
 
   DrainedRows& rows() noexcept { return rows_; }
@@ -94,14 +72,43 @@ class Drain {
   }
 
  private:
+  void read(State* s, const Snapshot& snapshot, std::vector<Chunk*>* consumed) {
+    if (unload_epoch_ != s->unload_epoch) {
+      rows_.table.forget_addresses();
+      unload_epoch_ = s->unload_epoch;
+    }
+    aim(snapshot, consumed != nullptr ? UINT64_MAX : snapshot.t1);
+    units_ahead_ = units_of(snapshot);
+    for (const TrackSnapshot& track : snapshot.tracks) {
+      TrackRows& rows = rows_of(track.info);
+      track_id_ = track.info.id;
+      size_t most = 0;
+      for (const PinnedRun& run : track.runs) most += run.refused ? 0 : units_of(run);
+      reserve_rows(rows, rows.size() + most);
+      for (const PinnedRun& run : track.runs) {
+        if (run.refused) {
+          count_run(s, run);
+          continue;
+        }
+        // What has to wait does not hold up what comes after it (a range around the whole program
+        // would hold up everything): assemble sorts by begin.
+        if (consumed != nullptr && (!run.closed || has_open_slots(run.chunk))) continue;
+        read_run(s, rows, run);
+        if (consumed != nullptr) consumed->push_back(run.chunk);
+      }
+    }
+  }
+
   // What decides whether a record is the session's: the same for memory and for a spill file.
   void aim(const Snapshot& snapshot, uint64_t t1) noexcept {
     filter_ = {snapshot.session_id, snapshot.t0, t1, snapshot.mask, snapshot.local};
   }
 
   TrackRows& rows_of(const TrackInfo& info) {
-    const auto [at, fresh] = track_index_.try_emplace(info.id, rows_.tracks.size());
-    if (fresh) rows_.tracks.emplace_back();
+    std::vector<TrackRows>& tracks = rows_.tracks;
+    if (tracks.size() == tracks.capacity()) tracks.reserve(2 * tracks.size() + 8);
+    const auto [at, fresh] = track_index_.try_emplace(info.id, tracks.size());
+    if (fresh) tracks.emplace_back();  // has room: an index without its rows would stay
     TrackRows& rows = rows_.tracks[at->second];
     rows.info = info;
     return rows;
@@ -124,8 +131,25 @@ class Drain {
     return Unwritten::in_flight;
   }
 
-  // `s`: null for a run from a spill file, which is closed.
+  // `s`: null for a run from a spill file, which is closed. When it throws, it has added nothing.
   void read_run(State* s, TrackRows& rows, const PinnedRun& run) {
+#if FASTPROF_EXCEPTIONS
+    const size_t rows_before = rows.size(), ends_before = rows_.ends.size();
+    const uint64_t in_flight_before = rows_.in_flight;
+    try {
+      read_slots(s, rows, run);
+    } catch (...) {
+      rows.each_column([rows_before](auto& column) { column.resize(rows_before); });
+      rows_.ends.resize(ends_before);
+      rows_.in_flight = in_flight_before;
+      throw;
+    }
+#else
+    read_slots(s, rows, run);
+#endif
+  }
+
+  void read_slots(State* s, TrackRows& rows, const PinnedRun& run) {
     Chunk* chunk = run.chunk;
     const uint64_t open_ticks = chunk->open_ticks;
     segments_ = SegmentWalk(filter_.session_id, filter_.local);

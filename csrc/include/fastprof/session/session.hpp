@@ -111,7 +111,8 @@ class Session {
   }
 
   // Ends recording and reads everything. Any thread. Throws StateError when it does not run; in a
-  // forked child, where the parent's session does not exist, too.
+  // forked child, where the parent's session does not exist, too. Throws std::bad_alloc when there
+  // is no memory for the result: the session is over then, and its records are lost.
   const Capture& stop() {
     if (index_ < 0) raise<StateError>("the session does not run: call start() first");
     State* s = state();
@@ -121,22 +122,19 @@ class Session {
       raise<StateError>(
           "this session was started in the parent process; a forked child starts its own");
     }
-    spill_thread_.reset();
+    Snapshot snapshot;
+    const std::unique_ptr<Drain> drain = std::exchange(drain_, nullptr);
     {
-      ScopedLock drains(s->drain_lock);
-      Snapshot snapshot;
+      const Ending ending(*this, s);
       {
         StateLock hold(s);
-        snapshot = take_snapshot(s, index_, true);
+        end_session(s, index_);
+        snapshot = take_snapshot(s, index_);
       }
-      leave_thread(s);
-      read_spilled(snapshot);
-      drain_->read(s, snapshot, false);
-      release_session(s, index_);
-      index_ = -1;
-      snapshot_ = std::move(snapshot);
+      read_spilled(*drain, snapshot);
+      drain->read(s, snapshot);
     }
-    capture_ = assemble(std::move(drain_->rows()), snapshot_);
+    capture_ = assemble(std::move(drain->rows()), snapshot);
     if (spill_error_ != 0) {  // the bound was reached because the file could not be written
       uint64_t& bound = capture_.dropped[static_cast<size_t>(DropCause::bound)];
       capture_.dropped[static_cast<size_t>(DropCause::spill_failed)] += bound;
@@ -144,14 +142,13 @@ class Session {
     }
     capture_.counter_names = options_.counters;
     capture_.node_id = default_node_id();
-    drain_.reset();
-    snapshot_ = Snapshot{};
     return capture_;
   }
 
   // Moves what is finished out of the recorder, so that its memory serves new records; call it now
   // and then in a long session. Returns the number of events read so far. Any thread, one at a
-  // time.
+  // time. Throws std::bad_alloc when there is no memory for what it reads, which then stays where
+  // it is.
   size_t drain() {
     if (!running()) raise<StateError>("the session does not run: call start() first");
     State* s = state();
@@ -160,12 +157,12 @@ class Session {
     Snapshot snapshot;
     {
       StateLock hold(s);
-      snapshot = take_snapshot(s, index_, false);
+      snapshot = take_snapshot(s, index_);
     }
-    const std::vector<Chunk*> consumed = drain_->read(s, snapshot, true);
-    StateLock hold(s);
-    release_read(s, index_, snapshot, consumed);
-    sweep(s);
+    {
+      Reading reading(s, index_, snapshot);
+      drain_->read_finished(s, snapshot, reading.consumed);
+    }
     return drain_->row_count();
   }
 
@@ -211,6 +208,53 @@ class Session {
   Capture take_capture() noexcept { return std::exchange(capture_, Capture{}); }
 
  private:
+  // While a session ends. When this goes, the session's slot is free again, whether all of it was
+  // read or not; end_session() must have been called meanwhile.
+  class Ending {
+   public:
+    Ending(Session& session, State* s) noexcept
+        : session_(session), s_(s), drains_(without_spill_thread(session, s)) {}
+    ~Ending() {
+      session_.leave_thread(s_);
+      release_session(s_, session_.index_);
+      session_.index_ = -1;
+      session_.spill_file_.reset();
+    }
+    Ending(const Ending&) = delete;
+    Ending& operator=(const Ending&) = delete;
+
+   private:
+    // The spill thread takes the lock, too.
+    static pthread_mutex_t& without_spill_thread(Session& session, State* s) noexcept {
+      session.spill_thread_.reset();
+      return s->drain_lock;
+    }
+
+    Session& session_;
+    State* s_;
+    ScopedLock drains_;
+  };
+
+  // A pass of a live drain: when this goes, what it has read is done with and the rest is not.
+  struct Reading {
+    Reading(State* state, int session, const Snapshot& of)
+        : s(state), index(session), snapshot(of) {
+      consumed.reserve(count_runs(of));  // the drain must not fail between reading and noting
+    }
+    ~Reading() {
+      StateLock hold(s);
+      release_read(s, index, snapshot, consumed);
+      sweep(s);
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+    State* s;
+    int index;
+    const Snapshot& snapshot;
+    std::vector<Chunk*> consumed;
+  };
+
   // Throws if there is no memory or no thread; the session then does not run.
   void start_spilling(State* s) {
 #if FASTPROF_EXCEPTIONS
@@ -226,7 +270,7 @@ class Session {
 #endif
   }
 
-  // The stopping thread leaves the session at once; others when they next look.
+  // The stopping thread leaves the session; others when they next look.
   void leave_thread(State* s) noexcept {
     if (!options_.thread_local_only) return;
     ThreadBlock* block = thread_block();
@@ -236,18 +280,15 @@ class Session {
   }
 
   // What was spilled comes before what is still in memory, track by track.
-  void read_spilled(Snapshot& snapshot) {
+  void read_spilled(Drain& drain, Snapshot& snapshot) {
     if (spill_file_ == nullptr) return;
     spill_error_ = spill_file_->error();
     spilled_bytes_ = spill_file_->bytes();
     uint64_t lost = 0;
-    spill_file_->read_back(
-        [&](const TrackInfo& track, const PinnedRun& run) {
-          drain_->read_spilled(snapshot, track, run);
-        },
-        lost);
+    spill_file_->read_back([&](const TrackInfo& track,
+                               const PinnedRun& run) { drain.read_spilled(snapshot, track, run); },
+                           lost);
     snapshot.dropped[static_cast<size_t>(DropCause::spill_failed)] += lost;
-    spill_file_.reset();
   }
 
   // In a forked child, before a session that follows is used: what the parent has drained is the
@@ -271,18 +312,10 @@ class Session {
   void abandon() noexcept {
     if (index_ < 0) return;
     if (!options_.follow_fork && pid_ != state()->pid) return forget_parent();
-    spill_thread_.reset();
     State* s = state();
-    {
-      ScopedLock drains(s->drain_lock);
-      {
-        StateLock hold(s);
-        take_snapshot(s, index_, true);
-      }
-      leave_thread(s);
-      release_session(s, index_);
-    }
-    index_ = -1;
+    const Ending ending(*this, s);
+    StateLock hold(s);
+    end_session(s, index_);
   }
 
   SessionOptions options_;
@@ -293,7 +326,6 @@ class Session {
   std::unique_ptr<SpillThread> spill_thread_;  // before spill_file_ in destruction
   int spill_error_ = 0;
   uint64_t spilled_bytes_ = 0;
-  Snapshot snapshot_;
   Capture capture_;
 };
 

@@ -47,8 +47,14 @@ struct Snapshot {
   std::vector<TrackSnapshot> tracks;
   std::vector<ClockKnot> knots;
   int64_t unix_offset_ns = 0;
-  std::array<uint64_t, kNumDropCauses> dropped{};
+  std::array<uint64_t, kMaxDropCauses> dropped{};
 };
+
+inline size_t count_runs(const Snapshot& snapshot) noexcept {
+  size_t runs = 0;
+  for (const TrackSnapshot& track : snapshot.tracks) runs += track.runs.size();
+  return runs;
+}
 
 inline TrackInfo track_info(const Track* track) {
   TrackInfo info;
@@ -179,6 +185,7 @@ inline int start_session(State* s, const SessionRequest& request) {
       store_relaxed(&slot.local, static_cast<uint8_t>(request.local ? 1 : 0));
       store_relaxed(&slot.t1, UINT64_MAX);
       for (uint64_t& count : slot.dropped) store_relaxed(&count, uint64_t{0});
+      for (uint64_t& word : slot.reserved) store_relaxed(&word, uint64_t{0});
       slot.pinned_chunks = 0;
       slot.pid = static_cast<uint32_t>(s->pid);
       slot.policy = request.policy;
@@ -220,8 +227,17 @@ inline int start_session(State* s, const SessionRequest& request) {
   return index;
 }
 
-// Reads what session `index` has at this instant and pins it. ended: it ends now. State::lock held.
-inline Snapshot take_snapshot(State* s, int index, bool ended) {
+// From here on nothing that begins belongs to session `index`. State::lock held.
+inline void end_session(State* s, int index) noexcept {
+  store_relaxed(&s->sessions[index].t1, ordered_ticks(s));
+  delist_session(s, static_cast<unsigned>(index));
+  ++s->session_epoch;
+  publish_mask(s);
+}
+
+// Reads what session `index` has at this instant, or had when it ended, and pins it; what is pinned
+// stays so when it throws for want of memory. State::lock held.
+inline Snapshot take_snapshot(State* s, int index) {
   SessionSlot& slot = s->sessions[index];
   const uint64_t bit = uint64_t{1} << index;
   Snapshot snapshot;
@@ -230,13 +246,8 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
   snapshot.mask = slot.mask;
   snapshot.local = slot.local != 0;
   snapshot.keeps = slot.policy != OverflowPolicy::overwrite_oldest;
-  snapshot.t1 = ordered_ticks(s);
-  if (ended) {
-    store_relaxed(&slot.t1, snapshot.t1);
-    delist_session(s, static_cast<unsigned>(index));
-    ++s->session_epoch;
-    publish_mask(s);
-  }
+  const bool ended = slot.t1 != UINT64_MAX;
+  snapshot.t1 = ended ? slot.t1 : ordered_ticks(s);
   snapshot.exact = process_barrier(s);
   add_knot(s, 32);
   const bool keeps = slot.policy != OverflowPolicy::overwrite_oldest;
@@ -261,7 +272,7 @@ inline Snapshot take_snapshot(State* s, int index, bool ended) {
     rows.info = track_info(track);
     snapshot.tracks.push_back(std::move(rows));
   }
-  for (size_t i = 0; i < kNumDropCauses; ++i) snapshot.dropped[i] = load_relaxed(&slot.dropped[i]);
+  for (size_t i = 0; i < kMaxDropCauses; ++i) snapshot.dropped[i] = load_relaxed(&slot.dropped[i]);
   snapshot.unix_offset_ns = s->unix_offset_ns;
   if (s->knots != nullptr) {
     const KnotList& list = *s->knots;
@@ -337,8 +348,8 @@ inline void sweep(State* s) noexcept {
   if (s->session_bits == 0) trim_pool(s);
 }
 
-// Ends the use of a slot whose session was snapshotted with ended = true. State::drain_lock held,
-// State::lock not.
+// Ends the use of the slot of a session that has ended, whatever was read of it. State::drain_lock
+// held, State::lock not.
 inline void release_session(State* s, int index) noexcept {
   StateLock hold(s);
   const uint64_t bit = uint64_t{1} << index;

@@ -32,38 +32,32 @@ class SiteTable {
   uint32_t device_index_of(const Site* site, uint16_t device) {
     if (FASTPROF_LIKELY(site == last_on_device_ && device == last_device_))
       return last_device_index_;
-    const auto [at, fresh] =
-        by_device_.try_emplace(std::make_pair(site, device), static_cast<uint32_t>(sites.size()));
-    if (fresh) {
-      sites.push_back(copy(*site));
-      sites.back().device_type = static_cast<int8_t>(device & 0xFF);
-      sites.back().device_index = static_cast<int8_t>(device >> 8);
-    }
+    last_device_index_ = index_in(by_device_, std::make_pair(site, device), sites, [&] {
+      SiteInfo info = copy(*site);
+      info.device_type = static_cast<int8_t>(device & 0xFF);
+      info.device_index = static_cast<int8_t>(device >> 8);
+      return info;
+    });
     last_on_device_ = site;
     last_device_ = device;
-    last_device_index_ = at->second;
-    return at->second;
+    return last_device_index_;
   }
 
   // Index of a string argument's text.
   uint32_t string_index(const char* text) {
     if (text == nullptr) text = "";
-    const auto [at, fresh] = by_text_.try_emplace(text, static_cast<uint32_t>(strings.size()));
-    if (fresh) strings.emplace_back(text);
-    return at->second;
+    return index_in(by_text_, text, strings, [text] { return std::string(text); });
   }
 
   // Index of a Python stack's text, for whoever knows the id to put there when the session is over.
   uint32_t stack_index(uint64_t id) {
     if (FASTPROF_LIKELY(id == last_stack_ && !python_stacks.empty())) return last_stack_index_;
-    const auto [at, fresh] = by_stack_.try_emplace(id, static_cast<uint32_t>(strings.size()));
-    if (fresh) {
-      strings.emplace_back();
-      python_stacks.emplace_back(id, at->second);
-    }
+    const size_t known = strings.size();
+    make_room(python_stacks);
+    last_stack_index_ = index_in(by_stack_, id, strings, [] { return std::string(); });
+    if (last_stack_index_ == known) python_stacks.emplace_back(id, last_stack_index_);
     last_stack_ = id;
-    last_stack_index_ = at->second;
-    return at->second;
+    return last_stack_index_;
   }
 
   // A library was unloaded: addresses may now mean something else. What was copied stays.
@@ -88,10 +82,28 @@ class SiteTable {
   static constexpr size_t kCache = 256;
 
   uint32_t look_up(const Site* site) {
-    const auto [at, fresh] = by_address_.try_emplace(site, static_cast<uint32_t>(sites.size()));
-    if (fresh) sites.push_back(copy(*site));
-    cache_[(reinterpret_cast<uintptr_t>(site) >> 4) % kCache] = Cached{site, at->second};
-    return at->second;
+    const uint32_t index = index_in(by_address_, site, sites, [site] { return copy(*site); });
+    cache_[(reinterpret_cast<uintptr_t>(site) >> 4) % kCache] = Cached{site, index};
+    return index;
+  }
+
+  template <class List>
+  static void make_room(List& list) {
+    if (list.size() == list.capacity()) list.reserve(2 * list.size() + 8);
+  }
+
+  // The index of `key` in the list; what make() returns is appended at first sight. Without memory
+  // for it, neither map nor list has it.
+  template <class Map, class List, class Make>
+  static uint32_t index_in(Map& map, const typename Map::key_type& key, List& list, Make make) {
+    const auto known = map.find(key);
+    if (known != map.end()) return known->second;
+    make_room(list);
+    auto made = make();
+    const auto index = static_cast<uint32_t>(list.size());
+    map.emplace(key, index);
+    list.push_back(std::move(made));
+    return index;
   }
 
   static SiteInfo copy(const Site& site) {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libraries of one ABI major share, byte by byte, and what a minor may add to it.
+//
+// One process may hold libraries built a year apart. Within a major no field moves, changes its
+// size or its meaning. A new minor may only add, where the older ones do not look:
+//   a field         into `reserved` of State, Track, SessionSlot or Chunk. Who was built before
+//                   neither writes nor reads it: it must mean nothing while it is 0. A start zeroes
+//                   those of its SessionSlot, whichever library starts.
+//   a function      at the end of RecorderFunctions; callers ask leader_has() first and do without.
+//   a drop cause    the next one below kMaxDropCauses; older libraries show it by its number.
+//   a category      a free bit below custom0 (scope.hpp); a mask bit: a free one of 24 to 27.
+//   a detail block  a new DetailType; older readers pass over what they do not know.
+// Whatever else a record is made of (SiteKind, ArgType, RecordTag, the layout of Slot and Site) is
+// read by the sessions of older libraries and changes with the major only.
+#pragma once
+
+#include <cstddef>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/state.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+namespace abi_layout {
+
+// State holds two; its size is the C library's.
+constexpr size_t kLocks = 2 * sizeof(pthread_mutex_t);
+
+static_assert(sizeof(Slot) == 24 && offsetof(Slot, end) == 8 && offsetof(Slot, site) == 16,
+              "the slot is ABI");
+static_assert(sizeof(Site) == 80 && offsetof(Site, name) == 8 && offsetof(Site, arg_names) == 48 &&
+                  offsetof(Site, flags) == 68,
+              "the site is ABI");
+static_assert(sizeof(Chunk) == 128 && offsetof(Chunk, open_ticks) == 32 &&
+                  offsetof(Chunk, pins) == 56 && offsetof(Chunk, owner) == 80,
+              "the chunk header is ABI");
+static_assert(sizeof(Slab) == 72 && offsetof(Slab, next) == 24, "the slab header is ABI");
+static_assert(sizeof(ThreadBlock) == 32 && offsetof(ThreadBlock, mask) == 16 &&
+                  offsetof(ThreadBlock, track) == 24,
+              "the thread block is ABI");
+static_assert(sizeof(Track) == 240 && offsetof(Track, block) == 16 &&
+                  offsetof(Track, primitives) == 48 && offsetof(Track, name) == 144 &&
+                  offsetof(Track, reserved) == 208,
+              "the track is ABI");
+static_assert(sizeof(SessionSlot) == 224 && offsetof(SessionSlot, mask) == 24 &&
+                  offsetof(SessionSlot, dropped) == 56 && offsetof(SessionSlot, reserved) == 184,
+              "the session slot is ABI");
+static_assert(sizeof(Module) == 56 && sizeof(NameStore) == 48 && sizeof(ClockKnot) == 32 &&
+                  sizeof(KnotList) == 8 + sizeof(ClockKnot) * kMaxKnots,
+              "what State refers to is ABI");
+static_assert(offsetof(State, leader) == 24 && offsetof(State, mask) == 32 &&
+                  offsetof(State, thread_block) == 48 && offsetof(State, functions) == 56 &&
+                  offsetof(State, lock) == 64,
+              "the first 64 bytes of State are ABI");
+static_assert(offsetof(State, tracks) == 64 + kLocks && offsetof(State, sessions) == 176 + kLocks &&
+                  offsetof(State, session_bits) == 14512 + kLocks &&
+                  offsetof(State, callbacks_users) == 14600 + kLocks &&
+                  offsetof(State, modules) == 14624 + kLocks &&
+                  offsetof(State, pid) == 14816 + kLocks &&
+                  offsetof(State, reserved) == 15000 + kLocks && sizeof(State) == 15232 + kLocks,
+              "State is ABI");
+
+}  // namespace abi_layout
+
+// Whether this library can record into `leader`, of its major: nothing that we use lies behind its
+// end. By the rule above it never does; who broke the rule has a recorder of its own.
+inline bool can_follow(const State& leader) noexcept {
+  return leader.size_bytes >= sizeof(State);
+}
+
+// Whether the elected State, its functions among it, has what came with this minor.
+inline bool leader_has(const State* leader, uint16_t minor) noexcept {
+  return leader->abi_minor >= minor;
+}
+
+FASTPROF_NAMESPACE_END
