@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.flops import FLOP_FORMULAS, estimate_flops
 from fastprof.base import errors
 from fastprof.decode.op_inputs import OpInputs, code_blocks, decode_op_inputs
 from fastprof.model.columns import CodedBySite
@@ -34,6 +33,8 @@ class FlopsKernel(Protocol):
 
 def formula_sites(names: Sequence[str]) -> list[bool]:
     """Which names are of ops that have a formula for FLOPs."""
+    from fastprof.analysis.flops import FLOP_FORMULAS  # not before there are ops with inputs
+
     return [name.removeprefix("aten::") in FLOP_FORMULAS for name in names]
 
 
@@ -112,6 +113,8 @@ class OpInputColumns:
         return flops
 
     def _estimate(self, name: str, block: int) -> float:
+        from fastprof.analysis.flops import estimate_flops
+
         inputs = self._inputs[block]
         if inputs.input_dtypes[:1] == [""]:  # a nested tensor has no sizes
             return 0.0

@@ -21,11 +21,13 @@ __all__ = ["keep_readable_at_exit", "make_importable"]
 
 _MODULES = (
     "fastprof.decode.consolidate",
+    "fastprof.analysis.flops",
     "fastprof.analysis.memory_attribution",
     "fastprof.views.render",
     "fastprof.model.join",
     "fastprof.exporters.trace_writers",
     "fastprof.views.forward_backward",
+    "fastprof.formats.trace_members",
     "fastprof.exporters.chrome_python",
     "fastprof.exporters.memory_timeline",
     "fastprof.exporters.native_file",

@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
-from fastprof.formats.trace_members import WRITER_MEMBERS
 from fastprof.profiler.options import Options
 
 __all__ = ["check_json", "check_name", "distributed_info", "json_text", "trace_members"]
@@ -18,6 +17,8 @@ __all__ = ["check_json", "check_name", "distributed_info", "json_text", "trace_m
 
 def check_name(name: Any) -> str:
     """The name of a member as text; errors.ValueError when the format has a member of that name."""
+    from fastprof.formats.trace_members import WRITER_MEMBERS
+
     if name in WRITER_MEMBERS:
         raise errors.ValueError(
             f"{name!r} is a member of the trace format itself: choose another name for metadata"
