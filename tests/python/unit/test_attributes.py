@@ -251,7 +251,7 @@ def test_subinterpreters_are_refused() -> None:
         print(_core.thread_id() > 0)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
     )
     lines = done.stdout.splitlines()
     assert len(lines) == 4 and lines[3] == "True", done.stdout + done.stderr
