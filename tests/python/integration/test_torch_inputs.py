@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known_torch import known_fields, one_thread, torch  # noqa: F401 (one_thread serves every test)
+from known_torch import known_fields, needs_inputs, one_thread, torch  # noqa: F401 (one_thread serves every test)
 from plain_captures import WithoutKernels
 from torch_parity import theirs as by_torch
 from torch_pieces import train_perceptron
@@ -27,7 +27,7 @@ from fastprof import _core
 from fastprof.consolidate import table_of
 from fastprof.op_inputs import OpInputs
 
-pytestmark = pytest.mark.integrations
+pytestmark = [pytest.mark.integrations, needs_inputs]
 
 
 def mlp() -> None:
