@@ -120,13 +120,18 @@ def releases() -> list[str]:
     return [newest[r][1] for r in sorted(newest, reverse=True) if r >= FIRST_RELEASE]
 
 
-def try_version(python: Path, tests: list[str], record: Path, *, again: bool) -> Held:
-    """Run everything with the torch that this interpreter has.
+def try_version(
+    python: Path, tests: list[str], record: Path, *, again: bool, before: Held | None
+) -> Held:
+    """Run everything with the torch that this interpreter has; only the tests where `before` has the rest.
 
     record: a file with the outcome of each test, which grows with every file of tests: what was run for this
     version before stays in it. again: of the tests, only those that failed according to it.
     """
     with tempfile.TemporaryDirectory() as cache:
+        if before is not None:
+            outcomes = _run_tests(python, tests, record, cache, again=again)
+            return before._replace(date=datetime.date.today().isoformat(), tests=_counts(outcomes))
         layout = _told(python, _LAYOUT, cache)
         quiet = ("-W", "error", "-W", "ignore:profile:UserWarning")  # what is missing is counted
         bare = _told(python, _WITHOUT_COMPILER, cache, *quiet, PATH="", CXX="")
@@ -222,6 +227,14 @@ def _counts(outcomes: dict[str, list[str]]) -> str:
     )
 
 
+def row_of(version: str) -> Held:
+    """What the report says of a version. Raises SystemExit when it has no row of it."""
+    for line in REPORT.read_text().splitlines():
+        if line.startswith("| ") and _numbers(line) == _numbers(version):
+            return Held(*line.strip("| ").split(" | "))
+    raise SystemExit(f"{REPORT} has no row of torch {version}: run it without --tests-only")
+
+
 def write(held: Held) -> None:
     """Replace the row of this version in the report, or add it in its place, newest first."""
     lines = REPORT.read_text().splitlines()
@@ -249,6 +262,9 @@ def main() -> None:
     parser.add_argument("--reuse", action="store_true", help="use those that were kept")
     parser.add_argument("--here", action="store_true", help="the torch installed here; no versions")
     parser.add_argument("--again", action="store_true", help="only the tests that failed last time")
+    parser.add_argument(
+        "--tests-only", action="store_true", help="keep what the row says of the layout"
+    )
     parser.add_argument("--whole", action="store_true", help="with the libraries for GPUs")
     parser.add_argument("--tests", nargs="+", default=[str(path) for path in TESTS])
     parser.add_argument("--no-write", action="store_true", help="print the rows only")
@@ -261,7 +277,8 @@ def main() -> None:
         if not options.here and not (options.reuse and python.exists()):
             make_environment(folder, version, whole=options.whole)
             record.unlink(missing_ok=True)
-        held = try_version(python, options.tests, record, again=options.again)
+        before = row_of(version) if options.tests_only else None
+        held = try_version(python, options.tests, record, again=options.again, before=before)
         print(held.row(), flush=True)
         if not options.no_write:
             write(held)
