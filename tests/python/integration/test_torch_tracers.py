@@ -10,10 +10,9 @@ import re
 import threading
 
 import pytest
+from known_torch import RELEASE, torch
 
-torch = pytest.importorskip("torch", reason="needs torch")
-
-import fastprof  # noqa: E402
+import fastprof
 
 pytestmark = [
     pytest.mark.integrations,
@@ -214,13 +213,18 @@ def test_captured_ranges_are_in_a_profile_of_the_compiled_function():
 
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "non_strict"])
 def test_an_exported_program_is_equal_to_that_with_torchs_class(strict):
-    programs = []
-    for kit in (torch.profiler, fastprof):
+    def exported(kit):
         torch._dynamo.reset()
-        exported = torch.export.export(decorated_module(kit), (torch.ones(3),), strict=strict)
-        programs.append(exported.graph_module.code)
-    assert programs[0] == programs[1]
-    assert "add" in programs[1]
+        program = torch.export.export(decorated_module(kit), (torch.ones(3),), strict=strict)
+        return program.graph_module.code
+
+    ours = exported(fastprof)
+    assert "add" in ours
+    try:
+        assert ours == exported(torch.profiler)
+    except torch._dynamo.exc.Unsupported:
+        # An older torch: strict export does not know its own class as a decorator.
+        assert strict and RELEASE < (2, 9)
 
 
 # ---- TorchScript, torch.jit.trace, make_fx ----------------------------------------------------------------------
@@ -311,8 +315,11 @@ def test_ranges_of_other_threads_stay_out_of_a_trace():
             thread.join()
             return x + 1
 
+    begin = "_record_function_enter_new.default("
+    kept = make_fx(context_manager(torch.profiler))(torch.ones(3)).code.count(begin)
+    assert kept == 1 or RELEASE < (2, 9)  # older ones drop them when the trace is done
     with fastprof.profile() as prof:
         code = make_fx(program)(torch.ones(3)).code
-    assert code.count("_record_function_enter_new.default(") == 1
+    assert code.count(begin) == kept
     names = [event.name for event in prof.events()]
     assert (names.count("mine"), names.count("a")) == (1, 1)
