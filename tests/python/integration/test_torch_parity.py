@@ -60,7 +60,7 @@ class Pair:
 
         self.plain = profiles()
         self.shaped = profiles(record_shapes=True, with_flops=True)
-        if RELEASE < (2, 9):  # it does not look at the scope that a fast range asks for
+        if RELEASE < (2, 10):  # it does not look at the scope that a fast range asks for
             for event in self.shaped[1].events():
                 if event.name == "a user's":
                     assert event.scope == 0
