@@ -200,7 +200,10 @@ def _outcomes(report: Path) -> dict[str, str]:
     """What pytest's report says of each test, by the name that pytest takes: passed, skipped or failed."""
     outcomes = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        file = str(case.get("classname")).replace(".", "/") + ".py"
+        # "tests.python.test_x", or with a class of tests behind it.
+        *modules, last = str(case.get("classname")).split(".")
+        group = [last] if last.startswith("Test") else []
+        file = "::".join(["/".join([*modules, *([] if group else [last])]) + ".py", *group])
         parts = {part.tag for part in case}
         wrong = parts & {"failure", "error"}
         outcomes[f"{file}::{case.get('name')}"] = (
@@ -216,7 +219,7 @@ def _counts(outcomes: dict[str, list[str]]) -> str:
     names = [Path(file).stem.removeprefix("test_").removeprefix("torch_") for file in files]
     last = {test: runs[-1] for test, runs in outcomes.items()}
     told = [f"{sum(o == kind for o in last.values())} {kind}" for kind in ("passed", "skipped")]
-    failed = [test.split("::")[1] for test, outcome in last.items() if outcome == "failed"]
+    failed = [test.split("::", 1)[1] for test, outcome in last.items() if outcome == "failed"]
     if failed:
         told.append(f"{len(failed)} failed: {', '.join(failed)}")
     again = sum(len(runs) > 1 for runs in outcomes.values())
