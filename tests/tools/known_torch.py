@@ -33,7 +33,7 @@ if RELEASE < (2, 6):
 CPU = [torch.profiler.ProfilerActivity.CPU]
 
 
-# What each profiler says of its own events in the args of a trace; before 2.8 torch says "finished" of each.
+# What each profiler says of its own events in the args of a trace; before 2.8 torch says "finished" of ops, too.
 OWN_MEMBERS = {"External id", "Record function id", "Ev Idx"}
 if RELEASE < (2, 8):
     OWN_MEMBERS.add("finished")
