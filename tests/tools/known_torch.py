@@ -13,7 +13,10 @@ import pytest
 
 from fastprof.adapters.torch.versions import cxx11_abi
 
-__all__ = ["CPU", "CXX11_ABI", "RELEASE", "VERSION", "known_fields", "one_thread", "torch"]
+__all__ = [
+    "CPU", "CXX11_ABI", "OWN_MEMBERS", "RELEASE", "VERSION", "known_fields", "known_options", "needs_inputs",
+    "one_thread", "torch",
+]  # fmt: skip
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -28,6 +31,24 @@ if RELEASE < (2, 6):
 
 # What torch.profiler is asked to record.
 CPU = [torch.profiler.ProfilerActivity.CPU]
+
+
+# What each profiler says of its own events in the args of a trace; before 2.8 torch says "finished" of ops, too.
+OWN_MEMBERS = {"External id", "Record function id", "Ev Idx"}
+if RELEASE < (2, 8):
+    OWN_MEMBERS.add("finished")
+
+# For tests that need what ops are called with.
+needs_inputs = pytest.mark.skipif(
+    not CXX11_ABI,
+    reason="this torch has libstdc++'s older string ABI: fastprof reads no inputs and no modules",
+)
+
+
+def known_options(names: Iterable[str]) -> set[str]:
+    """Those that _ExperimentalConfig of this torch takes, too: older ones have fewer."""
+    signature = str(torch._C._profiler._ExperimentalConfig.__init__.__doc__)
+    return {name for name in names if f" {name}:" in signature}
 
 
 def known_fields(names: Iterable[str]) -> tuple[str, ...]:

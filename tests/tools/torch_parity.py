@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from known_torch import known_options
 from torch._C._profiler import _ExperimentalConfig
 
 import fastprof
@@ -33,8 +34,14 @@ __all__ = [
 
 
 def theirs(step: Callable[[], None], *, all_threads: bool = False, **options: Any) -> Any:
-    """torch.profiler's profile of a step. all_threads: as fastprof's default; arguments of ops are not seen then."""
-    config = _ExperimentalConfig(profile_all_threads=all_threads, capture_overload_names=True)
+    """torch.profiler's profile of a step. all_threads: as fastprof's default; arguments of ops are not seen then.
+
+    Raises TypeError when this torch.profiler cannot look at all threads.
+    """
+    wanted = dict.fromkeys(known_options(["capture_overload_names"]), True)
+    if all_threads:
+        wanted["profile_all_threads"] = True
+    config = _ExperimentalConfig(**wanted)
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config, **options
     ) as p:

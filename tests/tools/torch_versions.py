@@ -3,6 +3,8 @@
 
     python tests/tools/torch_versions.py              the newest patch of each release from 2.6 on
     python tests/tools/torch_versions.py 2.15.0       one version, as when it has just been released
+    python tests/tools/torch_versions.py --here       the torch of the environment that this runs in
+    python tests/tools/torch_versions.py --again 2.15.0 --reuse     only the tests that failed last time
 
 Each version is installed into an environment of its own under build/torch_versions/, which is removed afterwards. The
 fastprof that is tested is the one in python/, whose _core must have been built for the Python that
@@ -13,7 +15,9 @@ runs this. What is run in each environment:
   all warnings but fastprof's own as errors;
 - the tests of TESTS, which compare with the torch.profiler of that version.
 
-The row of the version is replaced in the table; other rows and all other text stay as they are.
+The row of the version is replaced in the table; other rows and all other text stay as they are. It names the files
+of tests when not all were run, and says how many tests were run again alone, after a change to fastprof or to them.
+What was run is kept beside the environments, in VERSION.json: with --reuse, files of tests may be run in several calls.
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ REPORT = ROOT / "docs" / "torch_versions.md"
 INTEGRATION = ROOT / "tests" / "python" / "integration"
 TESTS = (*sorted(INTEGRATION.glob("test_torch_*.py")), INTEGRATION / "test_import_torch.py")
 FIRST_RELEASE = (2, 6)
-_TEST_LIMIT_S = 3600
+_TEST_LIMIT_S = 1200
+_ALL = "the whole file"  # stands for a test where a file's tests crashed or did not end
 _PROGRAM_LIMIT_S = 600
 
 # Prints what is compared as JSON in its last line.
@@ -115,16 +120,22 @@ def releases() -> list[str]:
     return [newest[r][1] for r in sorted(newest, reverse=True) if r >= FIRST_RELEASE]
 
 
-def try_version(python: Path, tests: list[str], report: Path) -> Held:
-    """Run everything with the torch that this interpreter has. report: where pytest puts its results."""
+def try_version(
+    python: Path, tests: list[str], record: Path, *, again: bool, before: Held | None
+) -> Held:
+    """Run everything with the torch that this interpreter has; only the tests where `before` has the rest.
+
+    record: a file with the outcome of each test, which grows with every file of tests: what was run for this
+    version before stays in it. again: of the tests, only those that failed according to it.
+    """
     with tempfile.TemporaryDirectory() as cache:
+        if before is not None:
+            outcomes = _run_tests(python, tests, record, cache, again=again)
+            return before._replace(date=datetime.date.today().isoformat(), tests=_counts(outcomes))
         layout = _told(python, _LAYOUT, cache)
         quiet = ("-W", "error", "-W", "ignore:profile:UserWarning")  # what is missing is counted
         bare = _told(python, _WITHOUT_COMPILER, cache, *quiet, PATH="", CXX="")
-        environment = {**os.environ, "XDG_CACHE_HOME": cache, "PYTHONPATH": str(ROOT / "python")}
-        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        command += ["-m", "integrations", f"--junitxml={report}", *tests]
-        subprocess.run(command, cwd=ROOT, env=environment, timeout=_TEST_LIMIT_S)
+        outcomes = _run_tests(python, tests, record, cache, again=again)
     sections: dict[str, str] = layout["sections"]
     same = [name for name, said in sections.items() if said == "equal"]
     other = [f"{name} {said}" for name, said in sections.items() if said != "equal"]
@@ -135,8 +146,40 @@ def try_version(python: Path, tests: list[str], report: Path) -> Held:
         layout="; ".join([f"{', '.join(same)} equal", *other]),
         without_compiler=", ".join(bare["held"])
         + "".join(f"; not {name}" for name in bare["missing"]),
-        tests=_counts(report),
+        tests=_counts(outcomes),
     )
+
+
+def _run_tests(
+    python: Path, tests: list[str], record: Path, cache: str, *, again: bool
+) -> dict[str, list[str]]:
+    """Of each test of `record` and `tests` its outcomes: that of its last run last.
+
+    Each file of tests has a process of its own: a crash or a hang is one failure, and the others run.
+    """
+    outcomes: dict[str, list[str]] = json.loads(record.read_text()) if record.exists() else {}
+    environment = {**os.environ, "XDG_CACHE_HOME": cache, "PYTHONPATH": str(ROOT / "python")}
+    for file in tests:
+        name = str(Path(file).resolve().relative_to(ROOT))
+        failed = [t for t, o in outcomes.items() if t.startswith(name) and o[-1] == "failed"]
+        if again and not failed:
+            continue
+        chosen = [file] if not again or f"{name}::{_ALL}" in failed else failed
+        report = record.with_suffix(".xml")
+        report.unlink(missing_ok=True)
+        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += ["-m", "integrations", f"--junitxml={report}", *chosen]
+        try:
+            subprocess.run(command, cwd=ROOT, env=environment, timeout=_TEST_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            print(f"{name}: took longer than {_TEST_LIMIT_S} s", file=sys.stderr)
+        now = _outcomes(report) if report.exists() else {f"{name}::{_ALL}": "failed"}
+        if f"{name}::{_ALL}" not in now:
+            outcomes.pop(f"{name}::{_ALL}", None)
+        for test, outcome in now.items():
+            outcomes[test] = [*outcomes.get(test, []), outcome] if again else [outcome]
+        record.write_text(json.dumps(outcomes, indent=0))
+    return outcomes
 
 
 def _told(
@@ -153,20 +196,46 @@ def _told(
     return told
 
 
-def _counts(report: Path) -> str:
-    """What pytest's report says: passed, skipped, and which failed."""
-    passed, skipped = 0, 0
-    failed = []
+def _outcomes(report: Path) -> dict[str, str]:
+    """What pytest's report says of each test, by the name that pytest takes: passed, skipped or failed."""
+    outcomes = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        outcomes = {part.tag for part in case}
-        if outcomes & {"failure", "error"}:
-            failed.append(str(case.get("name")))
-        elif "skipped" in outcomes:
-            skipped += 1
-        else:
-            passed += 1
-    told = f"{passed} passed, {skipped} skipped"
-    return f"{told}, {len(failed)} failed: {', '.join(failed)}" if failed else told
+        # "tests.python.test_x", or with a class of tests behind it.
+        *modules, last = str(case.get("classname")).split(".")
+        group = [last] if last.startswith("Test") else []
+        file = "::".join(["/".join([*modules, *([] if group else [last])]) + ".py", *group])
+        parts = {part.tag for part in case}
+        wrong = parts & {"failure", "error"}
+        outcomes[f"{file}::{case.get('name')}"] = (
+            "failed" if wrong else "skipped" if "skipped" in parts else "passed"
+        )
+    return outcomes
+
+
+def _counts(outcomes: dict[str, list[str]]) -> str:
+    """passed, skipped, and which failed, of the files of tests that were run."""
+    files = dict.fromkeys(test.split("::")[0] for test in outcomes)
+    all_were_run = {str(path.relative_to(ROOT)) for path in TESTS} <= files.keys()
+    names = [Path(file).stem.removeprefix("test_").removeprefix("torch_") for file in files]
+    last = {test: runs[-1] for test, runs in outcomes.items()}
+    told = [f"{sum(o == kind for o in last.values())} {kind}" for kind in ("passed", "skipped")]
+    failed = [test.split("::", 1)[1] for test, outcome in last.items() if outcome == "failed"]
+    if failed:
+        told.append(f"{len(failed)} failed: {', '.join(failed)}")
+    again = sum(len(runs) > 1 for runs in outcomes.values())
+    return (
+        ("all: " if all_were_run else f"of {', '.join(names)}: ")
+        + ", ".join(told)
+        + (f"; {again} of them run again alone, after a change" if again else "")
+    )
+
+
+def row_of(version: str) -> Held:
+    """What the report says of a version. Raises SystemExit when it has no row of it."""
+    for line in REPORT.read_text().splitlines():
+        if line.startswith("| ") and _numbers(line) == _numbers(version):
+            return Held(*line.strip("| ").split(" | "))
+    raise SystemExit(f"{REPORT} has no row of torch {version}: run it without --tests-only")
 
 
 def write(held: Held) -> None:
@@ -174,10 +243,15 @@ def write(held: Held) -> None:
     lines = REPORT.read_text().splitlines()
     rule = next(i for i, line in enumerate(lines) if line.startswith("|---"))
     end = next((i for i in range(rule, len(lines)) if not lines[i].startswith("|")), len(lines))
-    rows = [row for row in lines[rule + 1 : end] if not row.startswith(f"| {held.version} |")]
+    rows = [row for row in lines[rule + 1 : end] if _numbers(row) != _numbers(held.row())]
     rows.append(held.row())
-    rows.sort(key=lambda row: [int(n) for n in re.findall(r"\d+", row)[:3]], reverse=True)
+    rows.sort(key=_numbers, reverse=True)
     REPORT.write_text("\n".join([*lines[: rule + 1], *rows, *lines[end:]]) + "\n")
+
+
+def _numbers(row: str) -> list[int]:
+    """The version of a row, without its build."""
+    return [int(number) for number in re.findall(r"\d+", row)[:3]]
 
 
 def main() -> None:
@@ -189,19 +263,29 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "torch_versions")
     parser.add_argument("--keep", action="store_true", help="keep the environments")
     parser.add_argument("--reuse", action="store_true", help="use those that were kept")
+    parser.add_argument("--here", action="store_true", help="the torch installed here; no versions")
+    parser.add_argument("--again", action="store_true", help="only the tests that failed last time")
+    parser.add_argument(
+        "--tests-only", action="store_true", help="keep what the row says of the layout"
+    )
     parser.add_argument("--whole", action="store_true", help="with the libraries for GPUs")
     parser.add_argument("--tests", nargs="+", default=[str(path) for path in TESTS])
     parser.add_argument("--no-write", action="store_true", help="print the rows only")
     options = parser.parse_args()
-    for version in options.versions or releases():
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for version in ["here"] if options.here else options.versions or releases():
         folder = options.folder / f"torch-{version}"
-        if not options.reuse or not python_of(folder).exists():
+        python = Path(sys.executable) if options.here else python_of(folder)
+        record = options.folder / f"{version}.json"
+        if not options.here and not (options.reuse and python.exists()):
             make_environment(folder, version, whole=options.whole)
-        held = try_version(python_of(folder), options.tests, options.folder / f"{version}.xml")
+            record.unlink(missing_ok=True)
+        before = row_of(version) if options.tests_only else None
+        held = try_version(python, options.tests, record, again=options.again, before=before)
         print(held.row(), flush=True)
         if not options.no_write:
             write(held)
-        if not options.keep:
+        if not options.keep and folder.exists():
             shutil.rmtree(folder)
 
 

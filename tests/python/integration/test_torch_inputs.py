@@ -17,7 +17,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known_torch import known_fields, one_thread, torch  # noqa: F401 (one_thread serves every test)
+from known_torch import (
+    OWN_MEMBERS,
+    known_fields,
+    needs_inputs,
+    one_thread,  # noqa: F401 (serves every test)
+    torch,
+)
 from plain_captures import WithoutKernels
 from torch_parity import theirs as by_torch
 from torch_pieces import train_perceptron
@@ -27,7 +33,7 @@ from fastprof import _core
 from fastprof.decode.consolidate import table_of
 from fastprof.decode.op_inputs import OpInputs
 
-pytestmark = pytest.mark.integrations
+pytestmark = [pytest.mark.integrations, needs_inputs]
 
 
 def mlp() -> None:
@@ -412,8 +418,7 @@ def test_collectives_say_what_kinetos_say(record_shapes: bool, tmp_path: Any) ->
             for event in json.loads(path.read_text())["traceEvents"]
             if event.get("name") == "record_param_comms"
         ]
-        own = ("External id", "Record function id", "Ev Idx")
-        members.append({name: v for name, v in event["args"].items() if name not in own})
+        members.append({name: v for name, v in event["args"].items() if name not in OWN_MEMBERS})
     assert members[0] == members[1]
     assert members[0]["Collective name"] == "allreduce" and members[0]["Group size"] == 40
 

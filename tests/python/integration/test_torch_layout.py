@@ -16,6 +16,7 @@ from fastprof import _core
 from fastprof.adapters.torch import headers as torch_headers
 from fastprof.adapters.torch.headers import LayoutError, layout_from_headers
 from fastprof.adapters.torch.layout import FIELDS
+from fastprof.adapters.torch.versions import cxx11_abi
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -25,7 +26,7 @@ pytestmark = [
 
 
 def test_the_headers_say_what_the_table_says(capfd: pytest.CaptureFixture[str]) -> None:
-    known = _core.torch_known_layout(torch.__version__, True)
+    known = _core.torch_known_layout(torch.__version__, cxx11_abi(torch))
     if known is None:
         pytest.skip(f"torch {torch.__version__} is not in the table")
     assert layout_from_headers(torch, "ops") == list(known)
@@ -75,8 +76,9 @@ def test_a_wrong_layout_is_refused_by_the_self_test(field: str) -> None:
         from fastprof import _core
         from fastprof.adapters.torch.layout import FIELDS
         layout = list(_core.torch_known_layout("2.13.0", True))
+from fastprof.adapters.torch.versions import cxx11_abi
         layout[FIELDS.index({field!r})] += 8
-        print(_core.torch_prepare("99.1.0", True, layout))
+        print(_core.torch_prepare("99.1.0", {cxx11_abi(torch)}, layout))
     """
     ran = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True

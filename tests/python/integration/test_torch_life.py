@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from interrupts import run_interrupted
-from known_torch import torch
+from known_torch import CXX11_ABI, needs_inputs, torch
 from processes import run_python
 
 import fastprof
@@ -55,6 +55,7 @@ def test_every_option_of_run_on_a_script_that_imports_torch(
     assert "aten::mm" in names and "aten::ones" in names
 
 
+@needs_inputs
 def test_import_inside_a_profile_with_everything() -> None:
     code = """
         import fastprof
@@ -70,7 +71,7 @@ def test_import_inside_a_profile_with_everything() -> None:
 
 def test_interrupts_leave_nothing_on_in_torch() -> None:
     """Ctrl-C at each 17th bytecode of start() and of stop()."""
-    options = {"record_shapes": True, "profile_memory": True, "with_modules": True}
+    options = {"record_shapes": CXX11_ABI, "profile_memory": True, "with_modules": CXX11_ABI}
     starter = torch.autograd.profiler._enable_profiler
     asked = torch.autograd._profiler_enabled
 

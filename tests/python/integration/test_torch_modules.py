@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known_torch import torch
+from known_torch import needs_inputs, torch
 
 import fastprof
 
-pytestmark = pytest.mark.integrations
+pytestmark = [pytest.mark.integrations, needs_inputs]
 
 HERE = "Module Hierarchy"
 

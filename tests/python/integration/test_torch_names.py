@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from known_torch import CPU, VERSION, torch
+from known_torch import CPU, CXX11_ABI, VERSION, torch
 from processes import run_python
 
 import fastprof
@@ -54,15 +54,20 @@ def seen_in_a_process_of_its_own(first: str = "", **environment: str) -> str:
         import test_torch_names as names
         assert names.seen() == names.Counter({{name: 2 for name in names.names()}})
         import fastprof
-        with fastprof.profile(record_shapes=True) as p:
+        with fastprof.profile(record_shapes={CXX11_ABI}) as p:
             x = torch.ones(3, requires_grad=True)
             torch.add(x, 1).sum().backward()
         events = {{e.name: e for e in p.events()}}
-        print(events["aten::add"].input_shapes, events["aten::add"].sequence_nr, "AddBackward0" in events)
+        print(events["aten::add"].input_shapes or [], events["aten::add"].sequence_nr, "AddBackward0" in events)
     """
     return run_python(code, **environment).strip()
 
 
+# With the older string ABI no inputs are read.
+SEEN = f"{'[[3], [], []]' if CXX11_ABI else '[]'} 0 True"
+
+
+@pytest.mark.skipif(not CXX11_ABI, reason="the layout of this torch never says where names are")
 def test_where_a_layout_does_not_say_where_names_are_libtorch_is_asked() -> None:
     first = f"""
         import torch
@@ -72,11 +77,11 @@ def test_where_a_layout_does_not_say_where_names_are_libtorch_is_asked() -> None
         wrong = _core.torch_prepare({VERSION!r}, True, [*known, 0])
         assert not wrong, wrong
     """
-    assert seen_in_a_process_of_its_own(first) == "[[3], [], []] 0 True"
+    assert seen_in_a_process_of_its_own(first) == SEEN
 
 
 def test_without_static_thread_local_storage() -> None:
-    assert seen_in_a_process_of_its_own(FASTPROF_TLS="dynamic") == "[[3], [], []] 0 True"
+    assert seen_in_a_process_of_its_own(FASTPROF_TLS="dynamic") == SEEN
 
 
 def test_a_name_ends_at_its_first_zero_as_in_pytorch() -> None:

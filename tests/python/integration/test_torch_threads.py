@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from known_torch import CPU, torch
+from known_torch import CPU, CXX11_ABI, torch
 from processes import resident_kilobytes, run_python
 
 import fastprof
@@ -66,7 +66,7 @@ gc.set_threshold(2000, 5, 5)
 x = torch.ones(4)
 begun = 0
 for round in range(20):
-    for options in ({}, {"record_shapes": True}, {"profile_memory": True}, {"with_stack": True}):
+    for options in ({}, {"record_shapes": CXX11_ABI}, {"profile_memory": True}, {"with_stack": True}):
         with fastprof.profile(**options) as p:
             overtaken(x)
         names = [event.name for event in p.events()]
@@ -79,7 +79,8 @@ print("all there" if begun >= 20 * 4 * 5 else begun)
 
 
 def test_branches_that_end_after_the_profile() -> None:
-    said = run_python(BRANCHES_END_AFTER_PROFILES, PYTHONMALLOC="malloc")
+    code = BRANCHES_END_AFTER_PROFILES.replace("CXX11_ABI", str(CXX11_ABI))
+    said = run_python(code, PYTHONMALLOC="malloc")
     assert said.splitlines()[-1] == "all there"
 
 

@@ -117,9 +117,10 @@ def test_holistic_trace_analysis_reads_every_slice(
 
 
 def test_torchs_own_validator_has_nothing_to_say(traced: Traced) -> None:
-    from torch.profiler._trace_validator import validate_trace
-
-    passed, violations = validate_trace(str(traced.json))
+    validator = pytest.importorskip(
+        "torch.profiler._trace_validator", reason="this torch has no validator of traces"
+    )
+    passed, violations = validator.validate_trace(str(traced.json))
     assert passed, [str(violation) for violation in violations][:5]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known_torch import VERSION, torch
+from known_torch import CXX11_ABI, VERSION, needs_inputs, torch
 from layout_cache import COMPILER, cache_folder, needs_compiler, use_cache  # noqa: F401
 
 import fastprof
@@ -65,6 +65,7 @@ def changed_torch(folder: Path, changes: dict[str, Callable[[str], str]]) -> Any
     )
 
 
+@needs_inputs
 def test_the_headers_say_what_the_tables_say(capfd: pytest.CaptureFixture[str]) -> None:
     inputs, memory = (
         _core.torch_known_input_layout(VERSION, True),
@@ -106,6 +107,7 @@ def test_a_cache_that_is_not_whole_is_made_anew(
         assert file.read_text() == text
 
 
+@needs_inputs
 def test_shapes_and_memory_are_those_of_torch_profiler_all_the_same(tmp_path: Path) -> None:
     # The tests of the listed version that compare with torch.profiler, where no version is listed.
     ran = run(
@@ -120,14 +122,15 @@ def test_shapes_and_memory_are_those_of_torch_profiler_all_the_same(tmp_path: Pa
     assert list(tmp_path.glob("fastprof/torch-layout-*.json"))
 
 
+@needs_inputs
 def test_a_layout_that_no_table_has_is_read_as_well() -> None:
     # A key that no tensor here has: other numbers, trusted first, which hold.
     code = """
         import torch, fastprof
         from fastprof import _core
         from fastprof.adapters.torch.layout import INPUTS
-        assert not _core.torch_prepare("2.13.0", True)
-        layout = list(_core.torch_known_input_layout("2.13.0", True))
+        assert not _core.torch_prepare(torch.__version__, True)
+        layout = list(_core.torch_known_input_layout(torch.__version__, True))
         layout[INPUTS.index("unstrided_keys")] |= 1 << 58
         _core.torch_trust_inputs(layout)
         with fastprof.profile(record_shapes=True) as p:
@@ -138,6 +141,7 @@ def test_a_layout_that_no_table_has_is_read_as_well() -> None:
     assert program(code) == "{} [[5, 1], [], []] [None, None, 3]\n"
 
 
+@needs_inputs
 @pytest.mark.parametrize("field", INPUTS)
 def test_a_wrong_number_is_refused_and_reads_nothing_wild(field: str) -> None:
     known = _core.torch_known_input_layout(VERSION, True)
@@ -155,6 +159,7 @@ def test_a_wrong_number_is_refused_and_reads_nothing_wild(field: str) -> None:
         assert wrong != "", shift
 
 
+@needs_inputs
 def test_numbers_that_are_no_layout_are_refused() -> None:
     known = _core.torch_known_input_layout(VERSION, True)
     assert known is not None
@@ -182,10 +187,11 @@ def test_where_names_are_of_another_type_their_place_is_not_told(tmp_path: Path)
         )
 
     other = changed_torch(tmp_path, {"ATen/record_function.h": other_type})
-    known = _core.torch_known_layout(VERSION, True)
+    known = _core.torch_known_layout(VERSION, CXX11_ABI)
     assert known is not None and layout_from_headers(other, "ops") == [*known[:-1], 0]
 
 
+@needs_inputs
 def test_headers_that_differ_serve_for_what_they_still_say(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -200,7 +206,7 @@ def test_headers_that_differ_serve_for_what_they_still_say(
 
     changes = {"c10/core/Allocator.h": other_order, "c10/core/TensorImpl.h": other_name}
     other = changed_torch(tmp_path, changes)
-    known = _core.torch_known_layout(VERSION, True)
+    known = _core.torch_known_layout(VERSION, CXX11_ABI)
     assert known is not None and layout_from_headers(other, "ops") == list(known)
     said = capfd.readouterr().err
     assert said.count("\n") == 1 and "not what is needed for inputs, memory" in said
@@ -227,6 +233,7 @@ def test_headers_that_differ_serve_for_what_they_still_say(
     assert "another order" in said and "has_symbolic" in said
 
 
+@needs_inputs
 def test_without_a_compiler_ops_of_a_listed_layout_are_recorded(tmp_path: Path) -> None:
     code = """
         import warnings, torch, fastprof

@@ -4,7 +4,7 @@
 Dynamo recognises torch.profiler.record_function and torch.profiler.profile by identity and by isinstance. Its
 VariableBuilder consults two dictionaries before: one by id of the object, one by type. The entries made here give it
 torch's class for fastprof's class, and torch's variable for a range object. Facts: torch/_dynamo/variables/builder.py
-and ctx_manager.py, releases 2.6 to 2.13.
+and ctx_manager.py, releases 2.6 to 2.15.
 """
 
 from __future__ import annotations
