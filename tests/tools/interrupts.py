@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raise an exception at a chosen bytecode of fastprof's Python code, as Ctrl-C may."""
+"""Raise an exception at a chosen place of fastprof's Python code, where Ctrl-C may.
+
+CPython looks for signals when a call has returned, when a function begins and when a loop jumps back, and nowhere else.
+Between the end of a `with` block and the call of its __exit__ it does not look.
+"""
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 from collections.abc import Callable
@@ -11,27 +16,42 @@ from typing import Any
 
 import fastprof
 
+_LOOKS_FOR_SIGNALS = (
+    "CALL",
+    "RESUME",
+    "JUMP_BACKWARD",
+    "JUMP_ABSOLUTE",
+)  # how names of bytecodes begin
+# What follows a call at the end of a `with` block: the exception would come from behind the block.
+_BEHIND_A_BLOCK = ("SWAP", "LOAD_CONST", "COPY")
 _PACKAGE = os.path.dirname(os.path.abspath(fastprof.__file__)) + os.sep
 
 
 def run_interrupted(
     work: Callable[[], Any], at: int, exception: type[BaseException] = KeyboardInterrupt
 ) -> bool:
-    """Run `work` and raise `exception` before the bytecode number `at` (from 0) of fastprof's code.
+    """Run `work` and raise `exception` at place number `at` (from 0) of fastprof's code.
 
     True if it was raised and came out of `work`; False if `work` ended before.
     """
     left = [at]
+    before_in: dict[FrameType, str] = {}  # the name of the bytecode that a frame has just run
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
             return None
         frame.f_trace_opcodes = True
+        if event == "return":
+            before_in.pop(frame, None)
         if event == "opcode":
-            left[0] -= 1
-            if left[0] < 0:
-                sys.settrace(None)
-                raise exception
+            now = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            last = before_in.get(frame, "")
+            before_in[frame] = now
+            if last.startswith(_LOOKS_FOR_SIGNALS) and now not in _BEHIND_A_BLOCK:
+                left[0] -= 1
+                if left[0] < 0:
+                    sys.settrace(None)
+                    raise exception
         return trace
 
     before = sys.gettrace()

@@ -75,8 +75,7 @@ def test_a_wrong_layout_is_refused_by_the_self_test(field: str) -> None:
         import torch
         from fastprof import _core
         from fastprof.adapters.torch.layout import FIELDS
-        layout = list(_core.torch_known_layout("2.13.0", True))
-from fastprof.adapters.torch.versions import cxx11_abi
+        layout = list(_core.torch_known_layout(torch.__version__, {cxx11_abi(torch)}))
         layout[FIELDS.index({field!r})] += 8
         print(_core.torch_prepare("99.1.0", {cxx11_abi(torch)}, layout))
     """

@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_import_inside_a_profile_with_everything() -> None:
 
 
 def test_interrupts_leave_nothing_on_in_torch() -> None:
-    """Ctrl-C at each 17th bytecode of start() and of stop()."""
+    """Ctrl-C at each third place of start() and of stop()."""
     options = {"record_shapes": CXX11_ABI, "profile_memory": True, "with_modules": CXX11_ABI}
     starter = torch.autograd.profiler._enable_profiler
     asked = torch.autograd._profiler_enabled
@@ -83,6 +84,19 @@ def test_interrupts_leave_nothing_on_in_torch() -> None:
             and torch.autograd._profiler_enabled is asked
             and not torch.autograd.profiler._is_profiler_enabled
         )
+
+    def another_thread_gets_the_lock() -> bool:
+        taken = []
+
+        def take() -> None:
+            taken.append(torch_ops._lock.acquire(blocking=False))
+            if taken[0]:
+                torch_ops._lock.release()
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join()
+        return taken[0]
 
     with fastprof.profile(**options):
         pass  # the self-tests
@@ -100,7 +114,8 @@ def test_interrupts_leave_nothing_on_in_torch() -> None:
             assert nothing_is_on(), at
             if action == "stop":
                 assert next(e.name for e in p.events()) == "aten::ones"
-            at += 17
+            at += 3
+            assert another_thread_gets_the_lock(), at
     with fastprof.profile() as outer:
         torch.zeros(2)
     assert [e.name for e in outer.events()].count("aten::zeros") == 1
