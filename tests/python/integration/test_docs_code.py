@@ -21,7 +21,10 @@ from fastprof import _paths
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-NEEDS = {"pytorch.md": "torch", "results.md": "pandas"}  # what the Python of a page imports beside fastprof
+NEEDS = {
+    "pytorch.md": "torch",
+    "results.md": "pandas",
+}  # what the Python of a page imports beside fastprof
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KNOWN = {"", "python", "cpp", "cmake", "bash", "text"}
 TIMEOUT_S = 120

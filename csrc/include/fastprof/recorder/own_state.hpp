@@ -10,7 +10,7 @@
 // The thread block is defined in assembly so that no compiler can reach it by initial-exec TLS (a
 // library using that fails dlopen once the static surplus is spent). fastprof_v1_tls_probe(out)
 // stores the value after the first instruction of the TLSDESC sequence, the offset it resolves to,
-// and the descriptor's second word: see attach.hpp. .ifndef: with LTO the text of several
+// and the descriptor's second word: see join.hpp. .ifndef: with LTO the text of several
 // translation units meets in one assembly.
 #if defined(__x86_64__)
 __asm__(
@@ -118,7 +118,7 @@ __attribute__((used)) inline State own_state __asm__("fastprof_v1_state"){};
 
 // What this library knows of the elected State, in one cache line: each record reads it.
 struct alignas(32) Elected {
-  // Never null: before attach it is our own, whose mask is 0.
+  // Never null: until the library has joined it is our own, whose mask is 0.
   State* state;
   // Copies of the State's, so that the hot path reads them without another load.
   intptr_t tls_offset;
@@ -143,7 +143,7 @@ FASTPROF_ALWAYS_INLINE char* thread_pointer() noexcept {
 // The calling thread's block. Valid only when g_elected.tls_static: the mask shows
 // mask_bit::dynamic otherwise.
 FASTPROF_ALWAYS_INLINE ThreadBlock* static_thread_block() noexcept {
-  return reinterpret_cast<ThreadBlock*>(thread_pointer() + g_elected.tls_offset);
+  return reinterpret_cast<ThreadBlock*>(thread_pointer() + load_relaxed(&g_elected.tls_offset));
 }
 
 // This library's own block, by the dynamic route.
@@ -160,7 +160,8 @@ FASTPROF_COLD inline ThreadBlock* dynamic_thread_block() noexcept {
 
 // The calling thread's block, in any case. Any thread, any time.
 FASTPROF_ALWAYS_INLINE ThreadBlock* thread_block() noexcept {
-  return FASTPROF_LIKELY(g_elected.tls_static) ? static_thread_block() : dynamic_thread_block();
+  return FASTPROF_LIKELY(load_acquire(&g_elected.tls_static)) ? static_thread_block()
+                                                              : dynamic_thread_block();
 }
 
 FASTPROF_NAMESPACE_END
