@@ -146,6 +146,9 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "spill": spill,
     "python_ranges": lambda rounds: script("hot_path/python_ranges.py", "--rounds", str(rounds)),
     "import_time": lambda rounds: script("pipeline/import_time.py", "--rounds", str(rounds)),
+    "compile_time": lambda rounds: script(
+        "compile_time/compile_time.py", "--rounds", str(min(rounds, 5))
+    ),
     "torch_ops": lambda rounds: script("hot_path/torch_ops.py", "--rounds", str(rounds)),
     "torch_agreement": lambda rounds: script("hot_path/torch_agreement.py"),
     "analysis": lambda rounds: script("pipeline/analysis.py"),

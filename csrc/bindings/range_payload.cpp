@@ -9,6 +9,7 @@
 
 #include "bindings/python_name.hpp"
 #include "fastprof/base/json_escape.hpp"
+#include "fastprof/recorder/insert_names.hpp"
 #include "fastprof/recorder/intern.hpp"
 
 FASTPROF_NAMESPACE_BEGIN

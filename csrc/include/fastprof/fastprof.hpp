@@ -10,16 +10,23 @@
 //   std::cout << session.summary();
 #pragma once
 
-#include "fastprof/macros.hpp"
-#include "fastprof/primitives/record_function_macros.hpp"
+#include "fastprof/annotate.hpp"
 
 #if !defined(FASTPROF_DISABLE)
+// A user's macros min and max are out of the way, for the standard headers too.
+#pragma push_macro("min")
+#pragma push_macro("max")
+#undef min
+#undef max
+
+#include "fastprof/chrome_trace.hpp"
 #include "fastprof/legacy.hpp"
+#include "fastprof/perfetto_trace.hpp"
 #include "fastprof/primitives/memory_reporting.hpp"
 #include "fastprof/primitives/propagate.hpp"
-#include "fastprof/process/attach.hpp"
-#include "fastprof/recorder/memory.hpp"
-#include "fastprof/recorder/signal_scope.hpp"
-#include "fastprof/recorder/thread.hpp"
-#include "fastprof/session/session.hpp"
+#include "fastprof/session.hpp"
+#include "fastprof/summary.hpp"
+
+#pragma pop_macro("min")
+#pragma pop_macro("max")
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that loads, uses and unloads libraries as its arguments say, one step each:
 //   open NAME PATH      dlopen, local          global NAME PATH   dlopen, global
-//   work NAME COUNT     calls its work()       close NAME         dlclose; says whether it is gone
+//   work NAME COUNT     calls its work()       all NAME               calls its work_with_all()
+//   close NAME         dlclose; says whether it is gone
 //   reload PATH COUNT   dlopen, work(2), dlclose, so often; names: names and arena that are in use
 //   start S, stop S     a session; stop prints "S: name xCOUNT" sorted, and texts of string
 //   arguments own COUNT           records in the program itself same NAME           whether it
@@ -87,6 +88,8 @@ int main(int argc, char** argv) {
     } else if (step == "work") {
       const std::string name = next();
       symbol<void (*)(int)>(name, "work")(std::atoi(next().c_str()));
+    } else if (step == "all") {
+      symbol<void (*)()>(next(), "work_with_all")();
     } else if (step == "close") {
       const std::string name = next();
       ::dlclose(libraries.at(name));

@@ -18,21 +18,22 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-template <class T>
+template <class Type>
 class ColumnAllocator {
  public:
-  static_assert(std::is_trivially_copyable<T>::value && std::is_trivially_destructible<T>::value,
+  static_assert(std::is_trivially_copyable<Type>::value &&
+                    std::is_trivially_destructible<Type>::value,
                 "columns hold plain values");
-  using value_type = T;
+  using value_type = Type;
   using is_always_equal = std::true_type;
   using propagate_on_container_move_assignment = std::true_type;
 
   ColumnAllocator() noexcept = default;
-  template <class U>
-  ColumnAllocator(const ColumnAllocator<U>&) noexcept {}
+  template <class Other>
+  ColumnAllocator(const ColumnAllocator<Other>&) noexcept {}
 
-  T* allocate(size_t count) {
-    size_t bytes = count * sizeof(T);
+  Type* allocate(size_t count) {
+    size_t bytes = count * sizeof(Type);
     // The rest behind the last whole huge page would be faulted in by 4 KB: rounded up where that
     // wastes little.
     const size_t whole = (bytes + kHugePage - 1) & ~(kHugePage - 1);
@@ -46,26 +47,26 @@ class ColumnAllocator {
       (void)::madvise(memory, bytes, MADV_HUGEPAGE);
     }
     if (memory == nullptr) out_of_memory();
-    return static_cast<T*>(memory);
+    return static_cast<Type*>(memory);
   }
-  void deallocate(T* memory, size_t) noexcept { std::free(memory); }
+  void deallocate(Type* memory, size_t) noexcept { std::free(memory); }
 
   // Default initialisation instead of value initialisation: resize() does not touch the memory.
-  template <class U>
-  void construct(U* at) noexcept {
-    ::new (static_cast<void*>(at)) U;
+  template <class Other>
+  void construct(Other* at) noexcept {
+    ::new (static_cast<void*>(at)) Other;
   }
-  template <class U, class... Args>
-  void construct(U* at, Args&&... args) {
-    ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+  template <class Other, class... Args>
+  void construct(Other* at, Args&&... args) {
+    ::new (static_cast<void*>(at)) Other(std::forward<Args>(args)...);
   }
 
-  template <class U>
-  bool operator==(const ColumnAllocator<U>&) const noexcept {
+  template <class Other>
+  bool operator==(const ColumnAllocator<Other>&) const noexcept {
     return true;
   }
-  template <class U>
-  bool operator!=(const ColumnAllocator<U>&) const noexcept {
+  template <class Other>
+  bool operator!=(const ColumnAllocator<Other>&) const noexcept {
     return false;
   }
 
@@ -81,7 +82,7 @@ class ColumnAllocator {
   }
 };
 
-template <class T>
-using Column = std::vector<T, ColumnAllocator<T>>;
+template <class Type>
+using Column = std::vector<Type, ColumnAllocator<Type>>;
 
 FASTPROF_NAMESPACE_END

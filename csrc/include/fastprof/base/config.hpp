@@ -16,7 +16,7 @@
 #define FASTPROF_ABI_MAJOR 1
 #endif
 #ifndef FASTPROF_ABI_MINOR
-#define FASTPROF_ABI_MINOR 1
+#define FASTPROF_ABI_MINOR 2
 #endif
 
 #if !defined(__linux__)
@@ -35,6 +35,9 @@
 // Laid beside the other hot ones: for what runs now and then amid much code of somebody else.
 #define FASTPROF_HOT __attribute__((hot))
 #define FASTPROF_HIDDEN __attribute__((visibility("hidden")))
+// For the classes that users derive from: g++ warns of a class that is more visible than its base.
+// Only their vtables and type infos may then be exported; the members are hidden one by one.
+#define FASTPROF_VISIBLE __attribute__((visibility("default")))
 // For lambdas of the macros inside a user's inline functions: clang exports them at -O0. g++ keeps
 // them local and warns about the attribute.
 #if defined(__clang__)

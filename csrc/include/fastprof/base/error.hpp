@@ -51,10 +51,10 @@ class FormatError : public Error {
 
 // Throws E(message); without exceptions (-fno-exceptions) prints it and aborts, as the standard
 // library does.
-template <class E>
+template <class ErrorType>
 [[noreturn]] FASTPROF_COLD inline void raise(const std::string& message) {
 #if FASTPROF_EXCEPTIONS
-  throw E(message);
+  throw ErrorType(message);
 #else
   std::fprintf(stderr, "fastprof: %s\n", message.c_str());
   std::abort();

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <string_view>  // std::hash, at a fraction of <functional>
 
 #include "fastprof/base/config.hpp"
 

@@ -118,10 +118,10 @@ class ChromeArgs {
   }
 
  private:
-  template <size_t N>
-  static FASTPROF_ALWAYS_INLINE char* put(char* at, const char (&text)[N]) noexcept {
-    std::memcpy(at, text, N - 1);
-    return at + (N - 1);
+  template <size_t Size>
+  static FASTPROF_ALWAYS_INLINE char* put(char* at, const char (&text)[Size]) noexcept {
+    std::memcpy(at, text, Size - 1);
+    return at + (Size - 1);
   }
 
   // PyTorch's order of names; a mark has no operator to refer to and gets its index alone.

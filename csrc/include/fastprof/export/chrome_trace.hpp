@@ -311,10 +311,10 @@ class ChromeTraceWriter {
     char* const at = lane.copy(out_.room(ByteBuffer::kMinRoom));
     return time_.put(at, capture_.start_ns[row] - base_ns_);
   }
-  template <size_t N>
-  FASTPROF_ALWAYS_INLINE static char* put(char* at, const char (&text)[N]) noexcept {
-    std::memcpy(at, text, N - 1);
-    return at + (N - 1);
+  template <size_t Size>
+  FASTPROF_ALWAYS_INLINE static char* put(char* at, const char (&text)[Size]) noexcept {
+    std::memcpy(at, text, Size - 1);
+    return at + (Size - 1);
   }
 
   void write_row(size_t row) {

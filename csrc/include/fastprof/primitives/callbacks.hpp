@@ -13,6 +13,7 @@
 #include "fastprof/primitives/observer.hpp"
 #include "fastprof/primitives/process_primitives.hpp"
 #include "fastprof/primitives/thread_primitives.hpp"
+#include "fastprof/primitives/value_read.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

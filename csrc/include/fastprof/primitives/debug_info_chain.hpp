@@ -15,16 +15,16 @@ class MemoryReportingInfoBase;
 class ProfilerStateBase;
 
 // What a slot of debug info holds. Derive from it.
-class DebugInfoBase {
+class FASTPROF_VISIBLE DebugInfoBase {
  public:
-  DebugInfoBase() = default;
-  DebugInfoBase(const DebugInfoBase&) = default;
-  DebugInfoBase& operator=(const DebugInfoBase&) = default;
-  virtual ~DebugInfoBase() = default;
+  FASTPROF_HIDDEN DebugInfoBase() = default;
+  FASTPROF_HIDDEN DebugInfoBase(const DebugInfoBase&) = default;
+  FASTPROF_HIDDEN DebugInfoBase& operator=(const DebugInfoBase&) = default;
+  FASTPROF_HIDDEN virtual ~DebugInfoBase() = default;
   // This object as a receiver of memory reports, or null (works without RTTI).
-  virtual MemoryReportingInfoBase* memory_reporting() noexcept { return nullptr; }
+  FASTPROF_HIDDEN virtual MemoryReportingInfoBase* memory_reporting() noexcept { return nullptr; }
   // This object as a profiler that RecordFunctions feed (legacy/profiler_state_base.hpp), or null.
-  virtual ProfilerStateBase* profiler_state() noexcept { return nullptr; }
+  FASTPROF_HIDDEN virtual ProfilerStateBase* profiler_state() noexcept { return nullptr; }
 };
 
 // One link. Never changed once another owner can see it, but for the reference count.

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <ostream>
+#include <iosfwd>
 #include <string_view>
 
 #include "fastprof/base/config.hpp"
@@ -59,7 +59,9 @@ class DebugInfoKind {
       return std::less<const std::string_view*>()(a.address_, b.address_);
     return a.predefined_ == 0 && a.address_ == nullptr && a.name() < b.name();
   }
-  friend std::ostream& operator<<(std::ostream& out, const DebugInfoKind& kind) {
+  template <class Traits>
+  friend std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                                      const DebugInfoKind& kind) {
     return out << kind.name();
   }
 

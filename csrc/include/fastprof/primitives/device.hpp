@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "fastprof/base/config.hpp"
 
@@ -57,13 +56,6 @@ constexpr const char* device_type_name(DeviceType type) noexcept {
   if (index == -1) return "none";
   return index >= 0 && index < static_cast<int>(sizeof names / sizeof *names) ? names[index]
                                                                               : "unknown";
-}
-
-// "cuda:0", or "cpu" without an index.
-inline std::string to_string(Device device) {
-  std::string text = device_type_name(device.type);
-  if (device.index >= 0) text += ":" + std::to_string(device.index);
-  return text;
 }
 
 FASTPROF_NAMESPACE_END

@@ -9,36 +9,26 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/base/scope.hpp"
+#include "fastprof/primitives/step_set.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-class RecordFunction;
-
 // What a start callback may hand to the end callback of the same RecordFunction. Deleted after the
 // end callback, on the thread that ends it. For speed give the derived class its own operator new.
-struct ObserverContext {
-  virtual ~ObserverContext() = default;
+struct FASTPROF_VISIBLE ObserverContext {
+  FASTPROF_HIDDEN virtual ~ObserverContext() = default;
 
  protected:
-  ObserverContext() = default;
+  FASTPROF_HIDDEN ObserverContext() = default;
 };
 
 // Plain function pointers: called on the thread that begins or ends the RecordFunction. What they
 // throw is caught, reported once on stderr, and goes no further. RecordFunctions and ranges begun
 // inside a callback are recorded by the recorder but call no callbacks.
 using StartCallback = std::unique_ptr<ObserverContext> (*)(const RecordFunction&);
-using EndCallback = void (*)(const RecordFunction&, ObserverContext*);
-
 // Names a registration. Unique and increasing over the process's life.
 using CallbackHandle = uint64_t;
 constexpr CallbackHandle kInvalidCallbackHandle = 0;
-
-// Bits of what an observer asks for.
-namespace callback_needs {
-constexpr uint8_t inputs = 1;
-constexpr uint8_t outputs = 2;
-constexpr uint8_t ids = 4;
-}  // namespace callback_needs
 
 constexpr uint16_t kAllRecordScopes = (1u << kNumRecordScopes) - 1;
 

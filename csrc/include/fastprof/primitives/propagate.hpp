@@ -13,41 +13,42 @@ FASTPROF_NAMESPACE_BEGIN
 
 // What propagate returns: f with the snapshot it runs in. Copyable if f is (std::function takes it
 // then), movable if f is (std::thread takes it).
-template <class F>
+template <class Callable>
 class Propagated {
  public:
   // Not for a Propagated, which is copied or moved instead (into std::thread, std::function).
-  template <class G, std::enable_if_t<!std::is_same_v<std::decay_t<G>, Propagated>, int> = 0>
-  explicit Propagated(G&& f) : f_(std::forward<G>(f)) {}
+  template <class Source,
+            std::enable_if_t<!std::is_same_v<std::decay_t<Source>, Propagated>, int> = 0>
+  explicit Propagated(Source&& f) : f_(std::forward<Source>(f)) {}
 
   // Calls f with these arguments, any thread, any number of times; what f throws passes through.
   template <class... Args>
-  std::invoke_result_t<F&, Args...> operator()(Args&&... args) & {
+  std::invoke_result_t<Callable&, Args...> operator()(Args&&... args) & {
     const ThreadLocalStateGuard guard(state_);
     return std::invoke(f_, std::forward<Args>(args)...);
   }
   template <class... Args>
-  std::invoke_result_t<const F&, Args...> operator()(Args&&... args) const& {
+  std::invoke_result_t<const Callable&, Args...> operator()(Args&&... args) const& {
     const ThreadLocalStateGuard guard(state_);
     return std::invoke(f_, std::forward<Args>(args)...);
   }
   template <class... Args>
-  std::invoke_result_t<F, Args...> operator()(Args&&... args) && {
+  std::invoke_result_t<Callable, Args...> operator()(Args&&... args) && {
     const ThreadLocalStateGuard guard(state_);
     return std::invoke(std::move(f_), std::forward<Args>(args)...);
   }
 
  private:
   ThreadLocalState state_;
-  F f_;
+  Callable f_;
 };
 
 // Wraps a callable for another thread: pool.submit(fastprof::propagate([] { ... })). The debug
 // info, callbacks, thread-local sessions and registered slots of the calling thread, as they are
 // now, are in place while it runs; afterwards the running thread has its own back.
-template <class F>
-inline Propagated<std::decay_t<F>> propagate(F&& f) {
-  return Propagated<std::decay_t<F>>(std::forward<F>(f));
+template <class Callable>
+inline Propagated<std::decay_t<Callable>> propagate(Callable&& f) {
+  return Propagated<std::decay_t<Callable>>(std::forward<Callable>(f));
 }
 
 FASTPROF_NAMESPACE_END

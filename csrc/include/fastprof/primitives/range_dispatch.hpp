@@ -6,6 +6,7 @@
 #include <new>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/primitives/record_function_run.hpp"
 #include "fastprof/primitives/scoped_record_function.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -43,8 +44,17 @@ inline void give_storage(void* storage) noexcept {
 FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site, const uint64_t* args) noexcept {
   RecordFunctionStorage* storage = dispatch_detail::take_storage();
   if (storage == nullptr) return nullptr;
-  RecordFunction* function = args == nullptr ? ScopedRecordFunction::open(*storage, site)
-                                             : ScopedRecordFunction::open(*storage, site, args);
+  RecordFunction* function = nullptr;
+  if (args == nullptr) {
+    function = FunctionCalls::open(nullptr, storage->bytes, &site);
+  } else {
+    auto* made = new (storage->bytes) RecordFunction();
+    FunctionCalls::activate(nullptr, made, site.scope, site.mask);
+    if (made->is_active()) {
+      function = made;
+      FunctionCalls::start_with_args(*made, site, args);
+    }
+  }
   if (function == nullptr) dispatch_detail::give_storage(storage);
   return function;
 }
@@ -52,7 +62,7 @@ FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site, const uint64_t* 
 // Ends what dispatch_begin began; any thread. Null is nothing.
 FASTPROF_NOINLINE inline void dispatch_end(void* token) noexcept {
   if (token == nullptr) return;
-  ScopedRecordFunction::close(static_cast<RecordFunction*>(token));
+  FunctionCalls::close(static_cast<RecordFunction*>(token));
   dispatch_detail::give_storage(token);
 }
 

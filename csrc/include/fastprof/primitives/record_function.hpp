@@ -3,28 +3,24 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <new>
-#include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/base/error.hpp"
 #include "fastprof/base/scope.hpp"
-#include "fastprof/primitives/callbacks.hpp"
 #include "fastprof/primitives/node_id.hpp"
 #include "fastprof/primitives/scope_site.hpp"
-#include "fastprof/primitives/step_callbacks.hpp"
-#include "fastprof/primitives/thread_primitives.hpp"
+#include "fastprof/primitives/step_set.hpp"
+#include "fastprof/primitives/thread_identity.hpp"
 #include "fastprof/primitives/value.hpp"
-#include "fastprof/recorder/intern.hpp"
 #include "fastprof/recorder/range.hpp"
-#include "fastprof/recorder/thread.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
+
+class StepCallbacks;
 
 // The name handed to RecordFunction::before. A const char* is borrowed and must outlive the
 // RecordFunction (a literal does); std::string and std::string_view are copied, and only if
@@ -35,7 +31,10 @@ class FunctionName {
       : data_(name != nullptr ? name : ""), size_(kUnknownSize), borrowed_(true) {}
   FunctionName(std::string_view name) noexcept
       : data_(name.data()), size_(name.size()), borrowed_(false) {}
-  FunctionName(const std::string& name) noexcept : FunctionName(std::string_view(name)) {}
+  template <class Text, std::enable_if_t<std::is_class_v<Text> &&
+                                             std::is_convertible_v<const Text&, std::string_view>,
+                                         int> = 0>
+  FunctionName(const Text& name) noexcept : FunctionName(static_cast<std::string_view>(name)) {}
 
  private:
   friend class RecordFunction;
@@ -62,10 +61,10 @@ class RecordFunction {
     if (FASTPROF_UNLIKELY((load_relaxed(&state()->mask) & (site.mask | mask_bit::special)) != 0))
       activate(site.scope, site.mask);
   }
-  // With callbacks chosen ahead by step_callbacks.
-  explicit RecordFunction(StepCallbacks&& steps) noexcept { activate_with(std::move(steps)); }
+  // With callbacks chosen ahead by step_callbacks (step_callbacks.hpp).
+  explicit RecordFunction(StepCallbacks&& steps) noexcept;
   ~RecordFunction() {
-    if (FASTPROF_UNLIKELY(is_active())) close();
+    if (FASTPROF_UNLIKELY(is_active())) functions()->close_function(this);
   }
   RecordFunction(const RecordFunction&) = delete;
   RecordFunction& operator=(const RecordFunction&) = delete;
@@ -90,7 +89,7 @@ class RecordFunction {
       copy_name(name);
     }
     set_inputs(inputs, kwinputs, sequence_number);
-    begin(nullptr);
+    functions()->start_function(state(), this, nullptr);
   }
   // The name is the site's, which is recorded as it is; the site must be static or interned. The
   // argument words of a site that has some are 0.
@@ -100,13 +99,13 @@ class RecordFunction {
     if (FASTPROF_LIKELY(stage_ != Stage::chosen)) return;
     set_name(site);
     set_inputs(inputs, kwinputs, sequence_number);
-    begin(&site);
+    functions()->start_function(state(), this, &site);
   }
 
   // Ends the recorder's range and calls the end callbacks of those that were started. The second
   // call does nothing.
   FASTPROF_ALWAYS_INLINE void end() noexcept {
-    if (FASTPROF_UNLIKELY(stage_ == Stage::begun)) end_begun();
+    if (FASTPROF_UNLIKELY(stage_ == Stage::begun)) functions()->end_function(this);
   }
 
   // Whether anything listens. What follows is meaningful only then (else the documented default).
@@ -160,17 +159,17 @@ class RecordFunction {
   // The outputs, during the end callbacks when some callback needs outputs; empty at other times.
   Span<const Value> outputs() const noexcept {
     if (stage_ != Stage::ending || !flags_.has_outputs) return {};
-    return outputs_->as_list();
+    return outputs_->list_values();
   }
   size_t num_outputs() const noexcept {
-    return is_active() && flags_.has_outputs ? outputs_->as_list().size() : 0;
+    return is_active() && flags_.has_outputs ? outputs_->list_values().size() : 0;
   }
   // Gives the outputs; kept only when some callback needs them.
-  void set_outputs(std::vector<Value> outputs) {
+  void set_outputs(Span<const Value> outputs) {
     if (!needs_outputs() || stage_ >= Stage::ending) return;
     Value list(outputs);
     if (!flags_.has_outputs) {
-      void* memory = std::malloc(sizeof(Value));
+      void* memory = __builtin_malloc(sizeof(Value));
       if (memory == nullptr) return;
       outputs_ = new (memory) Value();
       flags_.has_outputs = flags_.owns = true;
@@ -231,7 +230,7 @@ class RecordFunction {
   }
 
   static uint64_t current_thread_id() noexcept { return fastprof::current_thread_id(); }
-  static void set_default_node_id(int64_t id) { fastprof::set_default_node_id(id); }
+  static inline void set_default_node_id(int64_t id);  // set_node_id.hpp
   static int64_t default_node_id() noexcept { return fastprof::default_node_id(); }
 
  private:
@@ -275,19 +274,17 @@ class RecordFunction {
     }
   }
 
-  // Begins at once: for the macros, which save the second call this way.
-  friend class ScopedRecordFunction;
+  friend struct FunctionCalls;  // record_function_run.hpp: the leader's half
   struct OpenTag {};
-  RecordFunction(const Site& site, OpenTag) noexcept;
+  inline RecordFunction(const Site& site, OpenTag) noexcept;  // begins at once: for the macros
 
-  // The bodies are in record_function_run.hpp, out of line so that call sites stay small. None
-  // throws.
-  FASTPROF_NOINLINE inline void activate(RecordScope scope, uint32_t category) noexcept;
-  FASTPROF_NOINLINE inline void activate_with(StepCallbacks&& steps) noexcept;
-  FASTPROF_NOINLINE inline void begin(const Site* site) noexcept;
-  FASTPROF_NOINLINE inline void end_begun() noexcept;
-  FASTPROF_NOINLINE inline void close() noexcept;
-  FASTPROF_NOINLINE inline void copy_name(FunctionName name) noexcept;
+  static const RecorderFunctions* functions() noexcept { return state()->functions; }
+  // None of these throws.
+  void activate(RecordScope scope, uint32_t category) noexcept {
+    State* s = state();
+    if (leader_has(s, 2)) s->functions->activate_function(s, this, scope, category);
+  }
+  FASTPROF_COLD inline void copy_name(FunctionName name) noexcept;
   // End callbacks may read the name after it was reclaimed: that of a session name is copied.
   FASTPROF_ALWAYS_INLINE void set_name(const Site& site) noexcept {
     if (FASTPROF_UNLIKELY((site.flags & site_flag::reclaimable) != 0)) {
@@ -297,14 +294,6 @@ class RecordFunction {
     name_ = site.name;
     name_bytes_ = FunctionName::kUnknownSize;
   }
-  FASTPROF_NOINLINE inline void begin_with_args(const Site& site, const uint64_t* args) noexcept;
-  FASTPROF_COLD inline void free_owned() noexcept;
-  bool choose(RecordScope scope, uint32_t category, ThreadPrimitives** primitives) noexcept;
-  void set_chosen(bool recorder) noexcept;
-  void start(ThreadPrimitives* primitives) noexcept;
-  void finish() noexcept;
-  void record(const Site* site, const uint64_t* args) noexcept;
-  FASTPROF_NOINLINE inline void record_details(const Site* site, const void* caller) noexcept;
 
   // Whether the recorder listens, and whether it is to look for more than the name.
   enum class Recorder : uint8_t { none = 0, name = 1, details = 2 };
@@ -354,6 +343,18 @@ class RecordFunction {
   };
 };
 
-FASTPROF_NAMESPACE_END
+void RecordFunction::copy_name(FunctionName name) noexcept {
+  auto* copy = static_cast<char*>(__builtin_malloc(name.size_ + 1));
+  if (copy == nullptr) {
+    name_ = "(out of memory for the name)";
+    name_bytes_ = FunctionName::kUnknownSize;
+    return;
+  }
+  if (name.size_ != 0) std::memcpy(copy, name.data_, name.size_);
+  copy[name.size_] = '\0';
+  name_ = copy;
+  name_bytes_ = name.size_;
+  flags_.owned_name = flags_.owns = true;
+}
 
-#include "fastprof/primitives/record_function_run.hpp"
+FASTPROF_NAMESPACE_END

@@ -2,22 +2,55 @@
 // The options of FASTPROF_RECORD_FUNCTION: inputs, keyword inputs, sequence number, and the like.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/primitives/record_function.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What the macros hand to RecordFunction::before. References are to the arguments of one statement.
-template <class... Ts>
-struct InputsOption {
-  std::tuple<const Ts&...> values;
+// An argument of one statement and how it becomes a Value. No template knows all the types of a
+// call, which would be compiled anew for each.
+struct InputReference {
+  const void* argument;
+  Value (*make)(const void* argument);
 };
+template <class Type>
+inline Value make_input(const void* argument) {
+  return to_value(*static_cast<const Type*>(argument));
+}
+template <class Type>
+inline InputReference input_reference(const Type& argument) noexcept {
+  const volatile void* address = __builtin_addressof(argument);
+  return {const_cast<const void*>(address), &make_input<Type>};
+}
+
+// Values, as many as there are arguments.
+template <size_t Size>
+struct ValueArray {
+  using value_type = Value;
+  Value values[Size];
+  const Value* data() const noexcept { return values; }
+  size_t size() const noexcept { return Size; }
+};
+template <>
+struct ValueArray<0> {
+  using value_type = Value;
+  const Value* data() const noexcept { return nullptr; }
+  size_t size() const noexcept { return 0; }
+};
+
+// What the macros hand to RecordFunction::before.
+template <size_t Size>
+struct InputsOption {
+  InputReference references[Size];
+  mutable ValueArray<Size>
+      made{};  // filled when somebody reads the inputs; lives as long as the call
+};
+template <>
+struct InputsOption<0> {};
 struct KwinputsOption {
   std::initializer_list<NamedValue> values;
 };
@@ -40,8 +73,11 @@ struct AsyncOption {};
 
 // The inputs of the call, in order; each is turned by to_value.
 template <class... Ts>
-inline InputsOption<Ts...> inputs(const Ts&... values) noexcept {
-  return {std::tuple<const Ts&...>(values...)};
+inline InputsOption<sizeof...(Ts)> inputs(const Ts&... values) noexcept {
+  return {{input_reference(values)...}};
+}
+inline InputsOption<0> inputs() noexcept {
+  return {};
 }
 // Keyword inputs: kwinputs({{"dim", 1}}).
 inline KwinputsOption kwinputs(std::initializer_list<NamedValue> values) noexcept {
@@ -70,11 +106,11 @@ inline AsyncOption async() noexcept {
 
 // Values of these arguments.
 template <class... Ts>
-inline std::vector<Value> make_values(const Ts&... values) {
-  std::vector<Value> list;
-  list.reserve(sizeof...(Ts));
-  (list.push_back(to_value(values)), ...);
-  return list;
+inline ValueArray<sizeof...(Ts)> make_values(const Ts&... values) {
+  if constexpr (sizeof...(Ts) == 0)
+    return {};
+  else
+    return {{to_value(values)...}};
 }
 
 template <class Make>
@@ -85,17 +121,19 @@ inline void set_outputs_lazily(RecordFunction& function, Make make) {
 namespace options_detail {
 
 struct Collected {
-  std::vector<Value> inputs;
+  Span<const Value> inputs;
   Span<const NamedValue> kwinputs;
   int64_t sequence_number = -1;
 };
 
-template <class... Ts>
-inline void apply(RecordFunction& function, Collected& out, const InputsOption<Ts...>& option) {
-  if (function.needs_inputs())
-    out.inputs =
-        std::apply([](const auto&... value) { return make_values(value...); }, option.values);
+template <size_t Size>
+inline void apply(RecordFunction& function, Collected& out, const InputsOption<Size>& option) {
+  if (!function.needs_inputs()) return;
+  for (size_t i = 0; i < Size; ++i)
+    option.made.values[i] = option.references[i].make(option.references[i].argument);
+  out.inputs = option.made;
 }
+inline void apply(RecordFunction&, Collected&, const InputsOption<0>&) noexcept {}
 inline void apply(RecordFunction&, Collected& out, const KwinputsOption& option) noexcept {
   out.kwinputs = Span<const NamedValue>(option.values.begin(), option.values.size());
 }
@@ -127,8 +165,7 @@ inline void begin_with_options(RecordFunction& function, const Site& site, const
   if constexpr (sizeof...(Options) != 0) {  // else it was begun with the construction
     options_detail::Collected collected;
     (options_detail::apply(function, collected, options), ...);
-    function.before(site, Span<const Value>(collected.inputs), collected.kwinputs,
-                    collected.sequence_number);
+    function.before(site, collected.inputs, collected.kwinputs, collected.sequence_number);
   }
 }
 template <class... Options>
@@ -136,8 +173,7 @@ inline void begin_with_options_dynamic(RecordFunction& function, FunctionName na
                                        const Options&... options) {
   options_detail::Collected collected;
   (options_detail::apply(function, collected, options), ...);
-  function.before(name, Span<const Value>(collected.inputs), collected.kwinputs,
-                  collected.sequence_number);
+  function.before(name, collected.inputs, collected.kwinputs, collected.sequence_number);
 }
 
 FASTPROF_NAMESPACE_END

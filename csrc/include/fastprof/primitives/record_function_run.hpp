@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The out-of-line half of RecordFunction: choosing, starting and ending callbacks.
+// The leader's half of RecordFunction: choosing, starting and ending callbacks, and the record. All
+// libraries call it through RecorderFunctions, so an annotated library need not compile it.
 #pragma once
 
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/primitives/callbacks.hpp"
 #include "fastprof/primitives/function_details.hpp"
 #include "fastprof/primitives/record_function.hpp"
+#include "fastprof/primitives/step_callbacks.hpp"
 #include "fastprof/recorder/abi_layout.hpp"
 #include "fastprof/recorder/intern.hpp"
 #include "fastprof/recorder/masks.hpp"
@@ -54,9 +62,9 @@ FASTPROF_ALWAYS_INLINE ObserverContext* start_one(const ActiveCallback& callback
                                                   const RecordFunction& function) noexcept {
   if (callback.start == nullptr) return nullptr;
 #if FASTPROF_EXCEPTIONS
-  return call_start(callback.start, function);
+  return call_start(reinterpret_cast<StartCallback>(callback.start), function);
 #else
-  return callback.invokers->start(callback.start, function);
+  return callback.invokers->start(reinterpret_cast<StartCallback>(callback.start), function);
 #endif
 }
 
@@ -73,170 +81,167 @@ FASTPROF_ALWAYS_INLINE void end_one(const ActiveCallback& callback,
   if (FASTPROF_UNLIKELY(callback.context != nullptr)) delete callback.context;
 }
 
-FASTPROF_ALWAYS_INLINE void RecordFunction::set_chosen(bool recorder) noexcept {
-  stage_ = Stage::chosen;
-  flags_ = Flags{};
-  flags_.recorder = recorder ? Recorder::name : Recorder::none;
-  if (FASTPROF_UNLIKELY(steps_.count > kInlineCallbacks)) flags_.owns = true;
-}
+// What RecordFunction leaves to the leader. The last five are leader functions, see
+// RecorderFunctions; nothing throws.
+struct FunctionCalls {
+  using Stage = RecordFunction::Stage;
+  using Recorder = RecordFunction::Recorder;
 
-// Chooses the callbacks and asks the recorder; false: nothing listens. *primitives is the calling
-// thread's, or null if it has none.
-FASTPROF_ALWAYS_INLINE bool RecordFunction::choose(RecordScope scope, uint32_t category,
-                                                   ThreadPrimitives** primitives) noexcept {
-  const uint32_t mask = effective_mask();
-  ThreadPrimitives* thread = *primitives = dispatch_primitives(mask);
-  if (thread != nullptr && FASTPROF_UNLIKELY(thread->disabled != 0)) return false;
-  if ((mask & mask_bit::callbacks) != 0 && thread != nullptr && thread->running == 0)
-    select_step(thread, scope, &steps_);
-  else
-    select_nothing(thread, scope, &steps_);
-  // The recorder's answer counts for the whole life: a session that starts in between misses it.
-  const bool recorder = (mask & (category | mask_bit::local)) != 0 && recording(category);
-  if (steps_.count == 0 && !recorder) return false;
-  set_chosen(recorder);
-  return true;
-}
-
-void RecordFunction::activate(RecordScope scope, uint32_t category) noexcept {
-  ThreadPrimitives* primitives;
-  choose(scope, category, &primitives);
-}
-
-void RecordFunction::activate_with(StepCallbacks&& steps) noexcept {
-  const bool recorder = recording(scope_category(steps.scope())) && is_record_function_enabled();
-  if (steps.empty() && !recorder) return;
-  take_step(&steps_, &steps.set_);
-  set_chosen(recorder);
-}
-
-void RecordFunction::copy_name(FunctionName name) noexcept {
-  auto* copy = static_cast<char*>(std::malloc(name.size_ + 1));
-  if (copy == nullptr) {
-    name_ = "(out of memory for the name)";
-    name_bytes_ = FunctionName::kUnknownSize;
-    return;
+  FASTPROF_ALWAYS_INLINE static void set_chosen(RecordFunction& f, bool recorder) noexcept {
+    f.stage_ = Stage::chosen;
+    f.flags_ = RecordFunction::Flags{};
+    f.flags_.recorder = recorder ? Recorder::name : Recorder::none;
+    if (FASTPROF_UNLIKELY(f.steps_.count > kInlineCallbacks)) f.flags_.owns = true;
   }
-  if (name.size_ != 0) std::memcpy(copy, name.data_, name.size_);
-  copy[name.size_] = '\0';
-  name_ = copy;
-  name_bytes_ = name.size_;
-  flags_.owned_name = flags_.owns = true;
-}
 
-// Calls the start callbacks, with nested dispatch off.
-FASTPROF_ALWAYS_INLINE void RecordFunction::start(ThreadPrimitives* primitives) noexcept {
-  stage_ = Stage::starting;
-  if (steps_.count != 0) {
-    if (FASTPROF_UNLIKELY((steps_.needs & callback_needs::ids) != 0) && primitives != nullptr)
-      set_handle(next_record_handle(primitives));
-    const RunningMark mark(primitives);
-    ActiveCallback* const last = steps_.end();
-    for (ActiveCallback* callback = steps_.begin(); callback != last; ++callback)
-      callback->context = start_one(*callback, *this);
+  // Chooses the callbacks and asks the recorder; false: nothing listens. *primitives is the calling
+  // thread's, or null if it has none.
+  FASTPROF_ALWAYS_INLINE static bool choose(RecordFunction& f, RecordScope scope, uint32_t category,
+                                            ThreadPrimitives** primitives) noexcept {
+    const uint32_t mask = effective_mask();
+    ThreadPrimitives* thread = *primitives = dispatch_primitives(mask);
+    if (thread != nullptr && FASTPROF_UNLIKELY(thread->disabled != 0)) return false;
+    if ((mask & mask_bit::callbacks) != 0 && thread != nullptr && thread->running == 0)
+      select_step(thread, scope, &f.steps_);
+    else
+      select_nothing(thread, scope, &f.steps_);
+    // The recorder's answer counts for the whole life: a session that starts in between misses it.
+    const bool recorder = (mask & (category | mask_bit::local)) != 0 && recording(category);
+    if (f.steps_.count == 0 && !recorder) return false;
+    set_chosen(f, recorder);
+    return true;
   }
-  stage_ = Stage::begun;
-}
 
-// Begins the range: after the callbacks, so that their own time is outside it.
-FASTPROF_ALWAYS_INLINE void RecordFunction::record(const Site* site,
-                                                   const uint64_t* args) noexcept {
-  if (FASTPROF_LIKELY(flags_.recorder == Recorder::none)) return;
-  NameUse use;
-  if (site == nullptr) site = session_site(use, scope_site(steps_.scope), name());
-  static constexpr uint64_t kNoArgs[kMaxArgs] = {};
-  new (&range_)
-      RangeHandle(begin_range(*site, args != nullptr || site->arg_count == 0 ? args : kNoArgs));
-  flags_.range_open = true;
-}
+  static void activate_with(RecordFunction& f, StepCallbacks&& steps) noexcept {
+    const bool recorder = recording(scope_category(steps.scope())) && is_record_function_enabled();
+    if (steps.empty() && !recorder) return;
+    take_step(&f.steps_, &steps.set_);
+    set_chosen(f, recorder);
+  }
+
+  // Calls the start callbacks, with nested dispatch off.
+  FASTPROF_ALWAYS_INLINE static void start(RecordFunction& f,
+                                           ThreadPrimitives* primitives) noexcept {
+    f.stage_ = Stage::starting;
+    if (f.steps_.count != 0) {
+      if (FASTPROF_UNLIKELY((f.steps_.needs & callback_needs::ids) != 0) && primitives != nullptr)
+        f.set_handle(next_record_handle(primitives));
+      const RunningMark mark(primitives);
+      ActiveCallback* const last = f.steps_.end();
+      for (ActiveCallback* callback = f.steps_.begin(); callback != last; ++callback)
+        callback->context = start_one(*callback, f);
+    }
+    f.stage_ = Stage::begun;
+  }
+
+  // Begins the range: after the callbacks, so that their own time is outside it.
+  FASTPROF_ALWAYS_INLINE static void record(RecordFunction& f, const Site* site,
+                                            const uint64_t* args) noexcept {
+    if (FASTPROF_LIKELY(f.flags_.recorder == Recorder::none)) return;
+    NameUse use;
+    if (site == nullptr) site = session_site(use, scope_site(f.steps_.scope), f.name());
+    static constexpr uint64_t kNoArgs[kMaxArgs] = {};
+    new (&f.range_)
+        RangeHandle(begin_range(*site, args != nullptr || site->arg_count == 0 ? args : kNoArgs));
+    f.flags_.range_open = true;
+  }
+
+  // As record, with what was given beside the name.
+  FASTPROF_NOINLINE static void record_details(RecordFunction& f, const Site* site,
+                                               const void* caller) noexcept {
+    State* s = state();
+    NameUse use;
+    if (site == nullptr) site = session_site(use, scope_site(f.steps_.scope), f.name());
+    static constexpr uint64_t kNoArgs[kMaxArgs] = {};
+    FunctionDetails details;
+    if (load_relaxed(&s->input_users) != 0) {
+      if (f.flags_.has_inputs) details.inputs = f.inputs_;
+      if (f.flags_.has_kwinputs) details.kwinputs = f.kwinputs_;
+    }
+    details.sequence_number = f.sequence_number();
+    details.forward_thread_id = f.forward_thread_id();
+    details.handle = f.handle();
+    if (f.flags_.has_node_id) details.node_id = f.node_id_;
+    if (f.flags_.has_overload_name) details.overload_name = f.overload_name_;
+    if (site->arg_count != 0) details.args = kNoArgs;
+    details.caller = caller;
+    OpenRange open;
+    open.slot = s->functions->begin_function(s, site, &details, &open.begin);
+    f.flags_.range_open = true;
+    if (open.slot == nullptr)
+      new (&f.range_) RangeHandle{};
+    else
+      new (&f.range_) RangeHandle{open.slot, open.begin, site, thread_block()->track->id};
+  }
+
+  // Calls the end callbacks, with nested dispatch off.
+  FASTPROF_ALWAYS_INLINE static void finish(RecordFunction& f) noexcept {
+    f.stage_ = Stage::ending;
+    if (FASTPROF_UNLIKELY(f.flags_.range_open)) end_range(f.range_);
+    if (f.steps_.count != 0) {
+      const RunningMark mark(existing_thread_primitives());
+      ActiveCallback* const last = f.steps_.end();
+      for (ActiveCallback* callback = f.steps_.begin(); callback != last; ++callback)
+        end_one(*callback, f);
+    }
+    f.stage_ = Stage::ended;
+  }
+
+  FASTPROF_COLD static void free_owned(RecordFunction& f) noexcept {
+    free_step(&f.steps_);
+    if (f.flags_.owned_name) std::free(const_cast<char*>(f.name_));
+    if (!f.flags_.has_outputs) return;
+    f.outputs_->~Value();
+    std::free(f.outputs_);
+  }
+
+  // Begins with the typed words of a FASTPROF_RANGE_ARGS, which callbacks see as keyword inputs.
+  static void start_with_args(RecordFunction& f, const Site& site, const uint64_t* args) noexcept {
+    f.set_name(site);
+    NamedValue values[kMaxArgs];
+    if (f.callbacks_need_inputs()) {
+      const size_t count = site.arg_count < kMaxArgs ? site.arg_count : kMaxArgs;
+      for (size_t i = 0; i < count; ++i)
+        values[i] = {site.arg_names[i], arg_value(site.arg_types[i], args[i])};
+      // The record has them as words.
+      f.set_inputs({}, Span<const NamedValue>(values, count), -1);
+    }
+    start(f, existing_thread_primitives());
+    record(f, &site, args);
+  }
+
+  static RecordFunction* open(State*, void* storage, const Site* site) noexcept {
+    auto* f = new (storage) RecordFunction(*site, RecordFunction::OpenTag{});
+    return f->is_active() ? f : nullptr;
+  }
+  static void activate(State*, RecordFunction* f, RecordScope scope, uint32_t category) noexcept {
+    ThreadPrimitives* primitives;
+    choose(*f, scope, category, &primitives);
+  }
+  static void begin(State*, RecordFunction* f, const Site* site) noexcept {
+    start(*f, existing_thread_primitives());
+    if (FASTPROF_UNLIKELY(f->flags_.recorder == Recorder::details))
+      record_details(*f, site, __builtin_return_address(0));
+    else
+      record(*f, site, nullptr);
+  }
+  static void end(RecordFunction* f) noexcept { finish(*f); }
+  static void close(RecordFunction* f) noexcept {
+    if (FASTPROF_LIKELY(f->stage_ == Stage::begun)) finish(*f);
+    if (FASTPROF_UNLIKELY(f->flags_.owns)) free_owned(*f);
+  }
+};
 
 FASTPROF_ALWAYS_INLINE RecordFunction::RecordFunction(const Site& site, OpenTag) noexcept {
   ThreadPrimitives* primitives;
-  if (!choose(site.scope, site.mask, &primitives)) return;
+  if (!FunctionCalls::choose(*this, site.scope, site.mask, &primitives)) return;
   set_name(site);
-  start(primitives);
-  record(&site, nullptr);
+  FunctionCalls::start(*this, primitives);
+  FunctionCalls::record(*this, &site, nullptr);
 }
 
-void RecordFunction::begin(const Site* site) noexcept {
-  start(existing_thread_primitives());
-  if (FASTPROF_UNLIKELY(flags_.recorder == Recorder::details))
-    record_details(site, __builtin_return_address(0));
-  else
-    record(site, nullptr);
-}
-
-// As record, with what was given beside the name. A leader that was built before sessions kept it
-// records the name.
-void RecordFunction::record_details(const Site* site, const void* caller) noexcept {
-  State* s = state();
-  if (!leader_has(s, 1)) return record(site, nullptr);
-  NameUse use;
-  if (site == nullptr) site = session_site(use, scope_site(steps_.scope), name());
-  static constexpr uint64_t kNoArgs[kMaxArgs] = {};
-  FunctionDetails details;
-  if (load_relaxed(&s->input_users) != 0) {
-    if (flags_.has_inputs) details.inputs = inputs_;
-    if (flags_.has_kwinputs) details.kwinputs = kwinputs_;
-  }
-  details.sequence_number = sequence_number();
-  details.forward_thread_id = forward_thread_id();
-  details.handle = handle();
-  if (flags_.has_node_id) details.node_id = node_id_;
-  if (flags_.has_overload_name) details.overload_name = overload_name_;
-  if (site->arg_count != 0) details.args = kNoArgs;
-  details.caller = caller;
-  OpenRange open;
-  open.slot = s->functions->begin_function(s, site, &details, &open.begin);
-  flags_.range_open = true;
-  if (open.slot == nullptr)
-    new (&range_) RangeHandle{};
-  else
-    new (&range_) RangeHandle{open.slot, open.begin, site, thread_block()->track->id};
-}
-
-// With the typed words of a FASTPROF_RANGE_ARGS, which callbacks see as keyword inputs.
-void RecordFunction::begin_with_args(const Site& site, const uint64_t* args) noexcept {
-  set_name(site);
-  NamedValue values[kMaxArgs];
-  if (callbacks_need_inputs()) {
-    const size_t count = site.arg_count < kMaxArgs ? site.arg_count : kMaxArgs;
-    for (size_t i = 0; i < count; ++i)
-      values[i] = {site.arg_names[i], arg_value(site.arg_types[i], args[i])};
-    set_inputs({}, Span<const NamedValue>(values, count), -1);  // the record has them as words
-  }
-  start(existing_thread_primitives());
-  record(&site, args);
-}
-
-// Calls the end callbacks, with nested dispatch off.
-FASTPROF_ALWAYS_INLINE void RecordFunction::finish() noexcept {
-  stage_ = Stage::ending;
-  if (FASTPROF_UNLIKELY(flags_.range_open)) end_range(range_);
-  if (steps_.count != 0) {
-    const RunningMark mark(existing_thread_primitives());
-    ActiveCallback* const last = steps_.end();
-    for (ActiveCallback* callback = steps_.begin(); callback != last; ++callback)
-      end_one(*callback, *this);
-  }
-  stage_ = Stage::ended;
-}
-
-void RecordFunction::end_begun() noexcept {
-  finish();
-}
-
-void RecordFunction::close() noexcept {
-  if (FASTPROF_LIKELY(stage_ == Stage::begun)) finish();
-  if (FASTPROF_UNLIKELY(flags_.owns)) free_owned();
-}
-
-void RecordFunction::free_owned() noexcept {
-  free_step(&steps_);
-  if (flags_.owned_name) std::free(const_cast<char*>(name_));
-  if (!flags_.has_outputs) return;
-  outputs_->~Value();
-  std::free(outputs_);
+inline RecordFunction::RecordFunction(StepCallbacks&& steps) noexcept {
+  FunctionCalls::activate_with(*this, static_cast<StepCallbacks&&>(steps));
 }
 
 FASTPROF_NAMESPACE_END

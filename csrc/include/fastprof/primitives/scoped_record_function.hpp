@@ -43,27 +43,22 @@ class ScopedRecordFunction {
   // The active RecordFunction, or null when nothing listens.
   RecordFunction* get() const noexcept { return function_; }
 
+ private:
   // Activates and begins with the site's name in one step; null when nothing listens.
-  FASTPROF_NOINLINE static RecordFunction* open(RecordFunctionStorage& storage,
-                                                const Site& site) noexcept {
-    auto* function = new (storage.bytes) RecordFunction(site, RecordFunction::OpenTag{});
-    return function->is_active() ? function : nullptr;
-  }
-  // The same with site.arg_count words.
-  static RecordFunction* open(RecordFunctionStorage& storage, const Site& site,
-                              const uint64_t* args) noexcept {
-    RecordFunction* function = activate(storage, site);
-    if (function != nullptr) function->begin_with_args(site, args);
-    return function;
+  FASTPROF_ALWAYS_INLINE static RecordFunction* open(RecordFunctionStorage& storage,
+                                                     const Site& site) noexcept {
+    State* s = state();
+    return leader_has(s, 2) ? s->functions->open_function(s, storage.bytes, &site) : nullptr;
   }
   FASTPROF_NOINLINE static RecordFunction* activate(RecordFunctionStorage& storage,
                                                     const Site& site) noexcept {
     auto* function = new (storage.bytes) RecordFunction(site);
     return function->is_active() ? function : nullptr;
   }
-  static void close(RecordFunction* function) noexcept { function->close(); }
+  static void close(RecordFunction* function) noexcept {
+    state()->functions->close_function(function);
+  }
 
- private:
   RecordFunction* function_;
 };
 

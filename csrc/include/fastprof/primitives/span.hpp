@@ -5,50 +5,62 @@
 #include <cstddef>
 #include <initializer_list>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
 #include "fastprof/base/config.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
+// The type of the elements of a container with data(), size() and value_type (std::vector, and what
+// is like it), without its const; no type for others. This header need not include <vector>.
+template <class List>
+using element_of = std::enable_if_t<
+    std::is_same_v<
+        std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<const List&>().data())>>,
+        typename List::value_type> &&
+        std::is_convertible_v<decltype(std::declval<const List&>().size()), size_t>,
+    typename List::value_type>;
+
 // `size` values at `data`, owned by somebody else. Copying copies the reference, never the values.
-template <class T>
+template <class Type>
 class Span {
  public:
-  using value_type = std::remove_cv_t<T>;
+  using value_type = std::remove_cv_t<Type>;
 
   constexpr Span() noexcept = default;
-  constexpr Span(T* data, size_t size) noexcept : data_(data), size_(size) {}
-  template <size_t N>
-  constexpr Span(T (&array)[N]) noexcept : data_(array), size_(N) {}
-  Span(const std::vector<value_type>& values) noexcept
-      : data_(values.data()), size_(values.size()) {}
+  constexpr Span(Type* data, size_t size) noexcept : data_(data), size_(size) {}
+  template <size_t Size>
+  constexpr Span(Type (&array)[Size]) noexcept : data_(array), size_(Size) {}
+  template <class List, std::enable_if_t<std::is_same_v<element_of<List>, value_type> &&
+                                             !std::is_base_of_v<Span, List>,
+                                         int> = 0>
+  constexpr Span(const List& values) noexcept : data_(values.data()), size_(values.size()) {}
   // The list's values must outlive the span: for arguments of one call.
   constexpr Span(std::initializer_list<value_type> values) noexcept
       : Span(values.begin(), values.size()) {}
 
-  constexpr T* data() const noexcept { return data_; }
+  constexpr Type* data() const noexcept { return data_; }
   constexpr size_t size() const noexcept { return size_; }
   constexpr bool empty() const noexcept { return size_ == 0; }
-  constexpr T* begin() const noexcept { return data_; }
-  constexpr T* end() const noexcept { return data_ + size_; }
+  constexpr Type* begin() const noexcept { return data_; }
+  constexpr Type* end() const noexcept { return data_ + size_; }
   // index < size().
-  constexpr T& operator[](size_t index) const noexcept { return data_[index]; }
+  constexpr Type& operator[](size_t index) const noexcept { return data_[index]; }
 
  private:
-  T* data_ = nullptr;
+  Type* data_ = nullptr;
   size_t size_ = 0;
 };
 
-template <class T>
-inline bool operator==(Span<T> a, Span<T> b) noexcept {
+template <class Type>
+inline bool operator==(Span<Type> a, Span<Type> b) noexcept {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
     if (!(a[i] == b[i])) return false;
   return true;
 }
-template <class T>
-inline bool operator!=(Span<T> a, Span<T> b) noexcept {
+template <class Type>
+inline bool operator!=(Span<Type> a, Span<Type> b) noexcept {
   return !(a == b);
 }
 

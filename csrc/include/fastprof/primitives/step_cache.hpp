@@ -11,19 +11,9 @@
 #include "fastprof/base/error.hpp"
 #include "fastprof/primitives/callback_list.hpp"
 #include "fastprof/primitives/sampling.hpp"
+#include "fastprof/primitives/step_set.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-
-// Callbacks held without a heap allocation; more work, but slower.
-constexpr uint32_t kInlineCallbacks = 4;
-
-// One callback of one RecordFunction.
-struct ActiveCallback {
-  StartCallback start;
-  EndCallback end;
-  const CallbackInvokers* invokers;
-  ObserverContext* context;  // between start and end, owned
-};
 
 // A callback that matches the scope, with its countdown.
 struct StepCandidate {
@@ -60,17 +50,18 @@ inline void clear_step_cache(StepCache* cache) noexcept {
 
 namespace step_cache_detail {
 
-template <class T>
-inline T* allocate(uint32_t count) noexcept {
-  void* memory = std::malloc(count * sizeof(T));
+template <class Type>
+inline Type* allocate(uint32_t count) noexcept {
+  void* memory = std::malloc(count * sizeof(Type));
   if (memory == nullptr) raise<Error>("out of memory for RecordFunction callbacks");
-  return static_cast<T*>(memory);
+  return static_cast<Type*>(memory);
 }
 
 // Calls f for the enabled, matching entries of both lists by ascending handle: registration order,
 // whether global or thread-local.
-template <class F>
-inline void for_each_candidate(const CallbackList& a, const CallbackList& b, unsigned scope, F f) {
+template <class Callable>
+inline void for_each_candidate(const CallbackList& a, const CallbackList& b, unsigned scope,
+                               Callable f) {
   const CallbackEntry *x = a.begin(), *x_end = a.end(), *y = b.begin(), *y_end = b.end();
   while (x != x_end || y != y_end) {
     const CallbackEntry* next = y == y_end || (x != x_end && x->handle <= y->handle) ? x++ : y++;
@@ -105,7 +96,8 @@ inline void build_step_cache(StepCache* cache, const CallbackList& global,
   if (always > kInlineCallbacks) cache->active = allocate<ActiveCallback>(always);
   if (sampled != 0) cache->candidates = allocate<StepCandidate>(matching);
   for_each_candidate(global, local, scope, [&](const CallbackEntry& entry) {
-    const ActiveCallback callback{entry.start, entry.end, entry.invokers, nullptr};
+    const ActiveCallback callback{reinterpret_cast<AnyStartCallback>(entry.start), entry.end,
+                                  entry.invokers, nullptr};
     const bool is_sampled = entry.probability < 1.0;
     if (!is_sampled) {
       cache->active[cache->active_count++] = callback;
@@ -123,8 +115,8 @@ inline void build_step_cache(StepCache* cache, const CallbackList& global,
 
 // The countdown ran out: calls f(callback, needs) for the callbacks of this step in registration
 // order, those that are due included, and starts the next countdown.
-template <class F>
-inline void take_sampled_step(StepCache* cache, SamplingGenerator* generator, F f) noexcept {
+template <class Callable>
+inline void take_sampled_step(StepCache* cache, SamplingGenerator* generator, Callable f) noexcept {
   for (uint32_t i = 0; i < cache->candidate_count; ++i) {
     StepCandidate& candidate = cache->candidates[i];
     if (candidate.sampled) {

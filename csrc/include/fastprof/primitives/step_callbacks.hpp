@@ -10,24 +10,10 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/scope.hpp"
 #include "fastprof/primitives/step_cache.hpp"
+#include "fastprof/primitives/step_set.hpp"
 #include "fastprof/primitives/thread_primitives.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-
-// The plain data of a step: callbacks in registration order. Only the first `count` entries of
-// `inlined` are ever written. The layout is ABI.
-struct StepSet {
-  uint32_t count;
-  uint8_t needs;  // callback_needs of all of them
-  RecordScope scope;
-  uint16_t reserved;
-  uint64_t thread_id;
-  ActiveCallback* spilled;  // malloc'ed array when count > kInlineCallbacks
-  ActiveCallback inlined[kInlineCallbacks];
-
-  ActiveCallback* begin() noexcept { return count <= kInlineCallbacks ? inlined : spilled; }
-  ActiveCallback* end() noexcept { return begin() + count; }
-};
 
 inline void free_step(StepSet* set) noexcept {
   if (FASTPROF_UNLIKELY(set->count > kInlineCallbacks)) std::free(set->spilled);
@@ -182,7 +168,7 @@ class StepCallbacks {
   bool needs_ids() const noexcept { return (set_.needs & callback_needs::ids) != 0; }
 
  private:
-  friend class RecordFunction;
+  friend struct FunctionCalls;
   friend StepCallbacks step_callbacks(RecordScope) noexcept;
 
   StepSet set_;
@@ -211,3 +197,5 @@ inline std::optional<StepCallbacks> step_callbacks_unless_empty(RecordScope scop
 }
 
 FASTPROF_NAMESPACE_END
+
+#include "fastprof/primitives/record_function_run.hpp"  // RecordFunction(StepCallbacks&&)

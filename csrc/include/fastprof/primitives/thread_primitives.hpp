@@ -13,6 +13,7 @@
 #include "fastprof/primitives/process_primitives.hpp"
 #include "fastprof/primitives/sampling.hpp"
 #include "fastprof/primitives/step_cache.hpp"
+#include "fastprof/primitives/thread_identity.hpp"
 #include "fastprof/recorder/clock.hpp"
 #include "fastprof/recorder/thread.hpp"
 
@@ -24,26 +25,9 @@ FASTPROF_NAMESPACE_BEGIN
 
 constexpr uint64_t kHandlesPerBlock = 1024;
 
-// Storage for one dispatched FASTPROF_RANGE, kept for the next one.
-struct RangeStorage {
-  RangeStorage* next;
-};
-
 // Made by the leader at a thread's first use, deleted at its end. Own thread only. The layout is
 // ABI: append only.
-struct ThreadPrimitives {
-  // Two switches, apart so that no compiler reads both in one load: that load would stall on the
-  // store before it. `running` is only ever stored as a constant: a read-modify-write would chain
-  // the time of one RecordFunction to the next.
-  uint64_t disabled;  // enable_record_function(false): the recorder gets nothing either
-  RangeStorage* free_storage;
-  uint64_t running;      // inside a callback: others are not called
-  uint64_t thread_id;    // Track::id of the thread
-  uint64_t next_handle;  // next RecordFunction handle, while handles_left
-  uint64_t handles_left;
-  uint64_t storage_count;        // in free_storage
-  CallbackListBlock* callbacks;  // thread-local ones, owned reference
-  DebugInfoNode* debug_info;     // owned reference
+struct ThreadPrimitives : ThreadPrimitivesHead {
   SamplingGenerator generator;
   ThreadPrimitives* next;  // in ProcessPrimitives::threads
   ThreadPrimitives* previous;
@@ -95,19 +79,6 @@ inline void delete_thread_primitives(ThreadPrimitives* primitives) {
   std::free(primitives);
   // Last: user destructors may look at this thread's debug info, which is empty by now.
   (void)DebugInfoChain::adopt(debug_info);
-}
-
-// The calling thread's, or null when it has not used the primitives yet. Never allocates.
-FASTPROF_ALWAYS_INLINE ThreadPrimitives* existing_thread_primitives() noexcept {
-  const Track* track = thread_block()->track;
-  return track != nullptr ? track->primitives : nullptr;
-}
-
-// Logical id of the calling thread: Track::id, so that what is recorded under it can be found in a
-// Capture. Positive and unique over the process's life; 0 at the thread's very end.
-inline uint64_t current_thread_id() noexcept {
-  const ThreadPrimitives* primitives = thread_primitives();
-  return primitives != nullptr ? primitives->thread_id : 0;
 }
 
 // The next RecordFunction handle: unique over the process's life, never 0.

@@ -3,17 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <new>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/base/error.hpp"
 #include "fastprof/primitives/device.hpp"
 #include "fastprof/primitives/dtype.hpp"
 #include "fastprof/primitives/span.hpp"
@@ -42,8 +39,8 @@ struct TensorDescription {
 };
 
 class Value;
-template <class T>
-Value to_value(const T& value);
+template <class Type>
+Value to_value(const Type& value);
 
 // none, an integer, a double, a bool, a string, a list of Values or a tensor description. 16 bytes;
 // strings, lists and tensors are immutable and shared by reference count, so copies are cheap.
@@ -72,17 +69,22 @@ class Value {
     if (text != nullptr) *this = Value(std::string_view(text));
   }
   Value(std::string_view text) : type_(ValueType::string) {
-    block_ = allocate(text.size() + 1, text.size());
+    if ((block_ = allocate(text.size() + 1, text.size())) == nullptr) return;
     char* bytes = reinterpret_cast<char*>(block_ + 1);
     if (!text.empty()) std::memcpy(bytes, text.data(), text.size());
     bytes[text.size()] = '\0';
   }
-  Value(const std::string& text) : Value(std::string_view(text)) {}
+  // A std::string, and whatever else is text.
+  template <class Text, std::enable_if_t<std::is_class_v<Text> &&
+                                             std::is_convertible_v<const Text&, std::string_view>,
+                                         int> = 0>
+  Value(const Text& text) : Value(static_cast<std::string_view>(text)) {}
   // Shape and strides are copied.
   Value(const TensorDescription& tensor) : type_(ValueType::tensor) {
     const size_t dims = tensor.shape.size();
     const size_t strides = tensor.strides.size();
     block_ = allocate(sizeof(TensorBlock) + (dims + strides) * sizeof(int64_t), dims);
+    if (block_ == nullptr) return;
     auto* content = new (block_ + 1)
         TensorBlock{tensor.pointer, static_cast<uint32_t>(strides), tensor.device, tensor.dtype};
     auto* words = reinterpret_cast<int64_t*>(content + 1);
@@ -92,14 +94,19 @@ class Value {
   Value(Span<const Value> values) : type_(ValueType::list) {
     make_list(values.size(), [&](size_t i) { return values[i]; });
   }
-  // A list of anything that to_value takes.
-  template <class T>
-  Value(const std::vector<T>& values) : type_(ValueType::list) {
-    make_list(values.size(), [&](size_t i) { return to_value(static_cast<const T&>(values[i])); });
+  // A list (std::vector, std::array) of anything that to_value takes.
+  template <class List, class Element = typename List::value_type,
+            std::enable_if_t<!std::is_convertible_v<const List&, std::string_view> &&
+                                 std::is_convertible_v<
+                                     decltype(std::declval<const List&>()[size_t{0}]), Element>,
+                             int> = 0>
+  Value(const List& values) : type_(ValueType::list) {
+    make_list(values.size(),
+              [&](size_t i) { return to_value(static_cast<const Element&>(values[i])); });
   }
   // No silent conversion of other pointers to bool.
-  template <class T, std::enable_if_t<!std::is_same_v<std::remove_cv_t<T>, char>, int> = 0>
-  Value(T*) = delete;
+  template <class Type, std::enable_if_t<!std::is_same_v<std::remove_cv_t<Type>, char>, int> = 0>
+  Value(Type*) = delete;
 
   static Value list(std::initializer_list<Value> values) {
     return Value(Span<const Value>(values.begin(), values.size()));
@@ -124,37 +131,23 @@ class Value {
   bool is_none() const noexcept { return type_ == ValueType::none; }
   bool is_tensor() const noexcept { return type_ == ValueType::tensor; }
 
-  // The content. Asking for another type than type() is a ValueError; nothing is converted.
-  int64_t as_int64() const { return check(ValueType::int64), int64_; }
-  double as_float64() const { return check(ValueType::float64), float64_; }
-  bool as_bool() const { return check(ValueType::boolean), boolean_; }
+  // The content. Asking for another type than type() is a ValueError; nothing is converted. Who
+  // reads Values includes value_read.hpp (fastprof.hpp and session.hpp do).
+  inline int64_t as_int64() const;
+  inline double as_float64() const;
+  inline bool as_bool() const;
   // Valid while a Value shares the string; a NUL follows it.
-  std::string_view as_string() const {
-    check(ValueType::string);
-    return {reinterpret_cast<const char*>(block_ + 1), static_cast<size_t>(block_->count)};
-  }
-  Span<const Value> as_list() const {
-    check(ValueType::list);
-    return Span<const Value>(reinterpret_cast<const Value*>(block_ + 1),
-                             static_cast<size_t>(block_->count));
-  }
-  TensorDescription as_tensor() const {
-    check(ValueType::tensor);
-    const auto* content = reinterpret_cast<const TensorBlock*>(block_ + 1);
-    const auto* words = reinterpret_cast<const int64_t*>(content + 1);
-    const auto dims = static_cast<size_t>(block_->count);
-    return {{words, dims},
-            {words + dims, content->strides},
-            content->dtype,
-            content->device,
-            content->pointer};
-  }
+  inline std::string_view as_string() const;
+  inline Span<const Value> as_list() const;
+  inline TensorDescription as_tensor() const;
 
   // Same type and content; tensors by every field, doubles as ==.
   friend bool operator==(const Value& a, const Value& b) noexcept { return equal(a, b); }
   friend bool operator!=(const Value& a, const Value& b) noexcept { return !equal(a, b); }
 
  private:
+  friend class RecordFunction;  // reads its own list of outputs
+
   // Head of what is shared. Freed with std::free by whoever drops the last reference: it may be
   // another library than the one that made it.
   struct Block {
@@ -169,12 +162,34 @@ class Value {
     DType dtype;
   };
 
+  // The content of what is known to be of the type.
+  std::string_view string() const noexcept {
+    return {reinterpret_cast<const char*>(block_ + 1), static_cast<size_t>(block_->count)};
+  }
+  Span<const Value> list_values() const noexcept {
+    return Span<const Value>(reinterpret_cast<const Value*>(block_ + 1),
+                             static_cast<size_t>(block_->count));
+  }
+  TensorDescription tensor() const noexcept {
+    const auto* content = reinterpret_cast<const TensorBlock*>(block_ + 1);
+    const auto* words = reinterpret_cast<const int64_t*>(content + 1);
+    const auto dims = static_cast<size_t>(block_->count);
+    return {{words, dims},
+            {words + dims, content->strides},
+            content->dtype,
+            content->device,
+            content->pointer};
+  }
+
   bool shared() const noexcept { return type_ >= ValueType::string; }
 
-  static Block* allocate(size_t content_bytes, size_t count) {
-    void* memory = std::malloc(sizeof(Block) + content_bytes);
-    if (memory == nullptr) raise<Error>("out of memory for a fastprof::Value; record fewer inputs");
-    return new (memory) Block{1, 0, count};
+  // Null, and this is none, when memory is short: what is profiled need not fail for it. The
+  // builtins are malloc and free without <cstdlib>.
+  Block* allocate(size_t content_bytes, size_t count) noexcept {
+    void* memory = __builtin_malloc(sizeof(Block) + content_bytes);
+    if (memory != nullptr) return new (memory) Block{1, 0, count};
+    type_ = ValueType::none;
+    return nullptr;
   }
 
   template <class Make>
@@ -186,6 +201,7 @@ class Value {
         if (block != nullptr) destroy_list(block);
       }
     } partial{allocate(count * sizeof(Value), 0)};
+    if (partial.block == nullptr) return;
     auto* values = reinterpret_cast<Value*>(partial.block + 1);
     for (size_t i = 0; i < count; ++i) {
       new (values + i) Value(make(i));
@@ -197,7 +213,7 @@ class Value {
   static void destroy_list(Block* block) noexcept {
     auto* values = reinterpret_cast<Value*>(block + 1);
     for (size_t i = 0; i < block->count; ++i) values[i].~Value();
-    std::free(block);
+    __builtin_free(block);
   }
 
   // Release pairs with acquire: the last owner sees all earlier owners' reads as done.
@@ -206,13 +222,10 @@ class Value {
     if (type_ == ValueType::list)
       destroy_list(block_);
     else
-      std::free(block_);
+      __builtin_free(block_);
   }
 
-  void check(ValueType wanted) const {
-    if (FASTPROF_UNLIKELY(type_ != wanted)) wrong_type(wanted);
-  }
-  [[noreturn]] FASTPROF_COLD inline void wrong_type(ValueType wanted) const;
+  inline void check(ValueType wanted) const;
 
   static bool equal(const Value& a, const Value& b) noexcept {
     if (a.type_ != b.type_) return false;
@@ -226,11 +239,11 @@ class Value {
       case ValueType::boolean:
         return a.boolean_ == b.boolean_;
       case ValueType::string:
-        return a.as_string() == b.as_string();
+        return a.string() == b.string();
       case ValueType::list:
-        return a.as_list() == b.as_list();
+        return a.list_values() == b.list_values();
       case ValueType::tensor: {
-        const TensorDescription x = a.as_tensor(), y = b.as_tensor();
+        const TensorDescription x = a.tensor(), y = b.tensor();
         return x.shape == y.shape && x.strides == y.strides && x.dtype == y.dtype &&
                x.device == y.device && x.pointer == y.pointer;
       }
@@ -254,36 +267,10 @@ struct NamedValue {
   Value value;
 };
 
-// "int64", "tensor", ... Static text.
-constexpr const char* value_type_name(ValueType type) noexcept {
-  switch (type) {
-    case ValueType::none:
-      return "none";
-    case ValueType::int64:
-      return "int64";
-    case ValueType::float64:
-      return "float64";
-    case ValueType::boolean:
-      return "bool";
-    case ValueType::string:
-      return "string";
-    case ValueType::list:
-      return "list";
-    case ValueType::tensor:
-      return "tensor";
-  }
-  return "unknown";
-}
-
-void Value::wrong_type(ValueType wanted) const {
-  raise<ValueError>(std::string("this fastprof::Value holds ") + value_type_name(type_) + ", not " +
-                    value_type_name(wanted) + "; look at type() first");
-}
-
 // How an argument becomes a Value. For a type of yours, overload `fastprof::Value to_value(const
 // Yours&)` in your namespace; it is found by argument-dependent lookup.
-template <class T>
-inline Value to_value(const T& value) {
+template <class Type>
+inline Value to_value(const Type& value) {
   return Value(value);
 }
 

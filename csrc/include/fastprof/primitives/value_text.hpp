@@ -8,7 +8,9 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/json_escape.hpp"
+#include "fastprof/primitives/device_text.hpp"
 #include "fastprof/primitives/value.hpp"
+#include "fastprof/primitives/value_read.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

@@ -12,10 +12,10 @@ FASTPROF_NAMESPACE_BEGIN
 
 // A column that exists once a row has a value; the other rows have `absent`. Memory is written
 // once, in the order of the rows, when values come in that order.
-template <class T>
+template <class Type>
 class SparseColumn {
  public:
-  SparseColumn(size_t rows, T absent) : rows_(rows), absent_(absent) {}
+  SparseColumn(size_t rows, Type absent) : rows_(rows), absent_(absent) {}
 
   bool exists() const noexcept { return exists_; }
   void make() {
@@ -23,13 +23,13 @@ class SparseColumn {
     values_.resize(rows_);
     exists_ = true;
   }
-  void set(size_t row, T value) {
+  void set(size_t row, Type value) {
     make();
     fill_to(row + 1);
     values_[row] = value;
   }
   // Empty when no row has a value.
-  Column<T> take() {
+  Column<Type> take() {
     if (exists_) fill_to(rows_);
     return std::move(values_);
   }
@@ -39,10 +39,10 @@ class SparseColumn {
     for (; filled_ < end; ++filled_) values_[filled_] = absent_;
   }
 
-  Column<T> values_;
+  Column<Type> values_;
   size_t rows_;
   size_t filled_ = 0;
-  T absent_;
+  Type absent_;
   bool exists_ = false;
 };
 

@@ -8,18 +8,15 @@
 
 #include "fastprof/base/config.hpp"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <x86intrin.h>
-#endif
-
 FASTPROF_NAMESPACE_BEGIN
 
+// The builtins themselves: x86intrin.h has them too, under 39,000 lines of others.
+//
 // A raw stamp. On x86-64 strictly increasing on one thread; between threads it may be up to 0.25 us
 // early.
 FASTPROF_ALWAYS_INLINE uint64_t raw_ticks() noexcept {
 #if defined(__x86_64__)
-  return __rdtsc();
+  return __builtin_ia32_rdtsc();
 #else
   uint64_t value;
   __asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(value));
@@ -30,7 +27,7 @@ FASTPROF_ALWAYS_INLINE uint64_t raw_ticks() noexcept {
 // Keeps later reads of the counter behind earlier loads of this thread.
 FASTPROF_ALWAYS_INLINE void order_ticks() noexcept {
 #if defined(__x86_64__)
-  _mm_lfence();
+  __builtin_ia32_lfence();
 #else
   __asm__ __volatile__("isb" ::: "memory");
 #endif

@@ -17,10 +17,6 @@ inline void add_dropped(SessionSlot& slot, DropCause cause, uint64_t count) noex
   __atomic_fetch_add(&slot.dropped[static_cast<size_t>(cause)], count, __ATOMIC_RELAXED);
 }
 
-// In a mask given to reserve: the record completes an event that is counted elsewhere. Its loss is
-// not the event's.
-constexpr uint32_t kEndRecord = 1u << 31;
-
 // One record of `mask` begun at `stamp` on this thread is lost. Any thread, no lock needed; exact
 // under State::lock.
 inline void count_dropped(State* s, const Track* track, uint32_t mask, uint64_t stamp,

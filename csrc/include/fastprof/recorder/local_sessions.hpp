@@ -5,6 +5,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/range.hpp"
+#include "fastprof/recorder/segment.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

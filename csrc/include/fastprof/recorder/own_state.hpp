@@ -10,7 +10,7 @@
 // The thread block is defined in assembly so that no compiler can reach it by initial-exec TLS (a
 // library using that fails dlopen once the static surplus is spent). fastprof_v1_tls_probe(out)
 // stores the value after the first instruction of the TLSDESC sequence, the offset it resolves to,
-// and the descriptor's second word: see attach.hpp. .ifndef: with LTO the text of several
+// and the descriptor's second word: see join.hpp. .ifndef: with LTO the text of several
 // translation units meets in one assembly.
 #if defined(__x86_64__)
 __asm__(
@@ -118,7 +118,7 @@ __attribute__((used)) inline State own_state __asm__("fastprof_v1_state"){};
 
 // What this library knows of the elected State, in one cache line: each record reads it.
 struct alignas(32) Elected {
-  // Never null: before attach it is our own, whose mask is 0.
+  // Never null: until the library has joined it is our own, whose mask is 0.
   State* state;
   // Copies of the State's, so that the hot path reads them without another load.
   intptr_t tls_offset;

@@ -22,13 +22,13 @@ class Range {
     }
   }
   // args: site.arg_count words.
-  template <size_t N>
-  FASTPROF_ALWAYS_INLINE Range(const Site& site, const uint64_t (&args)[N]) noexcept
+  template <size_t Size>
+  FASTPROF_ALWAYS_INLINE Range(const Site& site, const uint64_t (&args)[Size]) noexcept
       : site_(&site) {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
     if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0)) {
-      const OpenRange open = begin_open(s, mask, &site, (N + 2) / 3, args, N);
+      const OpenRange open = begin_open(s, mask, &site, (Size + 2) / 3, args, Size);
       slot_ = open.slot;
       begin_ = open.begin;
     }

@@ -34,9 +34,9 @@ struct CounterSite {
   }
 };
 
-template <size_t N>
+template <size_t Size>
 struct ArgKeys {
-  const char* names[N];
+  const char* names[Size];
 };
 
 template <class... Values>
@@ -48,19 +48,19 @@ struct ValueTypes {
 // Only for decltype: the types of the values in a list key, value, key, value...
 template <class... Done>
 struct ValueTypesOf {
-  template <class K, class V>
-  static ValueTypes<Done..., V> pick(const K&, const V&);
-  template <class K, class V, class... Rest>
-  static auto pick(const K&, const V&, const Rest&... rest)
-      -> decltype(ValueTypesOf<Done..., V>::pick(rest...));
+  template <class Key, class Given>
+  static ValueTypes<Done..., Given> pick(const Key&, const Given&);
+  template <class Key, class Given, class... Rest>
+  static auto pick(const Key&, const Given&, const Rest&... rest)
+      -> decltype(ValueTypesOf<Done..., Given>::pick(rest...));
 };
 template <class... All>
 auto value_types(const All&... all) -> decltype(ValueTypesOf<>::pick(all...));
 
 FASTPROF_ALWAYS_INLINE void store_args(NameUse&, uint64_t*) noexcept {}
-template <class K, class V, class... Rest>
-FASTPROF_ALWAYS_INLINE void store_args(NameUse& use, uint64_t* words, const K&, const V& value,
-                                       const Rest&... rest) noexcept {
+template <class Key, class Given, class... Rest>
+FASTPROF_ALWAYS_INLINE void store_args(NameUse& use, uint64_t* words, const Key&,
+                                       const Given& value, const Rest&... rest) noexcept {
   words[0] = arg_word(use, value);
   store_args(use, words + 1, rest...);
 }
@@ -93,7 +93,7 @@ class DynamicRange {
 
 // A range with N argument words; `fill` writes them and is called only when something records. What
 // the expressions of the values throw leaves the constructor; nothing was recorded then.
-template <size_t N>
+template <size_t Size>
 class ArgRange {
  public:
   template <class Fill>
@@ -101,10 +101,10 @@ class ArgRange {
     State* s = state();
     const uint32_t mask = load_relaxed(&s->mask);
     if (FASTPROF_UNLIKELY((mask & (site.mask | mask_bit::special)) != 0)) {
-      uint64_t words[N];
+      uint64_t words[Size];
       NameUse use;
       fill(use, words);
-      open_ = begin_open(s, mask, &site, (N + 2) / 3, words, N);
+      open_ = begin_open(s, mask, &site, (Size + 2) / 3, words, Size);
     }
   }
   FASTPROF_ALWAYS_INLINE ~ArgRange() {

@@ -3,10 +3,8 @@
 // but for one refill in 2700 records.
 #pragma once
 
-#include <cstring>
-
 #include "fastprof/base/config.hpp"
-#include "fastprof/recorder/drops.hpp"
+#include "fastprof/recorder/join.hpp"
 #include "fastprof/recorder/name_use.hpp"
 #include "fastprof/recorder/own_state.hpp"
 #include "fastprof/recorder/ticks.hpp"

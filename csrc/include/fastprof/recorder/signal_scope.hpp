@@ -5,9 +5,7 @@
 #pragma once
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/recorder/lock.hpp"
 #include "fastprof/recorder/record.hpp"
-#include "fastprof/recorder/track.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -57,15 +55,9 @@ class signal_scope {
   signal_scope& operator=(const signal_scope&) = delete;
 
  private:
+  // A leader that was built before it provided this leaves the handler unguarded.
   static Track* make_signal_track(State* s, ThreadBlock* block, Track* of) noexcept {
-    StateLock hold(s);
-    Track* signal = new_track(s);
-    if (signal == nullptr) return nullptr;
-    signal->block = block;
-    signal->is_signal = 1;
-    set_track_text(signal, of->name, of->name_length, " (signals)");
-    of->signal = signal;
-    return signal;
+    return leader_has(s, 2) ? s->functions->signal_track(s, block, of) : nullptr;
   }
 
   Track* interrupted_ = nullptr;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstring>
-#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -59,21 +58,21 @@ constexpr Site make_site(SiteKind kind, uint32_t mask, RecordScope scope, const 
 }
 
 // The ArgType that a value of type T is recorded as.
-template <class T>
+template <class Type>
 constexpr ArgType arg_type_of() noexcept {
-  using U = std::decay_t<T>;
-  if constexpr (std::is_same_v<U, bool>)
+  using Plain = std::decay_t<Type>;
+  if constexpr (std::is_same_v<Plain, bool>)
     return ArgType::boolean;
-  else if constexpr (std::is_enum_v<U>)
-    return arg_type_of<std::underlying_type_t<U>>();
-  else if constexpr (std::is_floating_point_v<U>)
+  else if constexpr (std::is_enum_v<Plain>)
+    return arg_type_of<std::underlying_type_t<Plain>>();
+  else if constexpr (std::is_floating_point_v<Plain>)
     return ArgType::float64;
-  else if constexpr (std::is_integral_v<U>)
-    return std::is_signed_v<U> ? ArgType::int64 : ArgType::uint64;
-  else if constexpr (std::is_convertible_v<U, std::string_view>)
+  else if constexpr (std::is_integral_v<Plain>)
+    return std::is_signed_v<Plain> ? ArgType::int64 : ArgType::uint64;
+  else if constexpr (std::is_convertible_v<Plain, std::string_view>)
     return ArgType::string;
   else {
-    static_assert(std::is_pointer_v<U>,
+    static_assert(std::is_pointer_v<Plain>,
                   "fastprof arguments are integers, floats, bools, strings, enums or pointers");
     return ArgType::pointer;
   }
@@ -81,28 +80,28 @@ constexpr ArgType arg_type_of() noexcept {
 
 // The word that records it, in a record that is written while `use` lives. Strings are copied
 // (about 5 ns each when known), so the caller's may die.
-template <class T>
-FASTPROF_ALWAYS_INLINE uint64_t arg_word(NameUse& use, const T& value) noexcept {
-  using U = std::decay_t<T>;
-  if constexpr (std::is_enum_v<U>)
-    return arg_word(use, static_cast<std::underlying_type_t<U>>(value));
-  else if constexpr (std::is_floating_point_v<U>) {
+template <class Type>
+FASTPROF_ALWAYS_INLINE uint64_t arg_word(NameUse& use, const Type& value) noexcept {
+  using Plain = std::decay_t<Type>;
+  if constexpr (std::is_enum_v<Plain>)
+    return arg_word(use, static_cast<std::underlying_type_t<Plain>>(value));
+  else if constexpr (std::is_floating_point_v<Plain>) {
     const auto wide = static_cast<double>(value);
     uint64_t word;
     std::memcpy(&word, &wide, 8);
     return word;
-  } else if constexpr (std::is_integral_v<U>)
+  } else if constexpr (std::is_integral_v<Plain>)
     return static_cast<uint64_t>(value);
-  else if constexpr (std::is_convertible_v<const T&, std::string_view>)
+  else if constexpr (std::is_convertible_v<const Type&, std::string_view>)
     return static_cast<uint64_t>(
         reinterpret_cast<uintptr_t>(session_string(use, std::string_view(value))));
   else
     return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value));
 }
 // Of a value that is no string.
-template <class T>
-FASTPROF_ALWAYS_INLINE uint64_t arg_word(const T& value) noexcept {
-  static_assert(arg_type_of<T>() != ArgType::string, "text needs a NameUse");
+template <class Type>
+FASTPROF_ALWAYS_INLINE uint64_t arg_word(const Type& value) noexcept {
+  static_assert(arg_type_of<Type>() != ArgType::string, "text needs a NameUse");
   NameUse unused;
   return arg_word(unused, value);
 }

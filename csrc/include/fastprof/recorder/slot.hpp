@@ -12,20 +12,20 @@ FASTPROF_NAMESPACE_BEGIN
 
 // Chunk memory is written by one thread and read by others while it is written. The builtins cost
 // the same machine code as plain accesses and are no data race; C++17 has no atomic_ref.
-template <class T>
-FASTPROF_ALWAYS_INLINE T load_relaxed(const T* p) noexcept {
+template <class Type>
+FASTPROF_ALWAYS_INLINE Type load_relaxed(const Type* p) noexcept {
   return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
-template <class T>
-FASTPROF_ALWAYS_INLINE T load_acquire(const T* p) noexcept {
+template <class Type>
+FASTPROF_ALWAYS_INLINE Type load_acquire(const Type* p) noexcept {
   return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
-template <class T>
-FASTPROF_ALWAYS_INLINE void store_relaxed(T* p, T value) noexcept {
+template <class Type>
+FASTPROF_ALWAYS_INLINE void store_relaxed(Type* p, Type value) noexcept {
   __atomic_store_n(p, value, __ATOMIC_RELAXED);
 }
-template <class T>
-FASTPROF_ALWAYS_INLINE void store_release(T* p, T value) noexcept {
+template <class Type>
+FASTPROF_ALWAYS_INLINE void store_release(Type* p, Type value) noexcept {
   __atomic_store_n(p, value, __ATOMIC_RELEASE);
 }
 

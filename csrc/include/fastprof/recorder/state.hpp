@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // State: the one record of truth a process has. Every annotated library carries one; discovery
-// (attach.hpp) elects which of them all libraries use. Constant-initialised, trivially
-// destructible, never freed.
+// (process/attach.hpp) elects which of them all libraries use (join.hpp). Constant-initialised,
+// trivially destructible, never freed.
 #pragma once
 
 #include <pthread.h>
@@ -25,6 +25,10 @@ constexpr uint32_t callbacks = 1u << 29;  // some RecordFunction callback is reg
 constexpr uint32_t detail = 1u << 28;  // some session wants perf counters or stacks with its ranges
 constexpr uint32_t special = local | dynamic | callbacks | detail;
 }  // namespace mask_bit
+
+// In a mask given to reserve: the record completes an event that is counted elsewhere. Its loss is
+// not the event's.
+constexpr uint32_t kEndRecord = 1u << 31;
 
 namespace thread_flag {
 constexpr uint32_t busy =
@@ -50,6 +54,7 @@ struct InternTable;       // recorder/name_table.hpp
 struct InternEntry;
 struct NameBlock;
 struct State;
+class RecordFunction;  // primitives/record_function.hpp
 
 // One thread's records. From State's arena; reused after the thread is dead and its chunks are
 // free.
@@ -172,6 +177,22 @@ struct RecorderFunctions {
   // FunctionDetails (primitives/function_details.hpp). Returns the slot, null when nothing is
   // recorded, and stores what OpenRange::begin is to be.
   Slot* (*begin_function)(State*, const Site* site, const void* details, uint64_t* begin);
+  // -- since abi_minor 2
+  // Makes the track of the signal handlers of the thread that `block` is of; null when the arena is
+  // exhausted.
+  Track* (*signal_track)(State*, ThreadBlock*, Track* interrupted);
+  // RecordFunction's own: `open` makes one in `storage` and begins it, null when nothing listens;
+  // `activate` chooses what listens; `start` calls the start callbacks and begins the range; `end`
+  // ends both; `close` is the destructor of an active one.
+  RecordFunction* (*open_function)(State*, void* storage, const Site*);
+  void (*activate_function)(State*, RecordFunction*, RecordScope, uint32_t category);
+  void (*start_function)(State*, RecordFunction*, const Site* site_or_null);
+  void (*end_function)(RecordFunction*);
+  void (*close_function)(RecordFunction*);
+  // Tells the profiler in the thread's PROFILER_STATE slot, if there is one, of an allocation or,
+  // with `out_of_memory`, of a request that was not met.
+  void (*report_memory)(State*, void* ptr, int64_t bytes, uint64_t total_allocated_bytes,
+                        uint64_t total_reserved_bytes, uint32_t device, bool out_of_memory);
 };
 
 struct State {
@@ -213,8 +234,8 @@ struct State {
   uint64_t local_bits = 0;    // those of them that are thread-local
   uint32_t extra_mask = 0;    // mask bits set by set_mask_bit
   uint32_t next_track_id = 0;
-  uint32_t reserved_word = 0;
-  uint32_t fork_count = 0;  // incremented in each child
+  uint32_t tls_forced_dynamic = 0;  // FASTPROF_TLS=dynamic, since abi_minor 2
+  uint32_t fork_count = 0;          // incremented in each child
   uint32_t tls_static = 0;
   uint32_t recorded_once = 0;  // some thread registered: the thread block's provider is fixed
   pthread_key_t exit_key = 0;
@@ -256,7 +277,11 @@ struct State {
   uint64_t simulated_counter_hz = 0;  // FASTPROF_CLOCK=<Hz>: slow_ticks rounds down to its steps
   uint32_t spill_requests = 0;        // futex word: spill threads are to work (release)
   uint32_t spill_progress = 0;        // futex word: room was made, or a pass ended (release)
-  uint64_t reserved[29]{};
+  // -- since abi_minor 2
+  // Of a library that found nobody to lead: makes it use `leader`. Called under the loader's lock
+  // by a leader that is loaded later.
+  void (*join)(State* leader) = nullptr;
+  uint64_t reserved[28]{};
 };
 
 FASTPROF_NAMESPACE_END

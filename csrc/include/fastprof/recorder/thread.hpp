@@ -7,7 +7,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/masks.hpp"
 #include "fastprof/recorder/own_state.hpp"
-#include "fastprof/recorder/track.hpp"
+#include "fastprof/recorder/track_name.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

@@ -15,6 +15,7 @@
 #include "fastprof/recorder/lock.hpp"
 #include "fastprof/recorder/pool.hpp"
 #include "fastprof/recorder/ticks.hpp"
+#include "fastprof/recorder/track_name.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -128,16 +129,6 @@ inline Track* new_track(State* s) noexcept {
   return track;
 }
 
-inline void set_track_text(Track* track, const char* name, size_t length,
-                           const char* suffix) noexcept {
-  constexpr size_t kMost = sizeof track->name - 1;
-  if (length > kMost) length = kMost;
-  std::memcpy(track->name, name, length);
-  for (; *suffix != 0 && length < kMost; ++suffix) track->name[length++] = *suffix;
-  track->name[length] = 0;
-  track->name_length = static_cast<uint32_t>(length);
-}
-
 // Registers the calling thread. State::lock held. Null when the arena is exhausted. A thread that
 // was retired already (a key destructor that records after ours) gets a track without a block: its
 // records go through the slow path one by one, so nothing refers to its thread-local storage when
@@ -156,6 +147,18 @@ inline Track* register_track(State* s, ThreadBlock* block) noexcept {
   block->track = track;
   if (s->exit_key_made != 0) pthread_setspecific(s->exit_key, block);
   return track;
+}
+
+// Leader function, see RecorderFunctions and signal_scope.hpp.
+inline Track* leader_signal_track(State* s, ThreadBlock* block, Track* interrupted) noexcept {
+  StateLock hold(s);
+  Track* signal = new_track(s);
+  if (signal == nullptr) return nullptr;
+  signal->block = block;
+  signal->is_signal = 1;
+  set_track_text(signal, interrupted->name, interrupted->name_length, " (signals)");
+  interrupted->signal = signal;
+  return signal;
 }
 
 // Where the records of a chunk end: live in its thread's block while it is current, unless a signal
@@ -214,13 +217,6 @@ inline void retire_track(State* s, ThreadBlock* block) noexcept {
     }
   }
   block->flags |= thread_flag::retired;
-}
-
-// Names the calling thread's track from now on (at most 63 bytes are kept), whatever the kernel
-// calls it.
-inline void set_track_name(State* s, Track* track, const char* name, size_t length) noexcept {
-  StateLock hold(s);
-  set_track_text(track, name, length, "");
 }
 
 FASTPROF_NAMESPACE_END

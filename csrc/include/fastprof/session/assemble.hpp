@@ -31,13 +31,13 @@ inline std::string read_process_name() {
 
 // Takes over a column when the capture has none yet (one thread is the common case), else appends
 // it.
-template <class T>
-void append(Column<T>& to, Column<T>& from) {
+template <class Type>
+void append(Column<Type>& to, Column<Type>& from) {
   if (to.empty() && from.capacity() >= to.capacity())
     to.swap(from);
   else
     to.insert(to.end(), from.begin(), from.end());
-  from = Column<T>();
+  from = Column<Type>();
 }
 
 // Finds parents and converts the stamps of the rows from `first` on, which are one track in begin

@@ -10,10 +10,6 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
-#include "fastprof/capture/summary.hpp"
-#include "fastprof/export/chrome_trace.hpp"
-#include "fastprof/export/frame_name.hpp"
-#include "fastprof/export/perfetto_trace.hpp"
 #include "fastprof/primitives/node_id.hpp"
 #include "fastprof/process/attach.hpp"
 #include "fastprof/range_detail/counter_probe.hpp"
@@ -25,6 +21,23 @@
 #include "fastprof/session/spill.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
+
+// What a Session makes of its capture, each part in a header of its own: the program compiles what
+// it uses.
+template <class Data>
+struct SummaryOf {
+  static_assert(sizeof(Data) == 0, "Session::summary(): #include <fastprof/summary.hpp>");
+};
+template <class Data>
+struct ChromeTraceOf {
+  static_assert(sizeof(Data) == 0,
+                "Session::write_chrome_trace(): #include <fastprof/chrome_trace.hpp>");
+};
+template <class Data>
+struct PerfettoTraceOf {
+  static_assert(sizeof(Data) == 0,
+                "Session::write_perfetto_trace(): #include <fastprof/perfetto_trace.hpp>");
+};
 
 struct SessionOptions {
   uint32_t categories = category::all;  // category bits to record
@@ -172,20 +185,23 @@ class Session {
 
   // What the last stop() read. Empty before.
   const Capture& capture() const noexcept { return capture_; }
-  // Rows by name of the last capture, largest self time first.
-  Summary summary() const { return summarise(capture_); }
+  // Rows by name of the last capture, largest self time first: a Summary. Include
+  // fastprof/summary.hpp.
+  template <class Data = Capture>
+  auto summary() const {
+    return SummaryOf<Data>::make(capture_);
+  }
   // Writes the last capture as a trace for chrome://tracing, Perfetto, TensorBoard and HTA. Throws
-  // IoError.
+  // IoError. Include fastprof/chrome_trace.hpp.
+  template <class Data = Capture>
   void write_chrome_trace(const std::string& path) const {
-    ChromeTraceOptions options;
-    options.frame_name = capture_frame_name(capture_);
-    fastprof::write_chrome_trace(capture_, path, options);
+    ChromeTraceOf<Data>::write(capture_, path);
   }
   // The same in Perfetto's native format: a fifth of the size, exact nanoseconds. Throws IoError.
+  // Include fastprof/perfetto_trace.hpp.
+  template <class Data = Capture>
   void write_perfetto_trace(const std::string& path) const {
-    PerfettoTraceOptions options;
-    options.frame_name = capture_frame_name(capture_);
-    fastprof::write_perfetto_trace(capture_, path, options);
+    PerfettoTraceOf<Data>::write(capture_, path);
   }
   // The events of the last capture, to iterate over; capture() has them as columns.
   Events events() const noexcept { return Events(capture_); }

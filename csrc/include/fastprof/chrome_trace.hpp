@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace writer for chrome://tracing, Perfetto, TensorBoard and HTA.
+// session.write_chrome_trace(path) needs it.
+#pragma once
+
+#if !defined(FASTPROF_DISABLE)
+// A user's macros min and max are out of the way, for the standard headers too.
+#pragma push_macro("min")
+#pragma push_macro("max")
+#undef min
+#undef max
+
+#include <string>
+
+#include "fastprof/export/chrome_trace.hpp"
+#include "fastprof/export/frame_name.hpp"
+#include "fastprof/session/session.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+template <>
+struct ChromeTraceOf<Capture> {
+  static void write(const Capture& capture, const std::string& path) {
+    ChromeTraceOptions options;
+    options.frame_name = capture_frame_name(capture);
+    write_chrome_trace(capture, path, options);
+  }
+};
+
+FASTPROF_NAMESPACE_END
+
+#pragma pop_macro("min")
+#pragma pop_macro("max")
+#endif

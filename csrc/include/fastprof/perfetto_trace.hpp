@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace writer of Perfetto's native format. session.write_perfetto_trace(path) needs it.
+#pragma once
+
+#if !defined(FASTPROF_DISABLE)
+// A user's macros min and max are out of the way, for the standard headers too.
+#pragma push_macro("min")
+#pragma push_macro("max")
+#undef min
+#undef max
+
+#include <string>
+
+#include "fastprof/export/frame_name.hpp"
+#include "fastprof/export/perfetto_trace.hpp"
+#include "fastprof/session/session.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+template <>
+struct PerfettoTraceOf<Capture> {
+  static void write(const Capture& capture, const std::string& path) {
+    PerfettoTraceOptions options;
+    options.frame_name = capture_frame_name(capture);
+    write_perfetto_trace(capture, path, options);
+  }
+};
+
+FASTPROF_NAMESPACE_END
+
+#pragma pop_macro("min")
+#pragma pop_macro("max")
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device as text.
+#pragma once
+
+#include <string>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/primitives/device.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// "cuda:0", or "cpu" without an index.
+inline std::string to_string(Device device) {
+  std::string text = device_type_name(device.type);
+  if (device.index >= 0) text += ":" + std::to_string(device.index);
+  return text;
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries that include annotate.hpp alone: no Session in them, loaded before, with or after whoever has one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from compilers import COMPILERS, INCLUDE, LIBRARIES, need, run
+
+pytestmark = pytest.mark.compilers
+
+SOURCES = Path(__file__).resolve().parents[2] / "cpp" / "libraries"
+Build = Callable[..., Path]
+EVERYTHING = [
+    "[OutOfMemory]", "[memory]", "alpha async", "alpha counter", "alpha in a signal handler", "alpha mark",
+    "alpha operator", "flow",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Compile files of tests/cpp/libraries, each combination once."""
+    folder = tmp_path_factory.mktemp("annotated")
+
+    def compile_once(name: str, *arguments: str | Path, compiler: str = "g++") -> Path:
+        output = folder / f"{name}-{compiler.strip('+')}"
+        if not output.exists():
+            sources = [SOURCES / a if str(a).endswith(".cpp") else a for a in arguments]
+            command = [need(compiler), "-std=c++17", "-O0", f"-I{INCLUDE}", *sources]
+            run([*command, "-o", output, *LIBRARIES])
+        return output
+
+    return compile_once
+
+
+def annotated(build: Build, name: str, compiler: str = "g++") -> Path:
+    flags = ("-shared", "-fPIC", "-DANNOTATE_ONLY", f'-DNAME="{name}"')
+    return build(f"lib{name}.so", "library.cpp", *flags, compiler=compiler)
+
+
+def profiler(build: Build, compiler: str = "g++") -> Path:
+    """A library with a Session behind C functions: work(0) starts it, work(1) stops it and prints."""
+    return build("libprofiler.so", "session_library.cpp", "-shared", "-fPIC", compiler=compiler)
+
+
+def plain_program(build: Build) -> Path:
+    return build("plain", "host.cpp", "-DPLAIN")
+
+
+def whole_program(build: Build, *, compiler: str = "g++") -> Path:
+    return build("whole", "host.cpp", compiler=compiler)
+
+
+def steps(host: Path, script: str, **where: Path) -> list[str]:
+    """Run the program over a script in which ``{name}`` stands for a library's path; return its lines."""
+    return run([host, *script.format(**where).split()], timeout_s=60).splitlines()
+
+
+def counts(name: str, count: int, session: str = "") -> list[str]:
+    prefix = f"{session}: " if session else ""
+    return [f"{prefix}{name}{kind} x{count}" for kind in ("", " args", " dynamic")]
+
+
+def texts(session: str, name: str) -> list[str]:
+    return [f"{session}: text={name} text"]
+
+
+def check(lines: list[str], *expected: str) -> None:
+    assert sorted(lines) == sorted([*expected, "done"])
+
+
+@pytest.mark.parametrize("compilers", [(a, b) for a in COMPILERS for b in COMPILERS])
+def test_loaded_before_and_after_whoever_has_the_session(
+    build: Build, compilers: tuple[str, str]
+) -> None:
+    """The program knows nothing; what was opened before the profiler records as what comes after it."""
+    lines = steps(
+        plain_program(build),
+        "open a {a} work a 7 open p {p} same a p work p 0 work a 2 open b {b} same b p work b 3 work p 1",
+        a=annotated(build, "alpha", compilers[0]),
+        b=annotated(build, "beta", compilers[0]),
+        p=profiler(build, compilers[1]),
+    )
+    check(lines, "a p shared", "b p shared", *counts("alpha", 2), *counts("beta", 3))
+
+
+def test_opened_by_a_program_with_the_session(build: Build) -> None:
+    lines = steps(
+        whole_program(build),
+        "open a {a} same a leads a start s work a 1 open b {b} work b 2 stop s",
+        a=annotated(build, "alpha"),
+        b=annotated(build, "beta"),
+    )
+    expected = [
+        line for n, c in (("alpha", 1), ("beta", 2)) for line in counts(n, c, "s") + texts("s", n)
+    ]
+    check(lines, "a shared", "a follows", *expected)
+
+
+def test_linked_to_a_program_with_the_session(build: Build) -> None:
+    """The loader runs the library's constructors before the program's: it waits for the program."""
+    library = annotated(build, "alpha")
+    program = build(
+        "linked", "host.cpp", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{library.parent}"
+    )
+    assert str(library) in run([need("ldd"), program])
+    lines = steps(program, "open a {a} same a start s work a 2 own 1 stop s", a=library)
+    check(lines, "a shared", "s: program x1", *counts("alpha", 2, "s"), *texts("s", "alpha"))
+
+
+def test_everything_of_annotate(build: Build) -> None:
+    lines = steps(
+        plain_program(build),
+        "open a {a} all a open p {p} work p 0 all a work p 1",
+        a=annotated(build, "alpha"),
+        p=profiler(build),
+    )
+    check(lines, *[f"{name} x{2 if name == 'flow' else 1}" for name in EVERYTHING])
+
+
+def test_unloaded_while_it_waits_and_after(build: Build) -> None:
+    """A library that waits keeps nothing; the names of one that has joined stay in the session."""
+    lines = steps(
+        plain_program(build),
+        "open a {a} work a 1 close a open b {b} open p {p} work p 0 work b 4 close b open a {a} work a 2 work p 1",
+        a=annotated(build, "alpha"),
+        b=annotated(build, "beta"),
+        p=profiler(build),
+    )
+    check(lines, "a gone", "b gone", *counts("beta", 4), *counts("alpha", 2))
+
+
+def test_many_wait_for_one(build: Build, tmp_path: Path) -> None:
+    original = annotated(build, "alpha")
+    many = {f"l{i}": tmp_path / f"lib{i}.so" for i in range(40)}
+    for path in many.values():
+        path.write_bytes(original.read_bytes())
+    opened = " ".join(f"open {name} {{{name}}}" for name in many)
+    used = " ".join(f"work {name} 1 same {name} p" for name in many)
+    lines = steps(
+        plain_program(build),
+        f"{opened} open p {{p}} work p 0 {used} work p 1",
+        p=profiler(build),
+        **many,
+    )
+    check(lines, *[f"{name} p shared" for name in many], *counts("alpha", len(many)))
+
+
+def test_nobody_leads(build: Build) -> None:
+    """Without a Session anywhere nothing records, nothing is shared, and nothing goes wrong."""
+    lines = steps(
+        plain_program(build),
+        "open a {a} open b {b} work a 3 all a all b same a b close a close b",
+        a=annotated(build, "alpha"),
+        b=annotated(build, "beta"),
+    )
+    check(lines, "a b apart", "a gone", "b gone")
+
+
+def test_one_program_of_two_kinds_of_files(build: Build, tmp_path: Path) -> None:
+    """In one program a file with annotate.hpp records into the Session of another file, in either order of linking."""
+    annotated_file = tmp_path / "annotated.cpp"
+    annotated_file.write_text(
+        '#include <fastprof/annotate.hpp>\nvoid annotated() { FASTPROF_RANGE("annotated"); }\n'
+    )
+    main_file = tmp_path / "main.cpp"
+    main_file.write_text(
+        "#include <fastprof/fastprof.hpp>\n#include <cstdio>\nvoid annotated();\n"
+        "int main() {\n  fastprof::Session session;\n  session.start();\n  annotated();\n  session.stop();\n"
+        '  std::printf("%zu\\n", session.capture().size());\n}\n'
+    )
+    for i, order in enumerate(([annotated_file, main_file], [main_file, annotated_file])):
+        assert run([build(f"mixed{i}", *order)]).split() == ["1"]
+
+
+@pytest.mark.parametrize("header", ["macros.hpp", "annotate.hpp", "recorder/range.hpp"])
+def test_no_header_with_ranges_records_nothing(build: Build, tmp_path: Path, header: str) -> None:
+    """Whatever header brought the range into a library, its range is in the session."""
+    source = tmp_path / "library.cpp"
+    body = (
+        "fastprof::Range range(site);"
+        if header.startswith("recorder")
+        else 'FASTPROF_RANGE("only");'
+    )
+    site = (
+        "static constexpr fastprof::Site site{1, fastprof::SiteKind::range, "
+        'fastprof::RecordScope::USER_SCOPE, 0, 0, "only", "", "", "", 0, 0, nullptr, nullptr, -1, -1, 0};\n'
+    )
+    source.write_text(
+        f"#include <fastprof/{header}>\n{site}"
+        f'extern "C" __attribute__((visibility("default"))) void work(int) {{ (void)site; {body} }}\n'
+    )
+    library = build(f"lib{header.replace('/', '_')}.so", source, "-shared", "-fPIC")
+    lines = steps(
+        plain_program(build),
+        "open a {a} open p {p} work p 0 work a 0 work p 1",
+        a=library,
+        p=profiler(build),
+    )
+    check(lines, "only x1")
