@@ -11,7 +11,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/legacy/nvtx_text.hpp"
 #include "fastprof/primitives/span.hpp"
-#include "fastprof/primitives/value.hpp"
+#include "fastprof/primitives/value_read.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

@@ -9,7 +9,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/primitives/span.hpp"
-#include "fastprof/primitives/value.hpp"
+#include "fastprof/primitives/value_read.hpp"
 #include "fastprof/range_detail/input_words.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
