@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An annotated library of a minor ABI that the build names (FASTPROF_ABI_MINOR), for
 // tests/python/integration/test_abi.py. work(n) records ranges and RecordFunctions. A minor above
-// this header's stands for one that is yet to come: it adds what recorder/abi_layout.hpp allows.
+// this header's stands for one that is yet to come: it adds what recorder/abi_minor.hpp allows.
 #include <fastprof/fastprof.hpp>
 #include <string>
 

@@ -10,7 +10,7 @@
 #define FASTPROF_VERSION_PATCH 0
 #define FASTPROF_VERSION_STRING "0.1.0"
 
-// The ABI that annotated libraries of one process share: recorder/abi_layout.hpp says what a minor
+// The ABI that annotated libraries of one process share: recorder/abi_minor.hpp says what a minor
 // may add. Overridden only by tests of what libraries of different ones do to each other.
 #ifndef FASTPROF_ABI_MAJOR
 #define FASTPROF_ABI_MAJOR 1

@@ -11,7 +11,7 @@
 
 #include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
-#include "fastprof/base/drop_cause.hpp"
+#include "fastprof/base/drop_cause_name.hpp"
 #include "fastprof/base/scope.hpp"
 #include "fastprof/recorder/site.hpp"
 

@@ -12,7 +12,7 @@
 #include "fastprof/primitives/function_details.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/primitives/step_callbacks.hpp"
-#include "fastprof/recorder/abi_layout.hpp"
+#include "fastprof/recorder/abi_minor.hpp"
 #include "fastprof/recorder/intern.hpp"
 #include "fastprof/recorder/masks.hpp"
 #include "fastprof/recorder/range.hpp"

@@ -20,6 +20,7 @@
 #include "fastprof/process/begin_function.hpp"
 #include "fastprof/process/thread_detail.hpp"
 #include "fastprof/recorder/abi_layout.hpp"
+#include "fastprof/recorder/abi_minor.hpp"
 #include "fastprof/recorder/clock_choice.hpp"
 #include "fastprof/recorder/fork.hpp"
 #include "fastprof/recorder/insert_names.hpp"
@@ -112,6 +113,13 @@ inline void let_others_join(State* leader, const discovery::Found& found) noexce
     const State* other = found.states[i];
     if (other->join != nullptr) other->join(leader);
   }
+}
+
+// Whether any of those found follows somebody.
+inline bool is_led(const discovery::Found& found) noexcept {
+  for (int i = 0; i < found.count; ++i)
+    if (load_acquire(&found.states[i]->leader) != nullptr) return true;
+  return false;
 }
 
 // Joins the process's recorder, and leads it when nobody does. Idempotent. Run by the loader before

@@ -3,9 +3,7 @@
 // that all use.
 #pragma once
 
-#include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
+#include <link.h>  // with dlfcn.h and elf.h
 
 #include <cstring>
 

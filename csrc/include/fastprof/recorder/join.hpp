@@ -4,7 +4,7 @@
 #pragma once
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/recorder/abi_layout.hpp"
+#include "fastprof/recorder/abi_minor.hpp"
 #include "fastprof/recorder/discovery.hpp"
 #include "fastprof/recorder/lock.hpp"
 #include "fastprof/recorder/ticks.hpp"
@@ -83,13 +83,6 @@ inline State* elected_leader(const discovery::Found& found) noexcept {
     if (leader != nullptr && can_follow(*leader)) return leader;
   }
   return nullptr;
-}
-
-// Whether any of those found follows somebody.
-inline bool is_led(const discovery::Found& found) noexcept {
-  for (int i = 0; i < found.count; ++i)
-    if (load_acquire(&found.states[i]->leader) != nullptr) return true;
-  return false;
 }
 
 // What a leader that is loaded later calls for each library that waits: State::join.
