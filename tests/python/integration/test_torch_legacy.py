@@ -12,7 +12,7 @@ import pytest
 import fastprof
 from fastprof import profiler_legacy
 
-torch: Any = pytest.importorskip("torch", reason="compares with PyTorch's legacy profiler")
+torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 oracle: Any = pytest.importorskip("torch.autograd.profiler_legacy")
 
 pytestmark = pytest.mark.integrations
