@@ -3,7 +3,9 @@
 // that all use.
 #pragma once
 
-#include <link.h>  // with dlfcn.h and elf.h
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 
 #include <cstring>
 

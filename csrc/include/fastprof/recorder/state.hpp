@@ -112,8 +112,7 @@ struct SessionSlot {
   uint64_t reserved[5];              // 0 from each start on
 };
 
-// The map from ticks to time, shared by all sessions: appended under State::lock, thinned when
-// full.
+// The map from ticks to time, of all sessions: appended under State::lock, thinned when full.
 constexpr unsigned kMaxKnots = 2048;
 struct KnotList {
   uint32_t count;
@@ -225,8 +224,7 @@ struct State {
   uint64_t ready_count = 0;    // slabs
   uint64_t max_chunks = 0;     // of all live sessions together
   uint64_t session_epoch = 0;  // changes at each start and stop (relaxed)
-  uint64_t unload_epoch =
-      0;  // changes at each unload: caches by site address are then stale (drain_lock)
+  uint64_t unload_epoch = 0;   // changes at each unload: caches by address are stale (drain_lock)
   uint64_t next_session_id = 0;
   SessionSlot sessions[kMaxSessions]{};
   uint64_t session_bits = 0;  // live sessions (lock)
@@ -240,16 +238,15 @@ struct State {
   uint32_t recorded_once = 0;  // some thread registered: the thread block's provider is fixed
   pthread_key_t exit_key = 0;
   uint32_t exit_key_made = 0;
-  uint32_t hooks_installed = 0;   // pthread_atfork
-  uint32_t slow_clock = 0;        // the tick counter is not trustworthy: strict clock_gettime
-  uint32_t membarrier = 0;        // 0 unknown, 1 registered, 2 not available
-  uint32_t usable_cpus = 0;       // 0 unknown
-  uint32_t prefault_running = 0;  // helper thread alive (lock)
-  uint32_t prefault_signal = 0;   // futex word
-  int64_t node_id = -1;           // default node id, -1 for none
-  uint64_t callbacks_users = 0;   // non-empty callback sets (relaxed RMW)
-  uint64_t callbacks_version =
-      0;  // changes with each global callback change (release; partner: acquire in dispatch)
+  uint32_t hooks_installed = 0;      // pthread_atfork
+  uint32_t slow_clock = 0;           // the tick counter is not trustworthy: strict clock_gettime
+  uint32_t membarrier = 0;           // 0 unknown, 1 registered, 2 not available
+  uint32_t usable_cpus = 0;          // 0 unknown
+  uint32_t prefault_running = 0;     // helper thread alive (lock)
+  uint32_t prefault_signal = 0;      // futex word
+  int64_t node_id = -1;              // default node id, -1 for none
+  uint64_t callbacks_users = 0;      // non-empty callback sets (relaxed RMW)
+  uint64_t callbacks_version = 0;    // of global ones (release; partner: acquire in dispatch)
   void* global_callbacks = nullptr;  // primitives/
   Module* modules = nullptr;
   NameStore lasting_names{};  // as long as the process (lock; readers take none)
@@ -266,12 +263,10 @@ struct State {
   uint64_t late_records = 0;        // relaxed
   uint64_t last_slow_ticks = 0;     // acq_rel RMW in slow_ticks
   uint64_t pid = 0;
-  uint64_t default_max_bytes =
-      0;  // of a session, and the cgroup's CPUs: read once (session_control.hpp)
+  uint64_t default_max_bytes = 0;  // of a session; with the next: read once (session_control.hpp)
   uint64_t cgroup_cpus_x100 = 0;
-  uint64_t detail_users = 0;  // sessions that want details (lock)
-  uint64_t
-      detail_options[16]{};  // detail_sources: plain options, valid while mask_bit::detail is set
+  uint64_t detail_users = 0;      // sessions that want details (lock)
+  uint64_t detail_options[16]{};  // a DetailOptions, valid while mask_bit::detail is set
   uint64_t input_users = 0;  // sessions that want inputs of RecordFunctions: written under `lock`,
                              // read without it (relaxed)
   uint64_t simulated_counter_hz = 0;  // FASTPROF_CLOCK=<Hz>: slow_ticks rounds down to its steps
