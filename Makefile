@@ -12,7 +12,7 @@ READERS := $(CURDIR)/build/readers
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize bench stubs clean test-integrations test-aarch64 wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize bench stubs clean test-integrations test-aarch64 mutants wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ sanitize: $(TOOLS)  ## ASan+UBSan, then TSan, over unit and stress tests
 	  cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) && ctest --preset $$preset || exit 1; \
 	done
 
+mutants: $(INSTALLED)  ## put faults into the sources and see if tests notice (MUTANTS="--count 60 --seed 3", MUTANTS=--cpp; hours for 300)
+	$(BIN)/python tests/tools/requirements.py mutants | xargs -d '\n' $(BIN)/pip install -q
+	$(BIN)/python tests/tools/mutants.py $(MUTANTS)
+
 bench: $(INSTALLED)  ## run the benchmarks (minutes; wants a quiet machine)
 	$(BIN)/python benchmarks/run.py
 
@@ -92,6 +96,9 @@ stubs: $(INSTALLED)  ## generate python/fastprof/_core.pyi again
 
 wheels:  ## build manylinux_2_28 wheels into dist/ and try each on Debian 11 (root, x86-64; WHEELS="3.12 3.13" for some)
 	$(PYTHON) packaging/wheels.py $(if $(WHEELS),--python $(WHEELS)) $(if $(TORCH),--torch $(TORCH))
+
+test-wheels:  ## install each of dist/*.whl here, run the unit tests against it (TORCH=torch==2.13.0: profile that, too)
+	$(PYTHON) packaging/try_here.py --unit-tests $(if $(TORCH),--torch $(TORCH)) dist/*.whl
 
 release:  ## set the version, date the changelog, commit and tag: make release VERSION=1.2.3
 	$(PYTHON) packaging/release.py "$(VERSION)"

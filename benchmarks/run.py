@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build and run the benchmarks; print tables, write ``benchmarks/results/<name>.json``.
+"""Build and run the benchmarks; print tables and write ``benchmarks/results/<name>.json``.
 
-``run.py [hot_path|pipeline ...] [--rounds N] [--no-save]``: everything when no name is given (without the suites
-that need torch, when it is not installed). Each figure is a ratio
-within one run: absolute times depend on the machine and on who else uses it.
+``run.py [hot_path|pipeline ...] [--rounds N] [--no-save] [--wheel FILE]``: runs the named suites, or all if
+none is named (without the torch suites if torch is not installed, and without the suite wheel if there is no
+--wheel). Compare ratios within one run: absolute times depend on the machine and its other load.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ def build(*targets: str) -> None:
 
 
 def program(name: str) -> Path:
-    """Return the path of a built program or module."""
+    """Return the path of a built executable or module."""
     return next(p for p in (BUILD / "benchmarks").rglob(name) if p.is_file())
 
 
 def json_lines(path: Path) -> Rows:
-    """Read the rows that a benchmark program wrote."""
+    """Read the rows written by a benchmark program; empty if there is no file."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def growing(rounds: int) -> Rows:
-    """Measure the first session of a fresh process: scopes into memory that it has never touched.
+    """Measure the first session of new processes: scopes in memory that the process has never touched.
 
-    The floor of a row is the limit and, on one CPU, what the kernel takes to fault the memory in.
+    The floor of a row is the limit plus, on one CPU, the kernel's page-fault cost.
     """
     rows: Rows = []
     for label, extra in (
@@ -90,7 +90,7 @@ def growing(rounds: int) -> Rows:
 
 
 def hot_path(rounds: int) -> Rows:
-    """Run the C++ hot path: scopes off and on, in an executable and dlopened, and growing."""
+    """Run the C++ hot path: scopes off and on, in an executable and a dlopened library, and growing."""
     build("hot_path", "hot_path_library", "growing")
     out = BUILD / "hot_path.jsonl"
     out.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def hot_path(rounds: int) -> Rows:
 
 
 def program_rows(name: str, suite: str, rounds: int) -> Rows:
-    """Build and run a C++ benchmark that writes its rows, and return them."""
+    """Build and run a C++ benchmark and return the rows it writes."""
     build(name)
     out = BUILD / f"{suite}.jsonl"
     out.unlink(missing_ok=True)
@@ -122,12 +122,12 @@ def program_rows(name: str, suite: str, rounds: int) -> Rows:
 
 
 def pipeline(rounds: int) -> Rows:
-    """Run what follows a stop in C++: summary and trace writers at 10^6 ranges."""
+    """Measure what follows a stop in C++: summary and trace writers with 10^6 ranges."""
     return program_rows("outputs", "pipeline", rounds)
 
 
 def spill(rounds: int) -> Rows:
-    """Run threads at full speed under bounds that hold a fraction of what they record."""
+    """Run threads at full speed with bounds that hold a fraction of their records."""
     return program_rows("spill", "spill", rounds)
 
 
@@ -157,16 +157,29 @@ SUITES: dict[str, Callable[[int], Rows]] = {
 
 
 def main() -> int:
-    """Run the suites named on the command line."""
+    """Run the suites given on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}")
+    parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}, wheel")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--no-save", action="store_true", help="leave benchmarks/results as it is")
+    parser.add_argument(
+        "--wheel",
+        type=Path,
+        metavar="FILE",
+        help="of the suite wheel: compared with the local build",
+    )
     options = parser.parse_args()
-    everything = [name for name in SUITES if find_spec("torch") or not name.startswith("torch_")]
+    suites = dict(SUITES)
+    if options.wheel is not None:
+        suites["wheel"] = lambda rounds: script(
+            "hot_path/wheel_ranges.py", "--rounds", str(rounds), str(options.wheel)
+        )
+    elif "wheel" in options.suites:
+        parser.error("the suite wheel needs --wheel FILE (make wheels writes it into dist/)")
+    everything = [name for name in suites if find_spec("torch") or not name.startswith("torch_")]
     for name in options.suites or everything:
         machine = facts()
-        rows = SUITES[name](options.rounds)
+        rows = suites[name](options.rounds)
         if not options.no_save:
             path = HERE / "results" / f"{name}.json"
             path.parent.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A C++ program profiled from within: sieves primes on two threads, sorts them, prints the table
-// and writes two traces. Usage: demo [folder for the traces]
+// Example: profile a C++ program from within. Sieves primes on two threads, sorts them, prints the
+// summary table and writes two traces. Usage: demo [FOLDER_FOR_TRACES]
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

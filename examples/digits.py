@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train a small network on scikit-learn's digits under fastprof; print the table, write the traces.
+"""Train a small network on scikit-learn's digits under fastprof; print the table and write the traces.
 
-Needs NumPy and scikit-learn; with PyTorch installed a second network is trained with it. Run by
-`make demo`, or: python examples/digits.py [--epochs N] [--out FOLDER] [--no-torch]
+Needs NumPy and scikit-learn. If PyTorch is installed, trains a second network with it. Run `make demo`, or:
+python examples/digits.py [--epochs N] [--out FOLDER] [--no-torch]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BATCH = 64
 
 
 def load_data() -> tuple[Any, Any, Any, Any]:
-    """(train x, train y, test x, test y); x in [0, 1], shape (n, 64)."""
+    """Return (train x, train y, test x, test y); x has shape (n, 64) and values in [0, 1]."""
     with record_function("load data"):
         digits = load_digits()
         x = (digits.data / 16).astype(np.float32)
@@ -34,7 +34,7 @@ def load_data() -> tuple[Any, Any, Any, Any]:
 
 
 class Network:
-    """64 -> 96 -> 10 with ReLU and softmax, trained by stochastic gradient descent."""
+    """A network 64 -> 96 -> 10 with ReLU and softmax, trained by stochastic gradient descent."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng(1)
@@ -44,19 +44,19 @@ class Network:
         self.b2 = np.zeros(10, np.float32)
 
     def hidden(self, x: Any) -> Any:
-        """The layer in the middle."""
+        """Return the output of the hidden layer."""
         with record_function("linear", shapes=[list(x.shape), list(self.w1.shape)]):
             z = x @ self.w1 + self.b1
         with record_function("relu", shapes=[list(z.shape)]):
             return np.maximum(z, 0)
 
     def scores(self, hidden: Any) -> Any:
-        """What each digit gets."""
+        """Return the score of each digit."""
         with record_function("linear", shapes=[list(hidden.shape), list(self.w2.shape)]):
             return hidden @ self.w2 + self.b2
 
     def step(self, x: Any, y: Any, rate: float) -> float:
-        """One step of training; the loss before it."""
+        """Take one training step; return the loss before it."""
         with record_function("forward"):
             hidden = self.hidden(x)
             scores = self.scores(hidden)
@@ -79,7 +79,7 @@ class Network:
 
 
 def train_numpy(data: tuple[Any, Any, Any, Any], epochs: int) -> float:
-    """Train; the share of test digits that it gets right."""
+    """Train with NumPy; return the fraction of correct answers on the test digits."""
     x, y, test_x, test_y = data
     network = Network()
     for epoch in range(epochs):
@@ -93,7 +93,7 @@ def train_numpy(data: tuple[Any, Any, Any, Any], epochs: int) -> float:
 
 
 def train_torch(data: tuple[Any, Any, Any, Any], epochs: int) -> float:
-    """The same with PyTorch."""
+    """Train with PyTorch; return the fraction of correct answers on the test digits."""
     import torch
 
     torch.manual_seed(0)
@@ -120,7 +120,7 @@ def train_torch(data: tuple[Any, Any, Any, Any], epochs: int) -> float:
 
 
 def main() -> None:
-    """Train, print, write."""
+    """Train both networks, print the table and write the files."""
     parser = argparse.ArgumentParser(description="train on digits under fastprof")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--out", type=Path, default=Path("build/demo"), help="folder of the files")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges around the parts of a module, found and mended: the course of PyTorch's recipe on profiling a module.
+"""Find and fix a slow part of a module with ranges, as in PyTorch's recipe on profiling a module.
 
     python examples/torch_module.py [--torch] [--rows N]
 
-`--torch` takes torch.autograd.profiler instead of fastprof: the import is all that changes.
+`--torch` uses torch.autograd.profiler instead of fastprof: only the import changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ torch.set_num_threads(1)
 
 
 class Slow(nn.Module):
-    """A linear layer, then the places of a mask above the layer's mean, found in Python."""
+    """A linear layer, and a Python loop that finds the mask values above the mean of its row sums."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Slow(nn.Module):
 
 
 class Fast(Slow):
-    """The same, with the places found by one op."""
+    """The same, with one op instead of the Python loop."""
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         with profiler.record_function("linear pass"):
@@ -56,7 +56,7 @@ class Fast(Slow):
 
 x, mask = torch.randn(64, 128), torch.randn(20_000)
 for module in (Slow(128), Fast(128)):
-    module(x, mask)  # warm
+    module(x, mask)  # warm up
     with profiler.profile(with_stack=True, profile_memory=True) as prof:
         module(x, mask)
     print(type(module).__name__)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a PyTorch model spends its time: the steps of PyTorch's profiler recipe.
+"""Find where a PyTorch model spends its time, following PyTorch's profiler recipe.
 
     python examples/torch_recipe.py [--torch] [--rows N] [--out FOLDER]
 
-`--torch` takes torch.profiler instead of fastprof: the import is all that changes.
+`--torch` uses torch.profiler instead of fastprof: only the import changes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ model = nn.Sequential(
 images = torch.randn(5, 3, 64, 64)
 model(images)
 
-# 1. Time: a range of our own around the model, then the averages over all ops.
+# 1. Time: a user range around the model; averages over all ops.
 with profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True) as prof:
     with profiler.record_function("model_inference"):
         model(images)
 print("Time by op")
 print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=options.rows))
 
-# 2. The same, but one row for each set of input shapes.
+# 2. The same, with one row per set of input shapes.
 print("Time by op and input shapes")
 print(
     prof.key_averages(group_by_input_shape=True).table(
@@ -49,7 +49,7 @@ print(
     )
 )
 
-# 3. Memory that the ops take.
+# 3. Memory that the ops allocate.
 with profiler.profile(
     activities=[profiler.ProfilerActivity.CPU], profile_memory=True, record_shapes=True
 ) as prof:
@@ -57,11 +57,11 @@ with profiler.profile(
 print("Memory by op")
 print(prof.key_averages().table(sort_by="self_cpu_memory_usage", row_limit=options.rows))
 
-# 4. The course of things, for chrome://tracing or ui.perfetto.dev.
+# 4. A trace for chrome://tracing or ui.perfetto.dev.
 options.out.mkdir(parents=True, exist_ok=True)
 prof.export_chrome_trace(str(options.out / "recipe.json"))
 
-# 5. Python stacks of what takes the time.
+# 5. Python stacks of the ops that take the time.
 with profiler.profile(activities=[profiler.ProfilerActivity.CPU], with_stack=True) as prof:
     with profiler.record_function("with_stack"):
         model(images)
@@ -74,7 +74,7 @@ print(
 prof.export_stacks(str(options.out / "recipe.stacks"), "self_cpu_time_total")
 
 
-# 6. A long job: two cycles of one step left out, one to warm up, two recorded.
+# 6. A long job: two cycles of one skipped step, one warm-up step and two recorded steps.
 def trace_ready(prof: profiler.profile) -> None:
     print(f"Cycle ended at step {prof.step_num}")
     print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=options.rows))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training loop with traces for TensorBoard, cycle after cycle: the course of PyTorch's TensorBoard tutorial.
+"""Profile a training loop in cycles and write traces for TensorBoard, as in PyTorch's TensorBoard tutorial.
 
     python examples/torch_training.py [--torch] [--rows N] [--out FOLDER]
 
-`--torch` takes torch.profiler instead of fastprof: the import is all that changes. The optimizer's
-steps and the loader's batches are named in the traces, for PyTorch annotates them itself.
+`--torch` uses torch.profiler instead of fastprof: only the import changes. PyTorch itself annotates
+optimizer steps and loader batches, so the traces name them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def train(inputs: torch.Tensor, targets: torch.Tensor) -> None:
     optimizer.step()
 
 
-for batch in loader:  # the first steps are slower than all others
+for batch in loader:  # the first steps are slower than the others
     train(*batch)
 
 with profiler.profile(

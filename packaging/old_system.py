@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import older_glibc
+from commands import Unavailable, run
+from interpreters import installed
 
 HERE = Path(__file__).resolve().parent
 LIBC = re.compile(
@@ -30,31 +32,6 @@ DEBIAN_LIBRARIES = (
     "libzstd1",
     "libssl3t64",
 )
-
-
-class Unavailable(Exception):
-    """Something this machine lacks; the message says what."""
-
-
-def run(
-    *command: str | Path,
-    cwd: Path | None = None,
-    env: dict[str, str] | None = None,
-    timeout_s: int = 1800,
-) -> str:
-    """Run a command and return its standard output; raise Unavailable with the end of both streams when it fails."""
-    result = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-    )
-    if result.returncode != 0:
-        tail = (result.stdout + result.stderr)[-3000:]
-        raise Unavailable(f"{' '.join(map(str, command))}\nexit status {result.returncode}\n{tail}")
-    return result.stdout
 
 
 def mirror(sources: Sequence[Path] | None = None) -> str:
@@ -132,13 +109,7 @@ def needed_libraries(tree: Path) -> Iterator[Path]:
 
 def copy_installed(version: str, tree: Path) -> bool:
     """Copy CPython ``version`` (such as 3.12) of this machine into ``tree``; False when it has none."""
-    places = [Path(p) for p in os.environ.get("PATH", "").split(":")]
-    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    places += sorted((root / "versions").glob(f"{version}.*/bin"))
-    for place in places:
-        python = (place / f"python{version}").resolve()
-        if not python.is_file() or python.read_bytes()[:4] != b"\x7fELF":
-            continue  # nothing, or a script that chooses a version
+    for python in installed(version):
         prefix = Path(run(python, "-c", "import sys; print(sys.base_prefix)").strip())
         if not (prefix / "include" / f"python{version}" / "Python.h").is_file() or prefix == Path(
             "/usr"
@@ -240,6 +211,7 @@ def run_inside(system: Path, *command: str | Path, timeout_s: int = 600) -> str:
         "--mount",
         "--pid",
         "--fork",
+        "--kill-child",  # ending unshare ends the command
         f"--mount-proc={system / 'proc'}",
         "chroot",
         system,

@@ -16,9 +16,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from old_system import HERE, Unavailable, add_interpreter, make_system, run, run_inside
+from commands import CommandFailed, Unavailable, exit_on_signals, run
+from interpreters import ROOT, SYSTEM
+from old_system import HERE, add_interpreter, make_system, run_inside
 
-ROOT = HERE.parent
 PLATFORM = "manylinux_2_28_x86_64"
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 BUILD_HOOK = """
@@ -89,7 +90,7 @@ def try_on_old_system(
 ) -> str:
     """Install ``wheel`` with pip in the system, profile a program there; return what it printed. Raise on failure.
 
-    torch: a requirement such as ``torch==2.13.0`` to install beside it, or None.
+    torch: a requirement such as ``torch==2.13.0`` to install and profile beside it where it has a wheel, or None.
     """
     version = python.name.removeprefix("python")
     inside = system / "opt" / "try" / version
@@ -109,8 +110,14 @@ def try_on_old_system(
         "--python-version",
         version,
     ]
-    beside = [torch] if torch is not None else []
-    run(*download, *platforms, "-d", inside / "wheels", "numpy", *beside)
+    run(*download, *platforms, "-d", inside / "wheels", "numpy")
+    beside, options_of_try, remark = [], [], ""
+    if torch is not None:
+        try:
+            run(*download, *platforms, "-d", inside / "wheels", torch)
+            beside, options_of_try = [torch], ["--torch"]
+        except CommandFailed as error:  # not every release of torch has a wheel for every CPython
+            remark = f"; tried without {torch}: {str(error).strip().splitlines()[-1]}"
     at = Path("/") / inside.relative_to(system)
     program = Path("/") / python.relative_to(system)
     pip = f"import sys; sys.path.insert(0, '{at / 'pip'}'); from pip._internal.cli.main import main; sys.exit(main())"
@@ -130,7 +137,8 @@ def try_on_old_system(
     )
     run_inside(system, program, "-c", pip, *install, *options, at / wheel.name, *beside)
     try:
-        return run_inside(system, program, at / "try_wheel.py", at / "site").strip()
+        tried = run_inside(system, program, at / "try_wheel.py", at / "site", *options_of_try)
+        return tried.strip() + remark
     finally:
         shutil.rmtree(inside)
 
@@ -148,14 +156,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--torch",
         metavar="REQUIREMENT",
-        help="install this beside, for example torch==2.13.0 (large)",
+        help="profile a training step of this beside the wheel, for example torch==2.13.0 (large)",
     )
     parser.add_argument(
         "--optional", action="store_true", help="skip, with the reason, what this machine cannot do"
     )
     options = parser.parse_args(arguments)
-    work = ROOT / "build" / "wheels"
-    system = work / "system"
+    work, system = SYSTEM.parent, SYSTEM
     try:
         if os.uname().machine != "x86_64" or shutil.which("g++") is None:
             raise Unavailable(
@@ -173,9 +180,13 @@ def main(arguments: list[str]) -> int:
         options.out.mkdir(parents=True, exist_ok=True)
         for version in options.python:
             python = add_interpreter(system, version)
-            wheel = build(python, system, work, environment)
-            print(f"{wheel.name}: auditwheel agrees")
-            print(try_on_old_system(wheel, python, system, work, options.torch), flush=True)
+            try:
+                wheel = build(python, system, work, environment)
+                print(f"{wheel.name}: auditwheel agrees", flush=True)
+                print(try_on_old_system(wheel, python, system, work, options.torch), flush=True)
+            except CommandFailed as error:  # a fault of the wheel, whatever is optional
+                print(f"wheels.py: {error}", file=sys.stderr)
+                return 1
             shutil.copy2(wheel, options.out)
     except (Unavailable, subprocess.TimeoutExpired) as error:
         print(f"{'SKIPPED' if options.optional else 'wheels.py'}: {error}", file=sys.stderr)
@@ -185,4 +196,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    exit_on_signals()
     sys.exit(main(sys.argv[1:]))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In continuous integration, a skip that tests/tools/allowed_skips.py does not list fails the run."""
+"""What all tests share. In continuous integration, an unlisted skip fails the run (tests/tools/allowed_skips.py)."""
 
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 
 import pytest
 from allowed_skips import Skip, unlisted
@@ -26,16 +28,27 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _note(report)
 
 
+def _unlisted_in_ci() -> list[Skip]:
+    stage = os.environ.get(STAGE)
+    return [] if stage is None else unlisted(stage, _skips)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if unlisted(os.environ.get(STAGE, ""), _skips) and STAGE in os.environ:
+    if _unlisted_in_ci():
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if STAGE not in os.environ:
-        return
-    found = unlisted(os.environ[STAGE], _skips)
+    found = _unlisted_in_ci()
     if found:
         terminalreporter.section("skipped, and not listed in tests/tools/allowed_skips.py")
         for skip in found:
             terminalreporter.line(f"{skip.place}: {skip.reason}")
+
+
+@pytest.fixture
+def sigint() -> Iterator[None]:
+    """Programs begun here take Ctrl-C, also where the tests themselves were begun in the background, without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What including fastprof costs a translation unit: time to compile, preprocessed lines, bytes of code.
+"""Measure what including fastprof costs a translation unit: compile time, preprocessed lines, bytes of code.
 
-``compile_time.py [--rounds N] [--json FILE]``: each case at -O2, with g++ and clang++ where they are installed, and the
-time as a ratio to a file that includes <atomic> and <string> in the same round. Compiler caches are switched off.
+``compile_time.py [--rounds N] [--json FILE]``: each case at -O2, with g++ and clang++ if installed. Times are
+also given as ratios to a file that includes <atomic> and <string>, compiled in the same round. Compiler caches
+are disabled.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ BASE = "<atomic> + <string>"
 
 
 def functions(count: int, body: str) -> str:
-    """Return ``count`` functions with ``body``, in which # stands for the number of each."""
+    """Return ``count`` functions with ``body``, in which # is replaced by the function's number."""
     return "".join(
         f"void f{i}();\nvoid f{i}() {{ {body.replace('#', str(i))} }}\n" for i in range(count)
     )
 
 
 def program(headers: str, statements: str) -> str:
-    """Return a program with a Session around two ranges."""
+    """Return a program that runs a Session around two ranges."""
     return (
         f"{headers}int main() {{\n  fastprof::Session session;\n  session.start();\n"
         '  { FASTPROF_RANGE("a"); FASTPROF_RANGE("b"); }\n  session.stop();\n'
@@ -64,7 +65,7 @@ def flags(source: Path) -> list[str]:
 
 
 def preprocessed_lines(compiler: str, source: Path) -> int:
-    """Return the lines that ``-E`` prints."""
+    """Return the number of lines that ``-E`` prints."""
     output = subprocess.run(
         [compiler, "-E", *flags(source)], check=True, capture_output=True
     ).stdout
@@ -72,7 +73,7 @@ def preprocessed_lines(compiler: str, source: Path) -> int:
 
 
 def code_bytes(object_file: Path) -> int:
-    """Return the bytes of the executable sections of an object file."""
+    """Return the size in bytes of the executable sections of an object file."""
     listing = subprocess.run(
         ["readelf", "-S", "-W", object_file], check=True, capture_output=True, text=True
     ).stdout
@@ -85,7 +86,7 @@ def code_bytes(object_file: Path) -> int:
 
 
 def compile_once(compiler: str, source: Path, output: Path) -> float:
-    """Compile at -O2 and return the seconds it took."""
+    """Compile at -O2 and return the time in seconds."""
     begin = time.perf_counter()
     subprocess.run(
         [compiler, "-O2", "-c", *flags(source), "-o", output],
@@ -96,7 +97,7 @@ def compile_once(compiler: str, source: Path, output: Path) -> float:
 
 
 def measure(compiler: str, rounds: int, folder: Path) -> list[dict[str, object]]:
-    """Return the rows of one compiler. The cases of a round run one after another, so that a ratio compares neighbours."""
+    """Return the rows of one compiler. The cases of a round run in succession, so that a ratio compares close times."""
     sources = {case: folder / f"case{i}.cpp" for i, case in enumerate(CASES)}
     for case, source in sources.items():
         source.write_text(CASES[case])
@@ -124,7 +125,7 @@ def measure(compiler: str, rounds: int, folder: Path) -> list[dict[str, object]]
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measuring loop: cases run in turn, round after round, so that a machine that slows down slows
-// all of them; each is reported as nanoseconds and as a ratio to the limit row of the same process.
+// Suite: the benchmark loop. Runs its cases in turn, round after round, so that a slowdown of the
+// machine affects all of them. Reports each case in ns and as a ratio to the limit row, the suite's
+// first case.
 #pragma once
 
 #include <algorithm>
@@ -11,26 +12,27 @@
 #include <string>
 #include <vector>
 
-#include "fastprof/recorder/clock.hpp"
+#include "fastprof/recorder/state/clock.hpp"
 
 namespace bench {
 
-// Runs n scopes (or whatever the case counts) and returns the nanoseconds it took, without its own
-// set-up.
+// Runs n iterations (scopes, or what the case counts) and returns the time in ns, without set-up.
 using Run = std::function<double(size_t n)>;
 
+// One benchmark case and its results.
 struct Case {
   std::string name;
   Run run;
   size_t n;
   std::string note;
-  std::vector<double> ns;  // per scope, one a round
+  std::vector<double> ns;  // per iteration, one value per round
 };
 
 inline double now_ns() {
   return static_cast<double>(fastprof::clock_ns(CLOCK_MONOTONIC));
 }
 
+// Returns the time of body() in ns.
 template <class Body>
 double timed(Body&& body) {
   const double begin = now_ns();
@@ -38,20 +40,21 @@ double timed(Body&& body) {
   return now_ns() - begin;
 }
 
+// A set of cases that are run in turn and reported as one table.
 class Suite {
  public:
   void add(std::string name, size_t n, Run run, std::string note = {}) {
     cases_.push_back(Case{std::move(name), std::move(run), n, std::move(note), {}});
   }
 
-  // The first case is the limit that ratios refer to.
+  // Runs all cases. The first case is the limit row, to which ratios refer.
   void run(int rounds) {
-    for (Case& c : cases_) c.run(c.n / 10 + 1);  // code and memory warm
+    for (Case& c : cases_) c.run(c.n / 10 + 1);  // warm up code and memory
     for (int round = 0; round < rounds; ++round)
       for (Case& c : cases_) c.ns.push_back(c.run(c.n) / static_cast<double>(c.n));
   }
 
-  // Prints a table, and with `json` the rows as one JSON array on that file.
+  // Prints a table and, if `json` is not null, writes each row to it as one line of JSON.
   void report(const char* title, std::FILE* json) const {
     const double limit = minimum(cases_.front().ns);
     const double limit_median = median(cases_.front().ns);

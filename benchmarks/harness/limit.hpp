@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit row: what no recorder on this clock can beat. Two raw stamps and two 16-byte stores
-// into memory that is present, streaming through `bytes` of it.
+// The limit row: the lower bound for any recorder that reads this clock. Reads the clock twice and
+// makes two 16-byte stores per scope, streaming through `bytes` of resident memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "fastprof/recorder/clock.hpp"
+#include "fastprof/recorder/state/clock.hpp"
 
 namespace bench {
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about the machine that a figure was measured on."""
+"""Facts about the machine on which a benchmark runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _version(*command: str) -> str:
 
 
 def facts() -> dict[str, str | int | float]:
-    """Return what a reader needs to judge a figure: CPU, clock source, page policy, compilers, load at the start."""
+    """Return the facts needed to interpret a figure: CPU, clock source, page policy, compilers, load at the start."""
     return {
         "cpu": _cpu(),
         "cpus": len(os.sched_getaffinity(0)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build and run what others offer for a C++ scope, where it is installed; say why where it is not."""
+"""Build and run the benchmarks of other tools' C++ scopes, if the tools are installed; otherwise print the reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def _torch_flags() -> list[str] | None:
         return None
     root = Path(spec.origin).parent
     lib = root / "lib"
-    # NDEBUG: release builds of torch and callers with assertions on disagree about what may be called when.
+    # NDEBUG: torch's release builds and callers with assertions enabled disagree on the allowed
+    # order of calls.
     return [
         f"-I{root / 'include'}",
         "-std=c++20",
@@ -40,7 +41,7 @@ def _has_header(name: str) -> bool:
 
 
 def run_peers(build: Path, out: Path, rounds: int) -> None:
-    """Append the rows of each peer that can be built to the JSON-lines file ``out``."""
+    """Append the rows of each peer that can be built to the JSON-lines file ``out``; ``rounds``: rounds per case."""
     peers: dict[str, list[str] | None] = {
         "torch_record_function": _torch_flags(),
         "lttng_scope": ["-llttng-ust", "-ldl"] if _has_header("lttng/tracepoint.h") else None,

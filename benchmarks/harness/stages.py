@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of a profile from its stop to its files, timed, and the memory it holds."""
+"""Time the stages of a profile from its stop to its files, and measure its memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TO_TABLE = ("stop", "events", "key_averages", "table")
 
 
 def measure_stages(make: Callable[[], Any], work: Callable[[], Any], folder: str) -> Stages:
-    """Profile ``work``; the seconds of each stage, and the CPU time of stop to table together."""
+    """Profile ``work``; return the seconds of each stage, and the total CPU time from stop to table."""
     took: Stages = {}
 
     def timed(stage: str, action: Callable[[], Any]) -> Any:
@@ -51,7 +51,7 @@ def measure_stages(make: Callable[[], Any], work: Callable[[], Any], folder: str
 def least_stages(
     rounds: int, make: Callable[[], Any], work: Callable[[], Any], folder: str
 ) -> Stages:
-    """The least of each stage over so many rounds of measure_stages."""
+    """Return the minimum of each stage over ``rounds`` runs of measure_stages."""
     best: Stages = {}
     for _ in range(rounds):
         for stage, value in measure_stages(make, work, folder).items():
@@ -64,9 +64,10 @@ def _resident_bytes() -> int:
 
 
 def added_bytes(make: Callable[[], Any], works: list[Callable[[], Any]]) -> int:
-    """What the last of ``works``, profiled one after the other, adds to the memory of this process.
+    """Return the resident bytes that profiling the last of ``works`` adds to this process.
 
-    Those before it are small: what is made once is there by then. For a fresh process.
+    All works are profiled in succession; the earlier ones are small and trigger one-time allocations. Run in a
+    new process.
     """
     held = 0
     for work in works:
@@ -81,7 +82,7 @@ def added_bytes(make: Callable[[], Any], works: list[Callable[[], Any]]) -> int:
 
 
 def number_of(script: str, *arguments: str) -> int:
-    """The number that a script of ours, run in a fresh process, prints last."""
+    """Run a benchmark script in a new process and return the last number it prints."""
     command = [sys.executable, script, *arguments]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return int(out.split()[-1])

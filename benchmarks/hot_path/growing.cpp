@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording scopes into memory that this process has never touched, in its first session. One
-// measurement a process: run.py starts it again and again.
+// Measures recording into memory that the process has never touched, in its first session. One
+// measurement per process; run.py starts it repeatedly.
 //
 //   growing [--one-cpu] [--warm-up] [scopes]
 //
-// prints three times in ns: the limit for a scope, a recorded scope, and what the kernel takes to
-// fault in the 24 bytes of a scope (2 MB at a time, measured in this process on other memory). On
-// one CPU no recorder of 24-byte records can be faster than the first plus the third.
+// Prints three times in ns: the limit row per scope, a recorded scope, and the kernel's page-fault
+// cost of the 24 bytes of a scope (2 MB at a time, measured on other memory). On one CPU, the first
+// plus the third is a lower bound for any recorder with 24-byte records.
 #include <sched.h>
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scope costs: off, on, with everything the recorder offers, from an executable and from a
-// dlopened library. hot_path [--rounds N] [--json FILE] [--library PATH]; the growing case runs in
-// fresh processes, see growing.cpp.
+// Measures the cost of a scope: off, on, with each feature of the recorder, from an executable and
+// from a dlopened library. Usage: hot_path [--rounds N] [--json FILE] [--library PATH]. The growing
+// case, which needs new processes, is in growing.cpp.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 using fastprof::Session;
 using fastprof::SessionOptions;
 
-// Under a session that has room for all of it; chunks are reused from round to round.
+// Times `loop` in a session with enough memory; chunks are reused from round to round.
 double recorded(size_t n, void (*loop)(size_t)) {
   SessionOptions options;
   options.max_bytes = 256u << 20;
@@ -33,7 +33,7 @@ double recorded(size_t n, void (*loop)(size_t)) {
   return ns;
 }
 
-// Two threads at once; the time of the slower one.
+// Runs `loop` on two threads at once; returns the time of the slower one.
 double on_two_threads(size_t n, const std::function<void(size_t)>& loop) {
   std::atomic<int> ready{0};
   double ns[2];
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   }
   suite.add("on, mark", n, [&](size_t k) { return recorded(k, exe->mark); });
   suite.add("on, counter", n, [&](size_t k) { return recorded(k, exe->counter); });
-  // Fewer of the larger records: all of a round fits the memory that stays warm.
+  // Fewer of the larger records, so that one round fits in the memory that stays warm.
   suite.add("on, two int arguments", n / 4, [&](size_t k) { return recorded(k, exe->args_int2); });
   suite.add("on, one string argument", n / 4,
             [&](size_t k) { return recorded(k, exe->args_string); });
@@ -124,7 +124,8 @@ int main(int argc, char** argv) {
 
   if (std::thread::hardware_concurrency() >= 2) {
     bench::Suite threads;
-    // What two threads record in a round fits the memory that stays warm between sessions (32 MB).
+    // The records of two threads in one round fit in the memory that stays warm between sessions
+    // (32 MB).
     const size_t half = n / 2;
     threads.add("limit, one thread", n,
                 [&](size_t k) { return bench::timed([&] { limit.scopes(k); }); });

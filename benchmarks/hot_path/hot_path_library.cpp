@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same loops in a library of their own, loaded with dlopen(RTLD_LOCAL).
+// The same loops in a separate library, loaded with dlopen(RTLD_LOCAL).
 #include "scopes.hpp"
 
 extern "C" __attribute__((visibility("default"))) const HotPathLoops* hot_path_loops() {

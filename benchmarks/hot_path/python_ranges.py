@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Python range costs, beside ``with threading.Lock()`` and, where installed, torch's ranges and nvtx's.
+"""Measure a Python range against ``with threading.Lock()`` and, if installed, the ranges of torch, nvtx and viztracer.
 
-``python_ranges.py [--rounds N] [--json FILE]``: nanoseconds over an empty loop, cases in turn, minimum and median of the
-rounds, and the ratio to a lock that is made anew as in ``with threading.Lock()``.
+``python_ranges.py [--rounds N] [--json FILE] [--no-peers] [--cpu-time]``: ns over an empty loop, with the cases
+run in turn; minimum and median over the rounds, and the ratio to a newly created lock,
+``with threading.Lock()``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import argparse
 import importlib.util
 import json
 import statistics
+import time
 import timeit
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -19,8 +22,8 @@ import fastprof
 
 N = 20_000
 
-# Case -> (statement, set-up, whether a profile records).
-# Who records: nobody, fastprof, fastprof with enabled=False, or PyTorch.
+# Case -> (statement, set-up, recorder). Recorder: "" (none), "fastprof", "disabled" (fastprof with
+# enabled=False) or "torch".
 CASES = {
     "empty loop": ("pass", "pass", ""),
     "with threading.Lock()": ("with Lock(): pass", "from threading import Lock", ""),
@@ -74,7 +77,7 @@ PEERS = {
 
 
 def recorder(name: str) -> AbstractContextManager[Any]:
-    """Return the profile that a case runs under."""
+    """Return the profile in which a case runs."""
     if name == "torch":
         from torch.profiler import ProfilerActivity, profile
 
@@ -82,32 +85,40 @@ def recorder(name: str) -> AbstractContextManager[Any]:
     return fastprof.profile(enabled=name != "disabled") if name else nullcontext()
 
 
-def once(statement: str, setup: str, record: str) -> float:
-    """Return the nanoseconds of one execution of the statement."""
-    timer = timeit.Timer(statement, setup)
+def once(clock: Callable[[], float], statement: str, setup: str, record: str) -> float:
+    """Return the time in ns of one execution of the statement."""
+    timer = timeit.Timer(statement, setup, clock)
     with recorder(record):
         return timer.timeit(N) / N * 1e9
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--json")
+    parser.add_argument("--no-peers", action="store_true", help="fastprof and locks only")
+    parser.add_argument(
+        "--cpu-time",
+        action="store_true",
+        help="count the thread's CPU time, which leaves out when others had the CPU",
+    )
     options = parser.parse_args()
     cases = dict(CASES)
-    for package, more in PEERS.items():
+    peers = {} if options.no_peers else PEERS
+    for package, more in peers.items():
         if importlib.util.find_spec(package) is None:
             print(f"{package}: not installed")
-        elif package != "viztracer":  # it traces everything from its start on: last, and on its own
+        elif package != "viztracer":  # it traces everything once started: run it last, separately
             cases |= more
     ns: dict[str, list[float]] = {name: [] for name in cases}
+    clock = time.thread_time if options.cpu_time else time.perf_counter
     for _ in range(options.rounds):
         for name, case in cases.items():
-            ns[name].append(once(*case))
-    if importlib.util.find_spec("viztracer") is not None:
-        for name, case in PEERS["viztracer"].items():
-            ns[name] = [once(*case)]
+            ns[name].append(once(clock, *case))
+    if "viztracer" in peers and importlib.util.find_spec("viztracer") is not None:
+        for name, case in peers["viztracer"].items():
+            ns[name] = [once(clock, *case)]
     bare = min(ns.pop("empty loop"))
     limit = min(ns["with threading.Lock()"]) - bare
     rows = []

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The annotated loops that are measured; compiled into the executable and, again, into a library
-// that is dlopened.
+// The annotated loops that are measured. Compiled into the executable and again into a dlopened
+// library.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-// One table of loops an object: the library hands its own out by `hot_path_loops`.
+// Table of loops. The library returns its own from `hot_path_loops`.
 struct HotPathLoops {
   void (*range)(size_t n);
-  void (*nested)(size_t n);  // n ranges in all: chains of 8
+  void (*nested)(size_t n);  // n ranges in total, in chains of 8
   void (*async)(size_t n);
   void (*args_int2)(size_t n);
   void (*args_string)(size_t n);

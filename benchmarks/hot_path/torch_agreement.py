@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do fastprof and torch.profiler tell the same times of the same ops? Medians of 11 runs each, in turn.
+"""Compare the op times that fastprof and torch.profiler report. Medians of 11 runs each, in turn.
 
     python benchmarks/hot_path/torch_agreement.py [--runs N] [--json FILE] [--check]
 
-Of each op of the work (by name and place in the list) that takes over 50 us, the medians under either
-profiler; their ratio should be within 20 %. Ops that hold others hold the profilers' own time too,
-which is why self times are compared. glibc's malloc is told to give no memory back, else an op takes
-130 us in one run and 800 us in the next by whether its output's pages are new. Wants a quiet machine.
-Needs torch.
+For each op of the workload (by name and position) that takes over 50 us, prints the medians under both profilers;
+their ratio should be within 20 %. Compares self times, because total times of ops with children include the profilers'
+overhead. Configures glibc's malloc to keep its memory; otherwise the same op takes 130 us in one run and 800 us in
+another, depending on whether the pages of its output are new. Needs torch and a quiet machine.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ import fastprof
 
 LIMIT_US = 50.0
 TOLERANCE = 0.2
-# mallopt(3); read by malloc before main().
+# mallopt(3); malloc reads them before main().
 KEEPS_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
 
 
 def large_mlp() -> Callable[[], Any]:
-    """Forward, backward and SGD with matrices of 512."""
+    """Run forward, backward and SGD with 512 x 512 matrices."""
     model = torch.nn.Sequential(
         torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512)
     )
@@ -49,7 +48,7 @@ def large_mlp() -> Callable[[], Any]:
 
 
 def large_convnet() -> Callable[[], Any]:
-    """Convolutions with batch norm on images of 64, forward and backward."""
+    """Run forward and backward of convolutions with batch norm on 64 x 64 images."""
     model = torch.nn.Sequential(
         torch.nn.Conv2d(3, 16, 3), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
         torch.nn.Conv2d(16, 32, 3), torch.nn.BatchNorm2d(32), torch.nn.ReLU(),
@@ -72,7 +71,7 @@ def theirs() -> Any:
 
 
 def compare(step: Callable[[], Any], runs: int) -> list[tuple[str, float, float]]:
-    """(name, median us of fastprof, median us of torch.profiler) of each op over the limit in both."""
+    """Return (name, median us of fastprof, median us of torch.profiler) of each op over the limit in both."""
     seen: tuple[list[list[float]], list[list[float]]] = ([], [])
     names: list[str] = []
     for _ in range(3):
@@ -81,7 +80,7 @@ def compare(step: Callable[[], Any], runs: int) -> list[tuple[str, float, float]
     for _ in range(runs):
         turns.reverse()
         for times, make in turns:
-            # What the other profiler's stop left behind (memory given back, caches) is not the op's.
+            # Warm up again: the other profiler's stop freed memory and evicted caches.
             step()
             with make() as profile:
                 step()
@@ -97,7 +96,7 @@ def compare(step: Callable[[], Any], runs: int) -> list[tuple[str, float, float]
 
 
 def main() -> int:
-    """Print a row an op; with --check exit status 1 when a ratio is out of bounds."""
+    """Print one row per op; with --check, return exit status 1 if a ratio is out of bounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=11)
     parser.add_argument("--json", type=Path, help="append each row to this file")

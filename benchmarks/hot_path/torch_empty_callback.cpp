@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor of observing PyTorch's ops: callbacks that do nothing, for torch_ops.py to register.
+// Lower bound for observing PyTorch's ops: callbacks that do nothing, registered by torch_ops.py.
 #include <memory>
 
 struct Context {
@@ -21,7 +21,8 @@ std::unique_ptr<Context> empty_start(const void*) {
 }
 void empty_end(const void*, Context*) {}
 
-// `inputs`: libtorch is to box the arguments of every op for it.
+// Registers the callbacks. `inputs`: request inputs, so that libtorch boxes the arguments of every
+// op.
 unsigned long add_empty(unsigned long (*add_global_callback)(Callback), int inputs) {
   Callback callback{&empty_start, &empty_end, 1.0, {}, {inputs != 0}};
   for (bool& scope : callback.scopes) scope = true;

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What observing PyTorch's ops costs: ns an op over the bare step, as ratios to an empty callback.
+"""Measure the cost of observing PyTorch's ops: ns per op over the bare step, and ratios to an empty callback.
 
     python benchmarks/hot_path/torch_ops.py [--only WORKLOAD] [--rounds N] [--processes N] [--json FILE]
 
-Modes are interleaved, a round of each after the other, so that what else the machine does meets all
-alike, in an order that is drawn anew each round: what a mode leaves in caches and in the allocator meets
-the next one. As in a training loop, a round of a mode is some steps, of which the first is not measured.
-Times are those of quiet steps (the lowest decile of each mode), less that of the bare step. Processes
-differ by a fifth, for each has its memory laid out anew: figures are medians over some, and the ratios
-of half of the processes lie between the two that are shown beside each. Processes that met a busy
-machine are left out and told: their bare step is over 5 % slower than the quickest of all.
-Needs torch and a C++ compiler (for the empty callback).
+Modes are interleaved: each round runs every mode, so that other load on the machine affects all alike, in an
+order drawn anew, because the caches and the allocator's state that a mode leaves affect the next. As in a
+training loop, a mode runs several steps per round; the first is not measured. A mode's time is that of its
+quiet steps (lowest decile) minus that of the bare step. Processes differ by a fifth, because each has another
+memory layout: figures are medians over processes, and the two values beside a ratio are its quartiles.
+Processes on a busy machine (bare step over 5 % slower than the fastest) are excluded, and their number is
+reported. Needs torch and a C++ compiler (for the empty callback).
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from torch_steps import OPTIONS, WORKLOADS, count_ops
 import fastprof
 
 HERE = Path(__file__).resolve().parent
-STEPS = 5  # measured of each mode in a round
+STEPS = 5  # measured steps per mode and round
 
 
 def empty_callback(folder: str) -> Callable[[bool], AbstractContextManager[Any]]:
-    """A context manager that registers callbacks which do nothing, with the inputs of ops or without."""
+    """Return a context manager that registers callbacks which do nothing, with or without the inputs of ops."""
     library = os.path.join(folder, "empty.so")
     source = HERE / "torch_empty_callback.cpp"
     compiler = os.environ.get("CXX", "c++")
-    # -w: a C function that returns a C++ object is what is wanted here.
+    # -w: suppress the warning about a C function that returns a C++ object, which is intended.
     subprocess.run([compiler, "-O2", "-w", "-shared", "-fPIC", source, "-o", library], check=True)
     ours = ctypes.CDLL(library)
     theirs = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
@@ -79,7 +78,7 @@ def measure(
         drawn.shuffle(order)
         for name in order:
             with modes[name]():
-                step()  # threads, names and caches of this mode
+                step()  # warms up this mode's threads, names and caches
                 for _ in range(STEPS):
                     begin = time.perf_counter_ns()
                     step()
@@ -95,14 +94,14 @@ def modes_of(empty: Callable[[bool], Any]) -> dict[str, Callable[[], Any]]:
     }
     for name, options in OPTIONS.items():
         modes[f"fastprof, {name}"] = partial(fastprof.profile, **options)
-        # Its events are made of what it recorded by who asks for them: nobody does here.
+        # torch.profiler creates its events on request; that time is not included here.
         modes[f"torch.profiler, {name}"] = partial(torch.profiler.profile, **options)
-    modes["bare again"] = nullcontext  # nothing may be left behind: as fast as "bare"
+    modes["bare again"] = nullcontext  # must be as fast as "bare": nothing is left behind
     return modes
 
 
 def quiet_times(make: Callable[[], Callable[[], Any]], rounds: int) -> dict[str, Any]:
-    """Of each mode, ns an op in this process."""
+    """Return the ns per op of each mode in this process."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.simplefilter("ignore")
@@ -116,7 +115,7 @@ def quiet_times(make: Callable[[], Callable[[], Any]], rounds: int) -> dict[str,
 
 
 def in_a_process(workload: str, rounds: int) -> dict[str, Any]:
-    """The same in a process of its own: each has its memory laid out anew."""
+    """Run quiet_times in a new process, which has its own memory layout."""
     command = [sys.executable, __file__, "--alone", workload, "--rounds", str(rounds)]
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
@@ -126,7 +125,7 @@ def in_a_process(workload: str, rounds: int) -> dict[str, Any]:
 
 
 def quiet_processes(workload: str, rounds: int, wanted: int) -> list[dict[str, Any]]:
-    """As many as are wanted, where one in three or more is quiet; else what there is."""
+    """Return ``wanted`` quiet processes; fewer if fewer than one in three is quiet."""
     ran: list[dict[str, Any]] = []
     quiet: list[dict[str, Any]] = []
     while len(quiet) < wanted and len(ran) < 3 * wanted:
@@ -138,18 +137,18 @@ def quiet_processes(workload: str, rounds: int, wanted: int) -> list[dict[str, A
 
 
 def quartiles(ones: list[float], others: list[float]) -> list[float]:
-    """Of the ratios of each process: the lower quartile, the median, the upper."""
+    """Return the lower quartile, median and upper quartile of the ratios of the processes."""
     ratios = list(map(truediv, ones, others))
     return quantiles(ratios, method="inclusive") if len(ratios) > 1 else ratios * 3
 
 
 def over_bare(processes: list[dict[str, Any]], mode: str) -> list[float]:
-    """What a mode costs in each process, ns an op."""
+    """Return the cost of a mode over the bare step in each process, ns per op."""
     return [p["ns"][mode] - p["ns"]["bare"] for p in processes]
 
 
 def rows_of(workload: str, processes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Of each mode but the bare step, medians over the processes, each against its own bare step."""
+    """Yield a row per mode except the bare step: medians over processes, each relative to its own bare step."""
     for name in list(processes[0]["ns"])[1:]:
         package, _, options = name.partition(", ")
         over, floor = over_bare(processes, name), over_bare(processes, "empty callback")
@@ -171,7 +170,7 @@ def shown(ratios: list[float], digits: int = 2) -> str:
 
 
 def main() -> None:
-    """Print one table a workload."""
+    """Print one table per workload."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--processes", type=int, default=11)

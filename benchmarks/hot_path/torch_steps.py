@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work in PyTorch that benchmarks observe, and what they ask of both profilers."""
+"""PyTorch workloads for the benchmarks, and the options with which both profilers observe them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIONS: dict[str, dict[str, bool]] = {
 
 
 def add_step() -> Callable[[], Any]:
-    """500 additions of 4 elements."""
+    """Run 500 additions of 4 elements."""
     a, b, out = torch.ones(4), torch.ones(4), torch.empty(4)
 
     def step() -> None:
@@ -36,7 +36,7 @@ def add_step() -> Callable[[], Any]:
 
 
 def mlp_step() -> Callable[[], Any]:
-    """Forward, backward and SGD of a small perceptron."""
+    """Run forward, backward and SGD of a small perceptron."""
     model = torch.nn.Sequential(
         torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)
     )  # fmt: skip
@@ -53,7 +53,7 @@ def mlp_step() -> Callable[[], Any]:
 
 
 def transformer_step() -> Callable[[], Any]:
-    """Forward, backward and AdamW of two encoder layers of width 64, on 16 sequences of 8."""
+    """Run forward, backward and AdamW of two encoder layers of width 64, on 16 sequences of length 8."""
     layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
     model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     optimizer = torch.optim.AdamW(model.parameters(), foreach=False)

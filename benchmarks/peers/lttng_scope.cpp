@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scope of two LTTng-UST tracepoints: off, or recorded when a tracing session that enables
-// fastprof_peer:* runs. Built by run.py where lttng/tracepoint.h is installed.
+// Measures a scope made of two LTTng-UST tracepoints: off, or recorded if a tracing session enables
+// fastprof_peer:*. Built by run.py if lttng/tracepoint.h is installed.
 #define TRACEPOINT_CREATE_PROBES
 #define TRACEPOINT_DEFINE
 #include "../harness/bench.hpp"

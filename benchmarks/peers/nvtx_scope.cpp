@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An NVTX range with no tool attached. Built by run.py where nvtx3/nvToolsExt.h is installed.
+// Measures an NVTX range without a tool attached. Built by run.py if nvtx3/nvToolsExt.h is
+// installed.
 #include <nvtx3/nvToolsExt.h>
 
 #include "../harness/bench.hpp"

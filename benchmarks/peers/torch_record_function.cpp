@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// at::RecordFunction of the installed torch, beside the limit row of this process. Built by run.py
-// when torch is there.
+// Measures at::RecordFunction of the installed torch against the limit row. Built by run.py if
+// torch is installed.
 #include <ATen/record_function.h>
 
 #include <memory>

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From stop to tables and files, by number of ranges, beside torch.profiler where it is installed.
+"""Time a profile from stop to tables and files, by number of ranges, against torch.profiler if it is installed.
 
-``analysis.py [--json FILE] [--largest N] [--largest-torch N]``: wall clock seconds of each stage, the least of several rounds,
-and resident bytes an event after stop. ``cpu_s`` is the CPU time of stop and table together: it says what wall clock cannot on a
-machine that others use. Files are plain ones in the folder for temporary files, without fsync. fastprof's figures come
-from 0, 10 and 10^4 .. 10^7 ranges, PyTorch's from 10^4 .. 10^6, where one round takes about a minute. Memory includes the pool
-of up to 32 MB that the next profile reuses.
+``analysis.py [--json FILE] [--largest N] [--largest-torch N]``: wall clock seconds of each stage, the minimum
+over several rounds, and resident bytes per event after the stop. ``cpu_s`` is the CPU time from stop to table,
+which is less affected by other load than wall clock. Files are written to the temporary folder, without fsync.
+fastprof runs with 0, 10 and 10^4 .. 10^7 ranges, PyTorch with 10^4 .. 10^6, where one round takes about a
+minute. Memory includes the pool of up to 32 MB that the next profile reuses.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from harness.stages import added_bytes, least_stages, measure_stages, number_of
 
 
 def ranges(record_function: Any, n: int) -> None:
-    """Run through ``n`` ranges."""
+    """Run ``n`` ranges."""
     for _ in range(n):
         with record_function("range"):
             pass
 
 
 def rounds_for(n: int, peer: bool) -> int:
-    """Return how often to repeat a size."""
+    """Return the number of rounds for ``n`` ranges."""
     if n >= 1_000_000:
         return 1 if peer else 3
     return 3 if peer else 7
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json")
     parser.add_argument("--largest", type=int, default=10_000_000)
@@ -77,7 +77,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for _name, profiler, record, _ in peers:
-            # Modules loaded, code warm.
+            # Load modules and warm up the code.
             measure_stages(profiler, partial(ranges, record, 1000), folder)
         for n in sizes:
             for name, profiler, record, largest in peers:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fastprof adds to a process that has NumPy: its import, and the modules of the first profile and its table.
+"""Measure what fastprof adds to a process with NumPy: its import, and the modules of the first profile and table.
 
-``import_time.py [--rounds N] [--json FILE]``: milliseconds, the least of N fresh processes, wall clock and CPU. Byte code is
-cached, as it is after an installation. The last case is all that a profile, its table and what they load cost.
+``import_time.py [--rounds N] [--json FILE]``: milliseconds, wall clock and CPU, the minimum over N new
+processes. Byte code is cached, as after an installation. The last case is the total of fastprof's stages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-# Each stage is timed by itself, one after another in one process.
+# The stages, timed separately in this order in one process.
 STAGES = {
     "import numpy": "import numpy",
     "import fastprof": "import fastprof",
@@ -46,12 +46,12 @@ def measure() -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--json")
     options = parser.parse_args()
-    measure()  # caches of files and byte code are warm
+    measure()  # warms up file and byte code caches
     runs = [measure() for _ in range(options.rounds)]
     rows = []
     for stage in STAGES:

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a stopped session to answers: summary, Chrome trace, Perfetto trace of 10^6 recorded ranges,
-// nanoseconds a range. Each suite's first row is its limit: the same bytes written from memory, or
-// the columns copied once.
+// Measures what follows a stopped session of 10^6 ranges: summary, Chrome trace, Perfetto trace, in
+// ns per range. The first row of each suite is its limit: writing the same bytes from memory, or
+// copying the columns once.
 //   outputs [--rounds N] [--ranges N] [--json FILE] [--folder FOR_TRACES]
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "../harness/bench.hpp"
+#include "../harness/options.hpp"
 #include "fastprof/fastprof.hpp"
 
 namespace {
 
-// A training loop's shape: eight ranges of six names, four deep, an argument in one of them.
+// Ranges shaped like a training loop: eight ranges of six names, up to four deep, one name with an
+// argument.
 __attribute__((noinline)) void step(int i) {
   FASTPROF_RANGE("step");
   {
@@ -30,7 +31,7 @@ __attribute__((noinline)) void step(int i) {
   if (i < 0) std::abort();
 }
 
-// Keeps the bytes: the size of a trace is known before, so growing does not count.
+// A stream that keeps the bytes.
 struct Bytes {
   std::string data;
   void write(const char* from, long size) { data.append(from, static_cast<size_t>(size)); }
@@ -53,17 +54,7 @@ void write_file(const std::string& path, const std::string& data) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 11;
-  size_t ranges = 1000000;
-  std::string folder = ".", json_path;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::atoi(argv[i + 1]);
-    if (std::strcmp(argv[i], "--ranges") == 0)
-      ranges = static_cast<size_t>(std::atoll(argv[i + 1]));
-    if (std::strcmp(argv[i], "--folder") == 0) folder = argv[i + 1];
-    if (std::strcmp(argv[i], "--json") == 0) json_path = argv[i + 1];
-  }
-  std::FILE* json = json_path.empty() ? nullptr : std::fopen(json_path.c_str(), "a");
+  const auto [rounds, ranges, folder, json] = bench::parse_options(argc, argv, 1000000);
 
   fastprof::SessionOptions options;
   options.max_bytes = 2048u << 20;
@@ -81,7 +72,7 @@ int main(int argc, char** argv) {
   const auto note = [n](const Bytes& bytes) {
     return std::to_string(bytes.data.size() / n) + " bytes a range";
   };
-  // Every round makes the file anew: the page cache has to take all of it.
+  // Each round creates a new file, so that the page cache must take all of it.
   const auto fresh = [&file](auto body) {
     return [&file, body](size_t) {
       unlink(file.c_str());
@@ -139,14 +130,12 @@ int main(int argc, char** argv) {
               [&](size_t) { return bench::timed([&] { fastprof::validate_capture(capture); }); });
   summary.add("tree kernel: parents and self times", n, [&](size_t) {
     std::vector<int32_t> parent(n);
-    std::vector<int64_t> self(n);
     fastprof::NestingWalk<int64_t> walk;
     return bench::timed([&] {
-      fastprof::nest_ordered(n, capture.start_ns.data(), capture.end_ns.data(), nullptr,
-                             parent.data(), walk);
-      fastprof::self_times(n, capture.start_ns.data(), capture.end_ns.data(), parent.data(),
-                           nullptr, self.data());
-      sink = sink + self.back();
+      walk.reset();
+      for (size_t i = 0; i < n; ++i)
+        parent[i] = walk.enter(static_cast<int32_t>(i), capture.start_ns[i], capture.end_ns[i]);
+      sink = sink + parent.back() + fastprof::self_times_ns(capture)[n - 1];
     });
   });
   summary.run(rounds);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What overflow policy spill_to_file sustains: nanoseconds a range of threads that record as fast
-// as they can under bounds that hold a fraction of it, and how many ranges are lost. The limit is
-// the same work in memory that was written before; beside it, the spilled bytes written with
-// pwrite(2).
+// Measures the throughput of overflow policy spill_to_file: ns per range of threads that record at
+// full speed with bounds that hold a fraction of the records, and the number of lost ranges. The
+// limit is the same work without a spill, in memory that was written before; for comparison, the
+// spilled bytes are written with pwrite(2).
 //   spill [--rounds N] [--ranges N] [--json FILE] [--folder FOR_THE_FILE]
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "../harness/bench.hpp"
+#include "../harness/options.hpp"
 #include "fastprof/fastprof.hpp"
 
 namespace {
@@ -33,7 +33,7 @@ void record_on(size_t threads, size_t ranges) {
   for (std::thread& thread : all) thread.join();
 }
 
-// The bytes of n ranges, a chunk at a time, into a new file without a name.
+// Writes the bytes of n ranges, a chunk at a time, to an unnamed temporary file.
 void write_bytes(const std::string& folder, size_t ranges) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR, 0600);
   if (fd < 0) std::abort();
@@ -47,17 +47,9 @@ void write_bytes(const std::string& folder, size_t ranges) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 11;
-  size_t ranges = 4000000;
-  std::string folder = ".", json_path;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::atoi(argv[i + 1]);
-    if (std::strcmp(argv[i], "--ranges") == 0)
-      ranges = static_cast<size_t>(std::atoll(argv[i + 1]));
-    if (std::strcmp(argv[i], "--folder") == 0) folder = argv[i + 1];
-    if (std::strcmp(argv[i], "--json") == 0) json_path = argv[i + 1];
-  }
-  std::FILE* json = json_path.empty() ? nullptr : std::fopen(json_path.c_str(), "a");
+  const bench::Options given = bench::parse_options(argc, argv, 4000000);
+  const size_t ranges = given.ranges;
+  const std::string& folder = given.folder;
 
   uint64_t lost = 0;
   const auto session = [&](fastprof::OverflowPolicy policy, uint64_t bytes, size_t threads) {
@@ -85,11 +77,11 @@ int main(int argc, char** argv) {
       suite.add("spill, " + std::to_string(kilobytes) + " kB", ranges,
                 session(spill, kilobytes << 10, threads));
     }
-    suite.run(rounds);
+    suite.run(given.rounds);
     const std::string title = "Spill, ns a range, " + std::to_string(threads) + " threads";
-    suite.report(title.c_str(), json);
+    suite.report(title.c_str(), given.json);
   }
   std::printf("ranges lost: %llu\n", static_cast<unsigned long long>(lost));
-  if (json != nullptr) std::fclose(json);
+  if (given.json != nullptr) std::fclose(given.json);
   return lost == 0 ? 0 : 1;
 }

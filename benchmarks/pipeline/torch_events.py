@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From stop to tables and files, for profiles of PyTorch's ops with each option, beside torch.profiler.
+"""Time profiles of PyTorch's ops from stop to tables and files, with each option, against torch.profiler.
 
-``torch_events.py [--events N] [--events-torch N] [--json FILE]``: steps of the transformer of ``torch_steps.py`` until N op events
-are recorded; microseconds an event of each stage, the least of two rounds (of torch.profiler: one), and resident bytes an event
-after stop, in a fresh process. "First look" is ``events()``. torch.profiler has fewer events: it takes about a minute for 10^6.
-Needs torch.
+``torch_events.py [--events N] [--events-torch N] [--json FILE]``: runs steps of the transformer of
+``torch_steps.py`` until N op events are recorded. Reports us per event of each stage, the minimum of two rounds
+(torch.profiler: one), and resident bytes per event after the stop, measured in a new process. torch.profiler
+records fewer events, because 10^6 take about a minute. Needs torch.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ CHOSEN = ("plain", "record_shapes", "everything")
 
 
 def steps(step: Callable[[], Any], n: int) -> None:
-    """Take ``n`` steps."""
+    """Run ``n`` steps."""
     for _ in range(n):
         step()
 
 
 def makers(options: dict[str, bool]) -> dict[str, Callable[[], Any]]:
-    """What makes a profile, by package."""
+    """Return the functions that create a profile, by package."""
     return {
         "fastprof": partial(fastprof.profile, max_bytes=1 << 32, **options),
         "torch.profiler": partial(torch.profiler.profile, acc_events=True, **options),
@@ -46,7 +46,7 @@ def makers(options: dict[str, bool]) -> dict[str, Callable[[], Any]]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--events-torch", type=int, default=100_000)
@@ -74,7 +74,7 @@ def main() -> None:
             for package, make in makers(OPTIONS[option]).items():
                 ours = package == "fastprof"
                 count = -(-(arguments.events if ours else arguments.events_torch) // ops)
-                measure_stages(make, partial(steps, step, 2), folder)  # modules loaded, code warm
+                measure_stages(make, partial(steps, step, 2), folder)  # warm up modules and code
                 best = least_stages(2 if ours else 1, make, partial(steps, step, count), folder)
                 events = count * ops
                 us = {name[:-2]: 1e6 * value / events for name, value in best.items()}

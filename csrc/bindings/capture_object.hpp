@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CaptureObject: a Capture as Python reads it: columns as read-only arrays without a copy.
+// CaptureObject: exposes a Capture to Python; columns become read-only arrays without a copy.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,7 +11,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// Immutable once handed to Python; every array holds a reference.
+// Immutable once passed to Python; every array holds a reference.
 struct CaptureObject {
   std::shared_ptr<const Capture> capture;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column as a NumPy array.
+// Converts a Column to a NumPy array.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -13,7 +13,7 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// An array over a column that it takes over: no copy.
+// Returns an array that takes ownership of the column, without a copy.
 template <class T>
 pybind11::array_t<T> array_of(Column<T> values) {
   auto owner = std::make_unique<Column<T>>(std::move(values));

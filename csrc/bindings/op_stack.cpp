@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python stacks of ops: see op_stack.hpp.
+// Captures Python stacks of ops: see op_stack.hpp.
 #include "bindings/op_stack.hpp"
 
-#include "bindings/python_frames.hpp"
+#include "adapters/python/frames.hpp"
 #include "bindings/python_stack.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
+using python_adapter::is_python_finalizing;
+using python_adapter::walk_python_frames;
+#if !FASTPROF_FRAMES_NEED_GIL
+using python_adapter::FramePosition;
+using python_adapter::innermost_python_frame;
+#endif
+
 uint64_t capture_op_stack(torch_adapter::EnclosingStack& enclosing) noexcept {
   PyThreadState* thread = PyGILState_GetThisThreadState();
-  // While Python ends, a thread that asks for the GIL does not come back.
+  // During finalization, a thread that takes the GIL never returns.
   if (thread == nullptr || is_python_finalizing()) return 0;
 #if FASTPROF_FRAMES_NEED_GIL
   (void)enclosing;

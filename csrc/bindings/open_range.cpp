@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenRange: a begun range by itself, for work that ends elsewhere (futures, coroutines).
+// OpenRange: a begun range as an object, for work that ends elsewhere (futures, coroutines).
 #include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
 #include "bindings/range_payload.hpp"
 #include "bindings/range_type.hpp"
-#include "fastprof/recorder/site_macros.hpp"
+#include "fastprof/recorder/hot_path/site_macros.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
@@ -15,9 +15,9 @@ constexpr Site python_async_site = make_site(
 
 struct OpenRangeObject {
   PyObject_HEAD RangeEntry entry;
-  const Site* site;   // null: nothing was recorded
+  const Site* site;   // null: not recorded
   uint32_t is_async;  // an async range: its begin record is never written again
-  uint32_t ended;     // atomic: the first end counts
+  uint32_t ended;     // atomic; only the first end is recorded
 };
 
 PyTypeObject* open_range_type = nullptr;
@@ -26,7 +26,7 @@ void open_range_dealloc(PyObject* object) {
   auto* self = reinterpret_cast<OpenRangeObject*>(object);
   PyTypeObject* type = Py_TYPE(object);
   if (self->ended == 0 && self->entry.function != nullptr) {
-    self->entry.slot = nullptr;  // never ended: the range stays open, callbacks are told
+    self->entry.slot = nullptr;  // never ended: the range stays open, but end callbacks are called
     end_entry_slow(self->entry, self->site);
   }
   PyObject_Free(object);
@@ -53,18 +53,19 @@ PyObject* open_range_active(PyObject* object, void*) {
 
 PyMethodDef open_range_methods[] = {
     {"end", open_range_end, METH_NOARGS,
-     "end(self) -> bool\n\nRecord the end, on whatever thread; False when it was ended before."},
+     "end(self) -> bool\n\nEnd the range, on any thread. Returns False if it has already ended."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef open_range_properties[] = {
-    {"active", open_range_active, nullptr, "Recorded and not ended.", nullptr},
+    {"active", open_range_active, nullptr, "Whether the range is recorded and has not ended.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyType_Slot open_range_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(open_range_dealloc)},
     {Py_tp_methods, open_range_methods},
     {Py_tp_getset, open_range_properties},
-    {Py_tp_doc, const_cast<char*>("A begun range, ended by end() on any thread.")},
+    {Py_tp_doc, const_cast<char*>("An open range, which end() ends on any thread.")},
     {0, nullptr},
 };
 PyType_Spec open_range_spec = {
@@ -107,8 +108,9 @@ PyObject* begin_async_range(PyObject* name, RangePayload* payload, const Site*& 
   if (entry.function != nullptr) entry.function->set_async();
   if (entry.slot != nullptr) {
     self->is_async = 1;
-    if (entry.begin >> 63 != 0) entry.begin = ~entry.begin;  // as begin_async of recorder/range.hpp
-    entry.slot = nullptr;  // its memory may serve again before the end
+    if (entry.begin >> 63 != 0)
+      entry.begin = ~entry.begin;  // as begin_async of recorder/hot_path/range.hpp
+    entry.slot = nullptr;          // its memory may be reused before the end
   }
   if (self->is_async != 0 || entry.function != nullptr) self->site = site;
   return reinterpret_cast<PyObject*>(self);

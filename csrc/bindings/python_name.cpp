@@ -1,49 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names: see python_name.hpp.
+// Conversion of names: see python_name.hpp.
 #include "bindings/python_name.hpp"
 
-#include <cstring>
-
-#include "fastprof/recorder/intern.hpp"
-#include "fastprof/recorder/site_macros.hpp"
+#include "fastprof/recorder/hot_path/intern.hpp"
+#include "fastprof/recorder/hot_path/site_macros.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
 constexpr Site python_range_site = make_site(
     SiteKind::range, category::user, RecordScope::USER_SCOPE, "<too many names>", "", "", 0);
-
-bool name_bytes(PyObject* text, std::string& storage, std::string_view& bytes) {
-  if (!PyUnicode_Check(text)) {
-    PyErr_Format(PyExc_TypeError, "the name must be a str, not %.100s", Py_TYPE(text)->tp_name);
-    return false;
-  }
-  Py_ssize_t size = 0;
-  const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size);
-  if (utf8 != nullptr) {
-    bytes = {utf8, static_cast<size_t>(size)};
-  } else {
-    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) return false;
-    PyErr_Clear();
-    PyObject* encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
-    if (encoded == nullptr) return false;
-    storage.assign(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
-    Py_DECREF(encoded);
-    bytes = storage;
-  }
-  if (std::memchr(bytes.data(), 0, bytes.size()) != nullptr) {
-    std::string replaced;
-    for (const char c : bytes) {
-      if (c == '\0')
-        replaced += "\xE2\x90\x80";
-      else
-        replaced += c;
-    }
-    storage = std::move(replaced);
-    bytes = storage;
-  }
-  return true;
-}
 
 namespace {
 
@@ -55,8 +21,8 @@ const Site* intern_name(NameUse& use, PyObject* name) {
 }
 
 #if !defined(Py_GIL_DISABLED)
-// By the identity of the str, which the entry keeps alive; literals and attributes stay the same
-// object, so most names cost one comparison. Guarded by the GIL.
+// Cache keyed by the identity of the str object, which the entry keeps alive. Literals and
+// attribute names stay the same object, so most lookups are one comparison. Guarded by the GIL.
 struct NameEntry {
   PyObject* name;
   const Site* site;
@@ -78,8 +44,8 @@ const Site* site_of_name(NameUse& use, PyObject* name) {
   NameEntry& entry = name_cache[(address >> 4 ^ address >> 14) % kNameEntries];
   if (FASTPROF_LIKELY(entry.name == name && entry.epoch == epoch)) return entry.site;
   const Site* site = intern_name(use, name);
-  // A subclass of str may run code when it is released. The shared name is not kept: each event
-  // that gets it is counted.
+  // Only exact str: releasing a subclass instance may run code. The shared overflow name is not
+  // cached, because each event that gets it is counted.
   if (site != nullptr && site != &python_range_site && PyUnicode_CheckExact(name) &&
       PyUnicode_GET_LENGTH(name) <= kMaxCachedLength) {
     PyObject* const former = entry.name;
@@ -101,6 +67,12 @@ PyObject* text_of(std::string_view bytes) {
     PyErr_Clear();
   }
   return PyUnicode_DecodeUTF8(bytes.data(), size, "surrogateescape");
+}
+
+pybind11::str str_of(std::string_view bytes) {
+  PyObject* made = text_of(bytes);
+  if (made == nullptr) throw pybind11::error_already_set();
+  return pybind11::reinterpret_steal<pybind11::str>(made);
 }
 
 }  // namespace bindings

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python strings as the recorder's names, and back.
+// Converts Python strings to the recorder's names, and back.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,26 +7,25 @@
 #include <string>
 #include <string_view>
 
-#include "fastprof/recorder/name_use.hpp"
-#include "fastprof/recorder/site.hpp"
+#include "adapters/python/name_bytes.hpp"
+#include "fastprof/recorder/hot_path/name_use.hpp"
+#include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// Ranges made in Python: the interned site of a name is like this one.
+// Prototype of the sites of ranges made in Python.
 extern const Site python_range_site;
 
-// UTF-8 of a str, in `storage` when it has to be changed: lone surrogates as three bytes each, NUL
-// as U+2400 (names end at the first NUL). False with a Python error set: not a str, no memory.
-bool name_bytes(PyObject* text, std::string& storage, std::string_view& bytes);
+using python_adapter::name_bytes;
 
-// The session site (intern.hpp) of `name` like python_range_site, for as long as `use` lives; null
-// with a Python error set. About 2 ns for a str object seen before, 30 ns for an equal one. GIL
-// held.
+// Returns the session site (intern.hpp) of `name` with prototype python_range_site, valid while
+// `use` lives; null with a Python error set. About 2 ns for a str object seen before, 30 ns for an
+// equal one. Requires the GIL.
 const Site* site_of_name(NameUse& use, PyObject* name);
 
-// A session name that is kept beyond a NameUse. Under a NameUse that has begun, current() tells
-// whether it still exists.
+// Validity of a session name cached beyond a NameUse. current() returns whether it still exists;
+// call it under a NameUse that has begun.
 struct NameAge {
   uint64_t epoch = 0;
   bool known = false;
@@ -40,9 +39,12 @@ struct NameAge {
   }
 };
 
-// str of UTF-8 bytes; surrogates come back, what is malformed is escaped as Python does for file
-// names. New reference, null with an error set.
+// Decodes UTF-8 bytes to a str. Encoded surrogates are restored; malformed bytes are escaped as in
+// Python's file names (surrogateescape). New reference; null with an error set.
 PyObject* text_of(std::string_view bytes);
+
+// The same as an object of pybind11; throws error_already_set.
+pybind11::str str_of(std::string_view bytes);
 
 }  // namespace bindings
 FASTPROF_NAMESPACE_END

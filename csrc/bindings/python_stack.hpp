@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python stacks at the begin of a range: captured as an id, turned into text when somebody reads.
+// Python stacks of ranges: captured as an id at the begin, converted to text when read.
 #pragma once
 
 #include <cstdint>
@@ -7,47 +7,50 @@
 #include <string_view>
 #include <vector>
 
-#include "bindings/python_frames.hpp"
+#include "adapters/python/frames.hpp"
 #include "fastprof/capture/capture.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// Frames kept, innermost first; what is further out is left out.
+using python_adapter::PythonFrame;
+
+// Number of frames kept, innermost first; outer frames are dropped.
 constexpr uint32_t kMaxPythonFrames = 128;
 
-// The id of the calling thread's Python stack, the same for the same frames at the same
-// instructions; 0 when there is none, or too many different ones (2^20) are known. Its code objects
-// are kept alive until release_python_stacks. About 3 ns a frame and 20 ns. GIL held.
+// Returns the id of the calling thread's Python stack; equal frames at equal instructions have the
+// same id. 0 if there is none, or if 2^20 different stacks are known already. Keeps the code
+// objects alive until release_python_stacks. About 20 ns plus 3 ns per frame. Requires the GIL.
 uint64_t capture_python_stack() noexcept;
 
-// The same for frames that were walked: the id when the stack is known, else 0 (with or without the
-// GIL); and the id of a stack that is made known (GIL held).
+// The two steps of the above, for frames already walked. find_ returns the id of a known stack,
+// else 0 (with or without the GIL). add_ adds the stack if it is new and returns its id (requires
+// the GIL).
 uint64_t find_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 
-// Whether an id is of a stack that is still kept: ids of sessions that are over are not. Any
-// thread.
+// Returns whether a stack id is still valid; it is not after its session ended. Any thread.
 bool is_known_python_stack(uint64_t id) noexcept;
 
-// Puts the texts of a capture's Python stacks into its strings: a line a frame, "file(line):
-// function". wanted: false for a session that did not ask for stacks, whose ranges then have none.
-// GIL held. Must be called before the stacks are released.
+// Adds the texts of a capture's Python stacks to its strings, one line per frame: "file(line):
+// function". wanted: false for a session without stacks, whose ranges then get none. Call before
+// the stacks are released. Requires the GIL.
 void resolve_python_stacks(Capture& capture, bool wanted);
 
-// Appends the calling thread's Python frames, innermost first, as "file(line): function"; nothing
-// on a thread that runs no Python. With or without the GIL, which is taken. A StackProvider.
+// A StackProvider. Appends the calling thread's Python frames, innermost first, as "file(line):
+// function"; nothing on a thread that runs no Python. Takes the GIL if it is not held.
 void append_python_stack(std::vector<std::string>* frames);
 
-// Frames of this file (co_filename) at the inner end of a stack are left out from now on: the
-// wrappers that decorators put around functions. Once, before a function is decorated. GIL held.
+// Omits the innermost frames of a stack that are in this file (co_filename): wrapper functions of
+// decorators. Call once, before a function is decorated. Requires the GIL.
 void leave_out_frames_of(std::string_view file);
 
-// Sessions that want stacks: start counts one up, stop down; with the last the stacks are released.
+// Count of the sessions with stacks: want adds one; release removes one and, at 0, frees the
+// stacks.
 void want_python_stacks();
 void release_python_stacks();
 
-// In a forked child, where the sessions are gone.
+// In a forked child, whose sessions have ended: frees the stacks.
 void forget_python_stacks_in_child();
 
 }  // namespace bindings

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of ranges: see range_copy.hpp.
+// Copies of range payloads: see range_copy.hpp.
 #include "bindings/range_copy.hpp"
 
 #include <string>
 #include <utility>
 
 #include "bindings/python_name.hpp"
-#include "fastprof/recorder/intern.hpp"
+#include "fastprof/recorder/hot_path/intern.hpp"
 
 namespace py = pybind11;
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
-
-py::object text(std::string_view bytes) {
-  PyObject* made = text_of(bytes);
-  if (made == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::object>(made);
-}
 
 std::string bytes_of(const py::handle& value) {
   std::string storage;
@@ -29,8 +23,8 @@ std::string bytes_of(const py::handle& value) {
 
 py::object argument_value(const RangePayload::Argument& argument) {
   if (argument.type != ArgType::string) return py::int_(argument.word);
-  if (!argument.text.empty() || argument.word == 0) return text(argument.text);
-  return text(reinterpret_cast<const char*>(argument.word));  // sealed: an interned text
+  if (!argument.text.empty() || argument.word == 0) return str_of(argument.text);
+  return str_of(reinterpret_cast<const char*>(argument.word));  // sealed: an interned string
 }
 
 }  // namespace
@@ -39,11 +33,11 @@ PyObject* state_of_payload(const RangePayload& payload) {
   try {
     py::list arguments, members;
     for (const RangePayload::Argument& argument : payload.arguments) {
-      arguments.append(py::make_tuple(text(argument.name), static_cast<int>(argument.type),
+      arguments.append(py::make_tuple(str_of(argument.name), static_cast<int>(argument.type),
                                       argument_value(argument)));
     }
     for (const auto& member : payload.members)
-      members.append(py::make_tuple(text(member.first), text(member.second)));
+      members.append(py::make_tuple(str_of(member.first), str_of(member.second)));
     return py::make_tuple(py::tuple(arguments), py::tuple(members), payload.node_id)
         .release()
         .ptr();
@@ -62,7 +56,7 @@ bool payload_of_state(PyObject* state, RangePayload& payload) {
       const auto argument = item.cast<py::tuple>();
       const auto type = argument[1].cast<unsigned>();
       if (type > static_cast<unsigned>(ArgType::pointer) || payload.arguments.size() >= kMaxArgs)
-        throw py::value_error("not the state of a record_function");
+        throw py::value_error("invalid state of a record_function");
       RangePayload::Argument made{intern_string(bytes_of(argument[0])), static_cast<ArgType>(type),
                                   0, std::string()};
       if (made.type == ArgType::string) {
@@ -81,7 +75,7 @@ bool payload_of_state(PyObject* state, RangePayload& payload) {
   } catch (py::error_already_set& error) {
     error.restore();
   } catch (const std::exception&) {
-    PyErr_SetString(PyExc_ValueError, "not the state of a record_function");
+    PyErr_SetString(PyExc_ValueError, "invalid state of a record_function");
   }
   return false;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The payload of a range as plain Python values and back, for copy and pickle.
+// Converts the payload of a range to plain Python values and back, for copy and pickle.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,12 +9,12 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// (arguments, members, node id): a tuple of (name, type, word or text), a tuple of (name, JSON
-// text) and an int. Null with a Python error set. GIL held.
+// Returns (arguments, members, node id): a tuple of (name, type, word or text), a tuple of (name,
+// JSON text) and an int. Null with a Python error set. Requires the GIL.
 PyObject* state_of_payload(const RangePayload& payload);
 
-// The unsealed payload of such a state. False with a Python error set: ValueError for a tuple that
-// state_of_payload cannot have made. GIL held.
+// Restores an unsealed payload from the result of state_of_payload. Returns false with a Python
+// error set: ValueError if the tuple is malformed. Requires the GIL.
 bool payload_of_state(PyObject* state, RangePayload& payload);
 
 }  // namespace bindings

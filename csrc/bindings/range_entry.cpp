@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slower ways to begin and end a Python range: see range_entry.hpp.
+// Slow paths to begin and end a Python range: see range_entry.hpp.
 #include "bindings/range_entry.hpp"
 
 #include <new>
@@ -9,8 +9,10 @@
 #include "bindings/python_name.hpp"
 #include "bindings/python_stack.hpp"
 #include "bindings/range_payload.hpp"
-#include "fastprof/recorder/detailed_range.hpp"
-#include "fastprof/recorder/thread.hpp"
+#include "fastprof/recorder/hot_path/detailed_range.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
+#include "fastprof/recorder/state/detail_blocks.hpp"
+#include "fastprof/recorder/state/make_site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
@@ -19,23 +21,9 @@ uint32_t python_stack_sessions = 0;
 
 namespace {
 
-// Chooses callbacks but no recording: the entry records by itself.
-constexpr Site callbacks_only_site = {0,
-                                      SiteKind::range,
-                                      RecordScope::USER_SCOPE,
-                                      0,
-                                      0,
-                                      "",
-                                      "user_annotation",
-                                      "",
-                                      "",
-                                      0,
-                                      0,
-                                      nullptr,
-                                      nullptr,
-                                      -1,
-                                      -1,
-                                      0};
+// A site without category: selects callbacks but records nothing; the entry records by itself.
+constexpr Site callbacks_only_site =
+    make_site(SiteKind::range, 0, RecordScope::USER_SCOPE, "", "", "", 0);
 
 RecordFunction* start_callbacks(const Site* site, const RangePayload* payload) {
   auto* function = new (std::nothrow) RecordFunction(callbacks_only_site);
@@ -56,30 +44,6 @@ RecordFunction* start_callbacks(const Site* site, const RangePayload* payload) {
 
 }  // namespace
 
-void mark_thread_named() noexcept {
-  static const char named = 0;
-  if (Track* track = current_track()) track->extension = const_cast<char*>(&named);
-}
-
-void name_thread_once() noexcept {
-  Track* track = current_track();
-  if (track == nullptr || track->extension != nullptr) return;
-  mark_thread_named();
-  // threading._active, not current_thread(): that would make an entry for a foreign thread.
-  PyObject* key = PyUnicode_FromString("threading");
-  PyObject* module = key == nullptr ? nullptr : PyImport_GetModule(key);
-  PyObject* active = module == nullptr ? nullptr : PyObject_GetAttrString(module, "_active");
-  PyObject* ident =
-      active == nullptr ? nullptr : PyLong_FromUnsignedLong(PyThread_get_thread_ident());
-  PyObject* thread = ident == nullptr ? nullptr : PyObject_GetItem(active, ident);
-  PyObject* name = thread == nullptr ? nullptr : PyObject_GetAttrString(thread, "name");
-  std::string storage;
-  std::string_view bytes;
-  if (name != nullptr && name_bytes(name, storage, bytes)) set_thread_name(bytes);
-  PyErr_Clear();  // an unknown thread keeps the kernel's name
-  for (PyObject* object : {key, module, active, ident, thread, name}) Py_XDECREF(object);
-}
-
 void begin_entry_slow(RangeEntry& entry, State* s, const Site* site, RangePayload* payload) {
   const uint32_t shown = load_relaxed(&s->mask);
   const uint32_t mask = (shown & mask_bit::dynamic) != 0 ? load_relaxed(&s->real_mask) : shown;
@@ -92,7 +56,7 @@ void begin_entry_slow(RangeEntry& entry, State* s, const Site* site, RangePayloa
   uint64_t blocks[kMaxOwnDetailWords];
   uint32_t words = 0;
   const auto add_block = [&](DetailType type, uint32_t count) {
-    blocks[words++] = static_cast<uint64_t>(type) | static_cast<uint64_t>(count) << 16;
+    blocks[words++] = detail_block_word(type, count);
   };
   if (payload != nullptr) {
     for (size_t i = 0; i < payload->arguments.size(); ++i) args[i] = payload->arguments[i].word;

@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// RangeEntry: one entry into a Python range, from its begin to its end on any thread.
+// RangeEntry: one entry of a Python range, from its begin to its end on any thread.
 #pragma once
 
 #include <memory>
 
+#include "adapters/python/thread_name.hpp"
+#include "fastprof/leader/attach.hpp"
 #include "fastprof/primitives/record_function.hpp"
-#include "fastprof/process/attach.hpp"
-#include "fastprof/recorder/range.hpp"
+#include "fastprof/recorder/hot_path/range.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
+// State of one entry.
 namespace bindings {
 
-// A RecordFunction that is told to callbacks only: the recorder's range is the entry's own, so that
-// it can carry arguments and stacks.
+// `function` only calls callbacks. The recorded range belongs to the entry itself, so that it can
+// carry arguments and stacks.
 struct RangeEntry {
   Slot* slot;  // null: not recorded
   uint64_t begin;
-  uintptr_t thread;   // thread pointer of the beginning thread: which entry an end belongs to
-  uint32_t track;     // its track, when recorded
-  uint32_t detached;  // somebody else ends it
-  RecordFunction* function;  // while callbacks observe it, else null
+  uintptr_t thread;          // thread pointer of the beginning thread; finds the entry of an end
+  uint32_t track;            // track of the beginning thread, if recorded
+  uint32_t detached;         // another object ends it
+  RecordFunction* function;  // null unless callbacks observe it
 };
 
 struct RangePayload;
 
+// Returns the value of RangeEntry::thread for the calling thread.
 FASTPROF_ALWAYS_INLINE uintptr_t this_thread() noexcept {
   return reinterpret_cast<uintptr_t>(thread_pointer());
 }
 
-// Begin of a range that callbacks observe, that has arguments, or that wants a stack. GIL held.
+// Begins a range that callbacks observe, or that has arguments or a stack. Requires the GIL.
 void begin_entry_slow(RangeEntry& entry, State* s, const Site* site, RangePayload* payload);
-// End with callbacks, or on another thread than it began.
+// Ends an entry with callbacks, or on another thread than began it.
 void end_entry_slow(RangeEntry& entry, const Site* site) noexcept;
 
-// Gives the calling thread's track the name that `threading` knows it by, at its first range from
-// Python; not when it was named already. GIL held; raises nothing.
-void name_thread_once() noexcept;
-void mark_thread_named() noexcept;
+using python_adapter::mark_thread_named;
+using python_adapter::name_thread_once;
 
-// How many sessions want a Python stack with each range (relaxed; changed with the GIL held).
+// Number of sessions that record a Python stack per range (relaxed; changed with the GIL held).
 extern uint32_t python_stack_sessions;
 
-// entry.slot, function and detached must be null; thread is set by the caller. site: resolved.
+// Requires entry.slot, function and detached to be 0, and thread to be set. site: resolved.
 FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t mask,
                                         const Site* site, RangePayload* payload) {
   if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || payload != nullptr ||
@@ -60,6 +61,7 @@ FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t ma
   entry.begin = stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site));
 }
 
+// Ends an entry; no-op if it was neither recorded nor observed. Any thread.
 FASTPROF_ALWAYS_INLINE void end_entry(RangeEntry& entry, const Site* site) noexcept {
   if (FASTPROF_UNLIKELY(entry.slot == nullptr && entry.function == nullptr)) return;
   const Track* track = thread_block()->track;

@@ -9,8 +9,8 @@
 
 #include "bindings/python_name.hpp"
 #include "fastprof/base/json_escape.hpp"
-#include "fastprof/recorder/insert_names.hpp"
-#include "fastprof/recorder/intern.hpp"
+#include "fastprof/recorder/hot_path/intern.hpp"
+#include "fastprof/recorder/names/insert_names.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
@@ -22,7 +22,8 @@ uint64_t double_word(double value) noexcept {
   return word;
 }
 
-// JSON of a plain value; `written` is false when the value is none. False with an error set.
+// Appends a plain value as JSON; `written` is false for other types. Returns false with an error
+// set.
 bool append_json(std::string& out, PyObject* value, bool& written) {
   written = true;
   if (PyBool_Check(value)) {
@@ -61,11 +62,11 @@ bool append_json(std::string& out, PyObject* value, bool& written) {
   return true;
 }
 
-// JSON of a list or tuple of plain values; `written` is false when something else is in it.
+// Appends a list or tuple of plain values as JSON; `written` is false if it contains other types.
 bool append_json_list(std::string& out, PyObject* list, bool& written) {
   out += '[';
   written = true;
-  // The length is read each time: converting an item may run code.
+  // The length is read in each iteration, because converting an item may run code.
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list) && written; ++i) {
     if (i > 0) out += ',';
     PyObject* item = PySequence_Fast_GET_ITEM(list, i);
@@ -184,14 +185,13 @@ void seal_payload(NameUse& use, RangePayload& payload) {
     text += value;
   }
   text += '}';
-  // Cut text would be no JSON.
+  // Truncated text would be invalid JSON.
   if (text.size() > s->max_name_length) {
     count_name(s, category::all);
     text = "{\"arguments left out\":\"" + std::to_string(text.size()) + " bytes\"}";
   }
   payload.json = session_string(use, text);
-  if (payload.json[0] !=
-      '{') {  // the bound is reached, which was counted; the next begin tries again
+  if (payload.json[0] != '{') {  // bound reached and counted; the next begin retries
     payload.json = nullptr;
     payload.sealed = NameAge{};
   }
@@ -199,7 +199,7 @@ void seal_payload(NameUse& use, RangePayload& payload) {
 
 namespace {
 
-// Sites that give interned ones their argument layout. Never freed: records point at them.
+// A prototype site with an argument layout. Never freed, because records refer to it.
 struct Layout {
   const char* names[kMaxArgs];
   ArgType types[kMaxArgs];

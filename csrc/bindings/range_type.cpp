@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_function: a range of the calling thread as a context manager and decorator.
+// record_function: a named range of the calling thread; context manager and decorator.
 #include "bindings/range_type.hpp"
 
 #include <structmember.h>
@@ -21,19 +21,19 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-// One object may be entered several times, on several threads: each entry is remembered with its
-// thread. The first one lies in the object, which is all that most need. Holds no reference that
-// could be part of a cycle, so it takes no part in garbage collection.
+// A range object. It may be entered several times, on several threads; each entry stores its
+// thread. The first entry is stored inline, which suffices for most. Holds no reference that could
+// be part of a cycle, so it does not support garbage collection.
 struct RangeObject {
-  PyObject_HEAD PyObject* name;  // exact str, or null before __init__
+  PyObject_HEAD PyObject* name;  // exact str; null before __init__
   const Site* site;              // resolved at a begin that records, valid while site_age is
                                  // current; its address serves ends in any case
-  const Site* async_site;        // of async begins, likewise
+  const Site* async_site;        // likewise, for async begins
   NameAge site_age;
   NameAge async_age;
-  RangePayload* payload;  // null for most
-  uint32_t depth;         // entries in use: first, then more[0..]
-  uint32_t capacity;      // of more
+  RangePayload* payload;  // usually null
+  uint32_t depth;         // number of open entries: first, then more[0..]
+  uint32_t capacity;      // capacity of more
   RangeEntry first;
   RangeEntry* more;
 };
@@ -41,7 +41,7 @@ struct RangeObject {
 PyTypeObject* range_type = nullptr;
 
 #if !defined(Py_GIL_DISABLED)
-// Objects for reuse, linked by `more`. Guarded by the GIL.
+// Free list of objects, linked by `more`. Guarded by the GIL.
 constexpr uint32_t kMaxFree = 64;
 RangeObject* free_objects = nullptr;
 uint32_t free_count = 0;
@@ -83,7 +83,7 @@ void range_dealloc(PyObject* object) {
   auto* self = reinterpret_cast<RangeObject*>(object);
   PyTypeObject* type = Py_TYPE(object);
   if (FASTPROF_UNLIKELY(self->depth != 0)) {
-    // Left open: the ranges stay unfinished; callbacks are told of an end all the same.
+    // Destroyed while open: the ranges stay unfinished, but end callbacks are called.
     for (uint32_t i = 0; i < self->depth; ++i) {
       RangeEntry& entry = *entry_at(self, i);
       if (entry.function == nullptr) continue;
@@ -147,7 +147,7 @@ bool set_name(RangeObject* self, PyObject* name) {
   return true;
 }
 
-// One keyword; false with an error set.
+// Handles one keyword argument. Returns false with an error set.
 bool add_keyword(RangeObject* self, PyObject* key, PyObject* value) {
   if (PyUnicode_CompareWithASCIIString(key, "name") == 0) {
     if (self->name != nullptr) {
@@ -180,7 +180,7 @@ bool add_args(RangeObject* self, PyObject* args) {
   return ok;
 }
 
-// The name was seen and what was not worth keeping is let go. False with an error set.
+// Checks that there is a name and frees an empty payload. Returns false with an error set.
 bool finish_arguments(RangeObject* self) {
   if (self->name == nullptr) {
     PyErr_Format(PyExc_TypeError, "a range needs a name: %s", kUsage);
@@ -198,7 +198,7 @@ bool wrong_count(Py_ssize_t count) {
   return false;
 }
 
-// try/catch: the payload allocates.
+// Converts C++ exceptions of `body` to Python errors (the payload allocates).
 template <class Body>
 bool no_throw(Body&& body) {
   try {
@@ -264,8 +264,8 @@ int range_init(PyObject* object, PyObject* args, PyObject* keywords) {
   return ok ? 0 : -1;
 }
 
-// Finds the site, at the first begin that records and after names were reclaimed. False with an
-// error set.
+// Looks up the site, at the first begin that records and again after names were reclaimed. Returns
+// false with an error set.
 FASTPROF_NOINLINE bool resolve(RangeObject* self, State* s, NameUse& use) {
   return no_throw([&] {
     if (self->name == nullptr) {
@@ -321,7 +321,8 @@ bool enter(RangeObject* self) {
   return true;
 }
 
-// The entry that an end on this thread belongs to: this thread's last one, else the last one.
+// Returns the index of the entry that an end on this thread closes: this thread's last one, else
+// the last one.
 FASTPROF_NOINLINE uint32_t entry_of_thread(RangeObject* self) {
   const uintptr_t thread = this_thread();
   for (uint32_t i = self->depth; i-- > 0;)
@@ -370,7 +371,8 @@ PyObject* range_exit(PyObject* object, PyObject* const*, Py_ssize_t) {
   return Py_None;
 }
 
-// What a future's completion ends: the entry of this thread; __exit__ then records no end.
+// Moves this thread's entry to an OpenRange, which a future's completion ends; __exit__ then
+// records no end.
 PyObject* range_detach(PyObject* object, PyObject*) {
   auto* self = reinterpret_cast<RangeObject*>(object);
   RangeEntry entry{};
@@ -398,7 +400,7 @@ PyObject* range_detach(PyObject* object, PyObject*) {
   return ok ? make_open_range(entry, site) : nullptr;
 }
 
-// A begun range of its own for work that others interleave with: one call of an async function.
+// Begins a separate range for work that interleaves with other work: one call of an async function.
 PyObject* range_begin_async(PyObject* object, PyObject*) {
   auto* self = reinterpret_cast<RangeObject*>(object);
   PyObject* open = nullptr;
@@ -415,7 +417,8 @@ PyObject* range_begin_async(PyObject* object, PyObject*) {
   return open;
 }
 
-// What is Python's part of a range: a function of record/ranges.py, called with the range first.
+// Calls a function of record/ranges.py, which implements the Python part of a range, with the range
+// as first argument.
 PyObject* call_ranges(const char* name, PyObject* object, PyObject* args, PyObject* keywords) {
   PyObject* module = PyImport_ImportModule("fastprof.record.ranges");
   if (module == nullptr) return nullptr;
@@ -463,8 +466,9 @@ PyObject* get_name(PyObject* object, void*) {
   return name;
 }
 
-// For copy and pickle: what the range was made with. A copy is closed, whatever the range is. The
-// class makes it without __init__, whose arguments a subclass may have changed.
+// For copy and pickle: returns the name and payload. The copy is not entered, even if the range is.
+// It is created by the class's __new__ without __init__, whose arguments a subclass may have
+// changed.
 PyObject* range_reduce(PyObject* object, PyObject*) {
   auto* self = reinterpret_cast<RangeObject*>(object);
   PyObject* module = PyImport_ImportModule("copyreg");
@@ -478,7 +482,7 @@ PyObject* range_reduce(PyObject* object, PyObject*) {
     Py_DECREF(payload);
     payload = state_of_payload(*self->payload);
   }
-  PyObject* fields = nullptr;  // of a subclass
+  PyObject* fields = nullptr;  // attributes of a subclass
   if (payload != nullptr) {
     fields = PyObject_GetAttrString(object, "__dict__");
     if (fields == nullptr) {
@@ -571,8 +575,8 @@ PyType_Spec range_spec = {"fastprof._core.record_function", static_cast<int>(siz
 bool add_range_type(PyObject* module) {
   PyObject* type = PyType_FromModuleAndSpec(module, &range_spec, nullptr);
   if (type == nullptr) return false;
-  range_type =
-      reinterpret_cast<PyTypeObject*>(type);  // kept for ever: the module is never unloaded
+  // Never released, because the module is never unloaded.
+  range_type = reinterpret_cast<PyTypeObject*>(type);
   range_type->tp_vectorcall = range_vectorcall;
   return PyObject_SetAttrString(module, "record_function", type) == 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One declaration per part of fastprof._core; each is defined in the .cpp of the same name.
+// Declares one function per part of fastprof._core, defined in the .cpp of the same name.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,8 +12,11 @@ namespace bindings {
 void register_blocks(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_legacy(pybind11::module_& module);
+void register_numbers(pybind11::module_& module);
 void register_propagate(pybind11::module_& module);
+void register_python_calls(pybind11::module_& module);
 void register_ranges(pybind11::module_& module);
+void register_recover(pybind11::module_& module);
 void register_session(pybind11::module_& module);
 void register_torch(pybind11::module_& module);
 void register_torch_holds(pybind11::module_& module);
@@ -22,7 +25,7 @@ void register_table_capture(pybind11::module_& module);
 void register_table_kernels(pybind11::module_& module);
 void register_version(pybind11::module_& module);
 
-// In a forked child, before any hold is used there.
+// Call in a forked child, before it uses any hold.
 void forget_torch_holds_in_child() noexcept;
 
 }  // namespace bindings

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture.read_details, flops_of and find_blocks: what the detail blocks of rows say, column by
-// column, and where they lie.
+// Capture.read_details, flops_of and find_blocks: decode the detail blocks of rows to columns, and
+// locate them.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
@@ -15,8 +15,8 @@
 #include "bindings/column_array.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/export/details.hpp"
-#include "fastprof/range_detail/detail_columns.hpp"
-#include "fastprof/range_detail/op_flops.hpp"
+#include "fastprof/payload/blocks/detail_columns.hpp"
+#include "fastprof/payload/blocks/op_flops.hpp"
 
 namespace py = pybind11;
 
@@ -37,7 +37,7 @@ struct Found {
 
 using Blocks = py::typing::Tuple<py::array_t<int64_t>, py::array_t<int64_t>>;
 
-// A capture is a session's, or was validated when Python made it.
+// The capture is valid: made by a session, or validated when created from Python.
 py::typing::List<Blocks> find_blocks(const CaptureObject& self, const std::vector<int>& types) {
   std::vector<Found> found(types.size());
   {
@@ -46,7 +46,7 @@ py::typing::List<Blocks> find_blocks(const CaptureObject& self, const std::vecto
     const uint64_t* const first = capture.payload_words.data();
     const size_t most = detailed_rows(capture);
     for (Found& one : found) {
-      one.rows.reserve(most);  // memory that is not touched costs nothing
+      one.rows.reserve(most);  // untouched memory costs nothing
       one.at.reserve(most);
     }
     for (size_t row = 0; row < capture.size(); ++row) {
@@ -65,7 +65,7 @@ py::typing::List<Blocks> find_blocks(const CaptureObject& self, const std::vecto
   return all;
 }
 
-// What is absent has no entry.
+// Columns without values have no entry.
 using Details = py::typing::Dict<py::str, py::object>;
 
 void put_texts(Details& all, const char* name, TextCodes& texts) {
@@ -99,21 +99,21 @@ Details read_details(const CaptureObject& self, const std::vector<bool>& pair_si
   const uint64_t* const first = capture.payload_words.data();
   for (const auto& [at, count] : found->input_blocks.blocks())
     blocks.emplace_back(first + at, first + at + count);
-  all["inputs"] =
-      py::make_tuple(array_of(found->inputs.take()), std::move(blocks), std::move(found->pairs));
+  all["inputs"] = py::make_tuple(array_of(found->inputs.take()), std::move(blocks),
+                                 std::move(found->site_inputs));
   return all;
 }
 
 using Codes = py::array_t<int32_t, py::array::c_style>;
 
-py::array_t<double> flops_of(const CaptureObject& self, const Codes& inputs, const OpPairs& pairs,
-                             const std::vector<double>& estimates,
-                             const std::vector<bool>& covering) {
+py::array_t<double> flops_of(const CaptureObject& self, const Codes& inputs,
+                             const SiteInputs& site_inputs, const std::vector<double>& estimates,
+                             const std::vector<bool>& wrappers) {
   Column<double> flops;
   {
     const py::gil_scoped_release release;
-    flops = flops_by_row(*self.capture, inputs.data(), static_cast<size_t>(inputs.size()), pairs,
-                         estimates, covering);
+    flops = flops_by_row(*self.capture, inputs.data(), static_cast<size_t>(inputs.size()),
+                         site_inputs, estimates, wrappers);
   }
   return array_of(std::move(flops));
 }
@@ -124,22 +124,21 @@ void register_blocks(py::module_& module) {
   const py::object type = module.attr("Capture");
   type.attr("find_blocks") = py::cpp_function(
       &find_blocks, py::name("find_blocks"), py::is_method(type), py::arg("types"),
-      "(rows, at) for each of these types: the rows with such a detail block, ascending, and the "
-      "index in payload_words of its first content word.");
+      "Return (rows, at) for each of `types`: the rows with a detail block of the type, ascending, "
+      "and the index in payload_words of the block's first content word.");
   type.attr("read_details") = py::cpp_function(
       &read_details, py::name("read_details"), py::is_method(type), py::arg("pair_sites"),
-      "What the details of the rows say, found in one walk; what no row has is left out. "
-      "sequence_nr, fwd_thread, node_id: columns, -1 for none; record_function_id: 0 for none. "
-      "stack, modules, json, overload: (codes, indices into strings by code), -1 for none. inputs: "
-      "(1 + code, 0 for none; the words of the "
-      "distinct blocks by code; the distinct (site, code) of sites that pair_sites marks).");
+      "Return the decoded details of all rows by name, read in one pass; kinds that no row has are "
+      "omitted. sequence_nr, fwd_thread, node_id: columns, -1 if absent; record_function_id: "
+      "column, 0 if absent. stack, modules, json, overload: (codes, indices into strings by code), "
+      "code -1 if absent. inputs: (1 + code by row, 0 if absent; the words of each distinct block "
+      "by code; the distinct pairs (site, code) of the sites marked in pair_sites).");
   type.attr("flops_of") = py::cpp_function(
-      &flops_of, py::name("flops_of"), py::is_method(type), py::arg("inputs"), py::arg("pairs"),
-      py::arg("estimates"), py::arg("covering"),
-      "FLOPs by row: the estimate of its (site, code) of inputs, 0 for what is not among the "
-      "pairs, "
-      "and for rows of the sites that covering marks which have rows with FLOPs of other sites "
-      "inside.");
+      &flops_of, py::name("flops_of"), py::is_method(type), py::arg("inputs"),
+      py::arg("site_inputs"), py::arg("estimates"), py::arg("wrappers"),
+      "Return FLOPs by row: the estimate of the row's pair (site, code of inputs); 0 for pairs not "
+      "in site_inputs, and for rows of sites marked in wrappers that contain a row of another site "
+      "with FLOPs.");
 }
 
 }  // namespace bindings

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.Capture: columns, sites, tracks and strings of a session, and its trace writers.
+// _core.Capture: columns, sites, tracks and strings of a session, and the trace writers.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
@@ -25,13 +25,7 @@ namespace {
 
 using TrackTuple = py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_>;
 
-py::str text(std::string_view bytes) {
-  PyObject* made = text_of(bytes);
-  if (made == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::str>(made);
-}
-
-// A read-only array over a vector of the capture, which it keeps alive.
+// Returns a read-only array over a vector of the capture, which it keeps alive.
 template <class T, class Allocator>
 py::array column(const std::shared_ptr<const Capture>& capture,
                  const std::vector<T, Allocator>& values) {
@@ -62,7 +56,7 @@ py::typing::Dict<py::str, py::array> columns(const CaptureObject& self) {
   return all;
 }
 
-// One list per field of fastprof.model.sites.Site.
+// Returns one list per field of fastprof.model.sites.Site.
 py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObject& self) {
   const std::vector<SiteInfo>& all = self.capture->sites;
   const auto list = [&all](auto&& value) {
@@ -71,10 +65,10 @@ py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObjec
     return made;
   };
   py::typing::Dict<py::str, py::typing::List<py::object>> fields;
-  fields["name"] = list([](const SiteInfo& s) { return text(s.name); });
-  fields["category"] = list([](const SiteInfo& s) { return text(s.category); });
-  fields["file"] = list([](const SiteInfo& s) { return text(s.file); });
-  fields["function"] = list([](const SiteInfo& s) { return text(s.function); });
+  fields["name"] = list([](const SiteInfo& s) { return str_of(s.name); });
+  fields["category"] = list([](const SiteInfo& s) { return str_of(s.category); });
+  fields["file"] = list([](const SiteInfo& s) { return str_of(s.file); });
+  fields["function"] = list([](const SiteInfo& s) { return str_of(s.function); });
   fields["line"] = list([](const SiteInfo& s) { return py::int_(s.line); });
   fields["color"] = list([](const SiteInfo& s) { return py::int_(s.color); });
   fields["mask"] = list([](const SiteInfo& s) { return py::int_(s.mask); });
@@ -82,7 +76,7 @@ py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObjec
   fields["scope"] = list([](const SiteInfo& s) { return py::int_(static_cast<int>(s.scope)); });
   fields["arg_names"] = list([](const SiteInfo& s) {
     py::tuple names(s.arg_names.size());
-    for (size_t i = 0; i < s.arg_names.size(); ++i) names[i] = text(s.arg_names[i]);
+    for (size_t i = 0; i < s.arg_names.size(); ++i) names[i] = str_of(s.arg_names[i]);
     return names;
   });
   fields["arg_types"] = list([](const SiteInfo& s) {
@@ -99,13 +93,14 @@ py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObjec
 py::typing::List<TrackTuple> tracks(const CaptureObject& self) {
   py::typing::List<TrackTuple> all;
   for (const TrackInfo& track : self.capture->tracks)
-    all.append(py::make_tuple(track.id, track.pid, track.tid, text(track.name), track.alive));
+    all.append(py::make_tuple(track.id, track.pid, track.tid, str_of(track.name), track.alive));
   return all;
 }
 
 py::typing::List<py::str> strings(const CaptureObject& self) {
   py::typing::List<py::str> all(self.capture->strings.size());
-  for (size_t i = 0; i < self.capture->strings.size(); ++i) all[i] = text(self.capture->strings[i]);
+  for (size_t i = 0; i < self.capture->strings.size(); ++i)
+    all[i] = str_of(self.capture->strings[i]);
   return all;
 }
 
@@ -117,7 +112,7 @@ py::typing::Dict<py::str, py::int_> dropped(const CaptureObject& self) {
   return causes;
 }
 
-// Names of members may hold lone surrogates, as file names do.
+// Member names may contain lone surrogates, as file names do.
 std::string bytes_of(const py::str& text) {
   std::string storage;
   std::string_view bytes;
@@ -135,11 +130,12 @@ ChromeTraceOptions chrome_options(const std::vector<std::pair<py::str, std::stri
 
 using ProgressCall = py::typing::Callable<py::object(py::int_)>;
 
-// A Python function as a TraceProgress. What it raises ends the writing and is raised from run().
+// Adapts a Python function to TraceProgress. An exception it raises cancels the write and is raised
+// by run().
 class PythonProgress {
  public:
   PythonProgress(const std::optional<ProgressCall>& call, TraceProgress& progress) : call_(call) {
-    if (call_) progress = {&PythonProgress::tell, this};
+    if (call_) progress = {&PythonProgress::report, this};
   }
   PythonProgress(const PythonProgress&) = delete;
   PythonProgress& operator=(const PythonProgress&) = delete;
@@ -157,7 +153,7 @@ class PythonProgress {
   }
 
  private:
-  static bool tell(void* self, uint64_t bytes) {
+  static bool report(void* self, uint64_t bytes) {
     auto* told = static_cast<PythonProgress*>(self);
     const py::gil_scoped_acquire acquire;
     try {
@@ -176,24 +172,27 @@ class PythonProgress {
 }  // namespace
 
 void register_capture(py::module_& module) {
-  py::class_<CaptureObject>(module, "Capture", "What one session saw; see capture/capture.hpp.")
+  py::class_<CaptureObject>(module, "Capture",
+                            "The records of one session; see capture/capture.hpp.")
       .def("__len__", [](const CaptureObject& self) { return self.capture->size(); })
-      .def("columns", &columns, "The columns by name: read-only arrays over the capture, no copy.")
-      .def("sites", &sites, "One list per field of fastprof.model.sites.Site.")
-      .def("tracks", &tracks, "(id, pid, tid, name, alive) of each track.")
-      .def("strings", &strings, "What string arguments point into.")
+      .def("columns", &columns,
+           "Return the columns by name: read-only arrays that share the capture's memory.")
+      .def("sites", &sites, "Return one list per field of fastprof.model.sites.Site.")
+      .def("tracks", &tracks, "Return (id, pid, tid, name, alive) of each track.")
+      .def("strings", &strings, "Return the table that string arguments index.")
       .def("payload_words",
            [](const CaptureObject& self) {
              return column(self.capture, self.capture->payload_words);
            })
-      .def(
-          "foreign_row",
-          [](const CaptureObject& self) { return column(self.capture, self.capture->foreign_row); })
-      .def("foreign_end_track",
+      .def("cross_thread_end_row",
            [](const CaptureObject& self) {
-             return column(self.capture, self.capture->foreign_end_track);
+             return column(self.capture, self.capture->cross_thread_end_row);
            })
-      .def("dropped", &dropped, "Missing events by cause.")
+      .def("cross_thread_end_track",
+           [](const CaptureObject& self) {
+             return column(self.capture, self.capture->cross_thread_end_track);
+           })
+      .def("dropped", &dropped, "Return the number of missing events by cause.")
       .def_property_readonly("t0_ns", [](const CaptureObject& self) { return self.capture->t0_ns; })
       .def_property_readonly("t1_ns", [](const CaptureObject& self) { return self.capture->t1_ns; })
       .def_property_readonly("clock_error_ns",
@@ -203,10 +202,10 @@ void register_capture(py::module_& module) {
       .def_property_readonly("pid", [](const CaptureObject& self) { return self.capture->pid; })
       .def_property_readonly(
           "node_id", [](const CaptureObject& self) { return self.capture->node_id; },
-          "Node of the rows without one of their own, -1 for none.")
+          "Node id of rows that have none of their own; -1 if unset.")
       .def_property_readonly(
           "process_name",
-          [](const CaptureObject& self) { return text(self.capture->process_name); })
+          [](const CaptureObject& self) { return str_of(self.capture->process_name); })
       .def_property_readonly("counter_names",
                              [](const CaptureObject& self) { return self.capture->counter_names; })
       .def(
@@ -225,9 +224,10 @@ void register_capture(py::module_& module) {
           },
           py::arg("path"), py::arg("metadata"), py::arg("trace_name"),
           py::arg("progress") = py::none(), py::arg("event_ids") = py::none(),
-          "Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it. progress: "
-          "called with the bytes written so far; what it raises ends the writing. event_ids: "
-          "whether events carry Kineto's ids; None: when there are ops.")
+          "Write Chrome JSON; return the number of bytes. path: as returned by os.fsencode. "
+          "progress: called with the number of bytes written so far; an exception that it raises "
+          "cancels the export. event_ids: whether to write Kineto's event ids; None: if the "
+          "capture contains ops.")
       .def(
           "write_perfetto_trace",
           [](const CaptureObject& self, const py::bytes& path,
@@ -238,7 +238,8 @@ void register_capture(py::module_& module) {
             return told.run([&] { return write_perfetto_trace(*self.capture, file, options); });
           },
           py::arg("path"), py::arg("progress") = py::none(),
-          "Write Perfetto's protobuf format; returns the bytes written.");
+          "Write a trace in Perfetto's protobuf format; return the number of bytes. path, "
+          "progress: as in write_chrome_trace.");
 }
 
 }  // namespace bindings

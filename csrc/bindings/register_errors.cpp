@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns fastprof::Error and its subclasses into the classes of the same names in
+// Translates fastprof::Error and its subclasses to the Python classes of the same names in
 // fastprof/base/errors.py.
 #include <array>
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace py = pybind11;
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// Most derived first: the first class that matches is the one raised.
+// Most derived first, because the first match is raised.
 inline constexpr std::array<const char*, 6> kErrorNames = {
     "StateError", "ValueError", "UnavailableError", "IoError", "FormatError", "Error"};
 
-// The Python classes in the same order, borrowed from the module fastprof.errors, which is never
+// The Python classes, in the same order; borrowed from fastprof.base.errors, which is never
 // unloaded.
 inline std::array<PyObject*, kErrorNames.size()> error_classes{};
 
@@ -61,7 +61,7 @@ void register_errors(py::module_& module) {
         raise<Error>(message);
       },
       py::arg("name"), py::arg("message"),
-      "Throw the C++ error of that name (any other name: Error), for the test of the mapping.");
+      "Throw the C++ error `name` (Error for an unknown name), to test the mapping to Python.");
 }
 
 }  // namespace bindings

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exclusive profiler and the node id: fastprof.profiler_legacy is what users see of it.
+// The exclusive profiler and the default node id; exposed to users as fastprof.profiler_legacy.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -21,12 +21,12 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-// What a run recorded. Immutable; holds the device events that a plug-in made.
+// Result of a profiler run. Immutable; owns device events created by a plug-in.
 struct LegacyEvents {
   LegacyEventLists lists;
 };
 
-// The fields of fastprof.LegacyRecord, in its order.
+// Returns the fields of fastprof.LegacyRecord, in its order.
 py::typing::Tuple<py::object, py::ellipsis> record_fields(const LegacyEvent& event,
                                                           DeviceTimes& times) {
   const bool has_device = event.has_device_event();
@@ -76,28 +76,29 @@ std::string_view view_of(const py::bytes& bytes) {
 
 void register_legacy(py::module_& module) {
   py::class_<LegacyEvents>(module, "LegacyEvents",
-                           "What a run of the exclusive profiler recorded: a list of events for "
-                           "each thread, then the remote lists.")
+                           "The records of a run of the exclusive profiler: one list of events "
+                           "per thread, then the remote lists.")
       .def("records", &record_lists,
-           "The fields of fastprof.LegacyRecord of each event of each list; names are bytes.")
+           "Return lists of events as fields of fastprof.LegacyRecord; names are bytes.")
       .def(
           "encode",
           [](const LegacyEvents& self) { return py::bytes(encode_event_lists(self.lists)); },
-          "The events as bytes for another process: csrc/include/fastprof/legacy/event_bytes.hpp.")
+          "Serialise the events for another process, in the format of "
+          "csrc/include/fastprof/legacy/event_bytes.hpp.")
       .def(
           "json", [](const LegacyEvents& self) { return event_lists_json(self.lists); },
-          "Every field of every record as JSON.")
+          "Return all fields of all records as JSON.")
       .def_static(
           "decode",
           [](const py::bytes& bytes) { return LegacyEvents{decode_event_lists(view_of(bytes))}; },
           py::arg("bytes"),
-          "Events from the bytes of encode(); they are remote. errors.FormatError naming the byte "
-          "that does not follow the format.");
+          "Return the events that encode() serialised, marked as remote. Raises errors.FormatError "
+          "with the offset of the first invalid byte.");
   module.def("legacy_enable", &enable, py::kw_only(), py::arg("state"), py::arg("record_shapes"),
              py::arg("profile_memory"), py::arg("with_stack"), py::arg("with_flops"),
              py::arg("with_modules"), py::arg("trace_id") = "",
-             "Put an exclusive profiler on this thread. errors.StateError when there is one, "
-             "errors.UnavailableError when the state's device support is missing.");
+             "Start the exclusive profiler of this thread. Raises errors.StateError if it already "
+             "runs and errors.UnavailableError if the state's device support is missing.");
   module.def(
       "legacy_disable",
       [](bool cleanup_tls_state, bool consolidate) {
@@ -107,9 +108,10 @@ void register_legacy(py::module_& module) {
         return LegacyEvents{disable_profiler(options)};
       },
       py::arg("cleanup_tls_state") = true, py::arg("consolidate") = true,
-      "End this thread's exclusive profiler. errors.StateError when there is none.");
+      "Stop this thread's exclusive profiler; return its records. Raises errors.StateError if none "
+      "runs.");
   module.def("legacy_enabled", &profiler_enabled,
-             "Whether this thread has an exclusive profiler that records.");
+             "Return whether an exclusive profiler records on this thread.");
   module.def(
       "legacy_state_missing",
       [](int state) -> std::string {
@@ -120,12 +122,12 @@ void register_legacy(py::module_& module) {
           return error.what();
         }
       },
-      py::arg("state"), "Why a state cannot be enabled; empty when it can.");
+      py::arg("state"), "Return why a state cannot be enabled; empty if it can.");
   module.def(
       "legacy_mark",
       [](const std::string& name, bool include_device) { mark(name, include_device); },
       py::arg("name"), py::arg("include_device") = true,
-      "Record an instant with this thread's exclusive profiler; nothing without one.");
+      "Record an instant with this thread's exclusive profiler; no effect if none runs.");
   module.def(
       "add_remote_events", [](const py::bytes& bytes) { add_remote_events(view_of(bytes)); },
       py::arg("bytes"), "See fastprof.profiler_legacy.add_remote_events.");

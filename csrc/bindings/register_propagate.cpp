@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadState: what propagate() carries to another thread.
+// ThreadState: the thread state that propagate() applies on another thread.
 #include <pybind11/typing.h>
 
 #include "bindings/register.hpp"
@@ -13,7 +13,7 @@ namespace bindings {
 void register_propagate(py::module_& module) {
   py::class_<ThreadLocalState>(
       module, "ThreadState",
-      "Thread-local sessions, callbacks and debug info of the thread that makes it.")
+      "A snapshot of the creating thread's thread-local sessions, callbacks and debug info.")
       .def(py::init<>())
       .def(
           "call",
@@ -24,7 +24,7 @@ void register_propagate(py::module_& module) {
             return function(*args, **kwargs);
           },
           py::arg("function"), py::arg("args"), py::arg("kwargs"),
-          "Call it with that state on this thread.");
+          "Call function(*args, **kwargs) with this state on the calling thread.");
 }
 
 }  // namespace bindings

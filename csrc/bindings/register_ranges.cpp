@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording from Python beside ranges: marks, counters, flows, memory reports, thread names.
+// Recording functions other than ranges: marks, counters, flows, memory reports, thread names.
 #include <cstring>
 
 #include "bindings/python_name.hpp"
@@ -7,10 +7,10 @@
 #include "bindings/range_entry.hpp"
 #include "bindings/range_type.hpp"
 #include "bindings/register.hpp"
+#include "fastprof/leader/attach.hpp"
 #include "fastprof/primitives/memory_reporting.hpp"
-#include "fastprof/process/attach.hpp"
-#include "fastprof/recorder/range_args.hpp"
-#include "fastprof/recorder/thread.hpp"
+#include "fastprof/recorder/hot_path/range_args.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
 
 namespace py = pybind11;
 
@@ -45,7 +45,7 @@ PyObject* record_mark(PyObject*, PyObject* name) {
 
 PyObject* record_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 2) {
-    PyErr_SetString(PyExc_TypeError, "counter(name, value) takes two arguments");
+    PyErr_SetString(PyExc_TypeError, "counter() takes two arguments, name and value");
     return nullptr;
   }
   if (!may_record(category::counter)) Py_RETURN_NONE;
@@ -70,7 +70,7 @@ PyObject* record_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* record_flow(const Site& like, PyObject* const* args, Py_ssize_t count) {
   if (count < 1 || count > 2) {
-    PyErr_SetString(PyExc_TypeError, "a flow takes an id and a name");
+    PyErr_SetString(PyExc_TypeError, "a flow takes one or two arguments, id and name");
     return nullptr;
   }
   if (!may_record(category::flow)) Py_RETURN_NONE;
@@ -95,13 +95,14 @@ PyCFunction as_method(Function function) {
 }
 
 PyMethodDef functions[] = {
-    {"mark", record_mark, METH_O, "mark(name: str) -> None\n\nAn instant on the calling thread."},
+    {"mark", record_mark, METH_O,
+     "mark(name: str) -> None\n\nRecord an instant on the calling thread."},
     {"counter", as_method(record_counter), METH_FASTCALL,
-     "counter(name: str, value: float) -> None\n\nA number over time."},
+     "counter(name: str, value: float) -> None\n\nRecord the current value of a counter track."},
     {"flow_begin", as_method(record_flow_begin), METH_FASTCALL,
-     "flow_begin(id: int, name: str = 'flow') -> None\n\nAn arrow starts here."},
+     "flow_begin(id: int, name: str = 'flow') -> None\n\nRecord the start of the flow arrow `id`."},
     {"flow_end", as_method(record_flow_end), METH_FASTCALL,
-     "flow_end(id: int, name: str = 'flow') -> None\n\nThe arrow of that id ends here."},
+     "flow_end(id: int, name: str = 'flow') -> None\n\nRecord the end of the flow arrow `id`."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -139,7 +140,7 @@ void register_ranges(py::module_& module) {
         set_thread_name(bytes);
         mark_thread_named();
       },
-      py::arg("name"), "Name the calling thread in everything recorded from now on.");
+      py::arg("name"), "Set the calling thread's name in captures that are read from now on.");
   module.def(
       "leave_out_frames_of",
       [](const py::str& file) {
@@ -149,17 +150,17 @@ void register_ranges(py::module_& module) {
         leave_out_frames_of(bytes);
       },
       py::arg("file"),
-      "Leave frames of this file out at the inner end of stacks: wrappers, which decorators make.");
+      "Remove frames of this file from the inner end of recorded stacks (wrappers of decorators).");
   module.def(
       "after_fork_in_child", [] { forget_python_stacks_in_child(); },
-      "Drop what belonged to the parent's sessions.");
+      "Discard state that belongs to the parent's sessions.");
   module.def(
       "thread_id",
       [] {
         const Track* track = current_track();
         return track == nullptr ? 0u : track->id;
       },
-      "The id of the calling thread in captures (FunctionEvent.thread).");
+      "Return the calling thread's id in captures (FunctionEvent.thread).");
 }
 
 }  // namespace bindings

@@ -15,7 +15,7 @@
 #include "bindings/python_stack.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/fastprof.hpp"
-#include "fastprof/range_detail/counter_probe.hpp"
+#include "fastprof/payload/perf_counters/counter_probe.hpp"
 
 namespace py = pybind11;
 
@@ -27,10 +27,12 @@ class SessionObject {
  public:
   SessionObject(uint32_t categories, bool thread_local_only, uint64_t max_bytes, int overflow,
                 bool include_open, bool python_stacks, std::vector<std::string> counters,
-                uint64_t max_name_bytes, bool record_shapes, const py::bytes& spill_folder)
+                uint64_t max_name_bytes, bool record_shapes, const py::bytes& spill_folder,
+                const py::bytes& backing_file, bool keep_backing_file,
+                std::vector<std::pair<std::string, std::string>> backing_metadata)
       : python_stacks_(python_stacks) {
     if (overflow < 0 || overflow > static_cast<int>(OverflowPolicy::spill_to_file))
-      raise<ValueError>("unknown overflow policy");
+      raise<ValueError>("unknown overflow policy " + std::to_string(overflow));
     SessionOptions options;
     options.categories = categories;
     options.thread_local_only = thread_local_only;
@@ -41,6 +43,9 @@ class SessionObject {
     options.counters = std::move(counters);
     options.record_shapes = record_shapes;
     options.spill_folder = std::string(spill_folder);
+    options.backing_file = std::string(backing_file);
+    options.keep_backing_file = keep_backing_file;
+    options.backing_metadata = std::move(backing_metadata);
     session_ = std::make_unique<Session>(options);
   }
   ~SessionObject() {
@@ -52,8 +57,8 @@ class SessionObject {
   SessionObject& operator=(const SessionObject&) = delete;
 
   void start() {
-    // Before the first range: threads without the GIL record from the session's start on, while
-    // this one may have to wait for it. A session that runs already holds its own.
+    // Before the first range: other threads record as soon as the session starts, while this one
+    // may still wait for the GIL. A session that already runs holds its own count.
     const bool holds = python_stacks_ && !holds_stacks_;
     if (holds) {
       want_python_stacks();
@@ -74,8 +79,8 @@ class SessionObject {
     session_->warm_up();
   }
 
-  // names: of live threads by the kernel's id; for tracks that have only the process's name. A
-  // second stop() returns the same capture: the first result may have been lost to an interrupt.
+  // names: thread names by kernel thread id, for tracks that have only the process's name. A second
+  // stop() returns the same capture, because an interrupt may have discarded the first result.
   CaptureObject stop(const py::typing::Dict<py::int_, py::str>& names) {
     if (capture_ == nullptr || session_->running()) {
       auto capture = std::make_shared<Capture>();
@@ -107,6 +112,7 @@ class SessionObject {
     const int error = session_->spill_error();
     return error == 0 ? std::string() : std::strerror(error);
   }
+  std::string backing_problem() const { return session_->backing_report().problem; }
   uint64_t spilled_bytes() const noexcept { return session_->spilled_bytes(); }
 
  private:
@@ -116,10 +122,10 @@ class SessionObject {
       if (!track.alive || track.name != capture_->process_name || !names.contains(tid)) continue;
       std::string storage;
       std::string_view bytes;
-      if (name_bytes(py::object(names[tid]).ptr(), storage, bytes))
-        track.name = bytes;
+      if (name_bytes(py::object(names[tid]).ptr(), storage, bytes)) track.name = bytes;
+      // No memory for the name: the track keeps the process's name.
       else
-        PyErr_Clear();  // no memory for its text: the track keeps the process's name
+        PyErr_Clear();
     }
   }
 
@@ -128,7 +134,7 @@ class SessionObject {
   }
 
   std::unique_ptr<Session> session_;
-  std::shared_ptr<Capture> capture_;  // of the last stop
+  std::shared_ptr<Capture> capture_;  // result of the last stop
   bool python_stacks_;
   bool holds_stacks_ = false;
 };
@@ -137,40 +143,47 @@ class SessionObject {
 
 void register_session(py::module_& module) {
   register_capture(module);
-  py::class_<SessionObject>(
-      module, "Session", "A stretch of time whose records you get back; see session/session.hpp.")
+  py::class_<SessionObject>(module, "Session", "A recording session; see session/session.hpp.")
       .def(py::init<uint32_t, bool, uint64_t, int, bool, bool, std::vector<std::string>, uint64_t,
-                    bool, const py::bytes&>(),
+                    bool, const py::bytes&, const py::bytes&, bool,
+                    std::vector<std::pair<std::string, std::string>>>(),
            py::kw_only(), py::arg("categories") = category::all,
            py::arg("thread_local_only") = false, py::arg("max_bytes") = 0, py::arg("overflow") = 0,
            py::arg("include_open") = false, py::arg("python_stacks") = false,
            py::arg("counters") = std::vector<std::string>(), py::arg("max_name_bytes") = 0,
-           py::arg("record_shapes") = false, py::arg("spill_folder") = py::bytes(""))
+           py::arg("record_shapes") = false, py::arg("spill_folder") = py::bytes(""),
+           py::arg("backing_file") = py::bytes(""), py::arg("keep_backing_file") = false,
+           py::arg("backing_metadata") = std::vector<std::pair<std::string, std::string>>())
       .def("start", &SessionObject::start)
       .def("warm_up", &SessionObject::warm_up,
            "Fault in memory for 32 MB of records, or max_bytes if that is less.")
       .def("stop", &SessionObject::stop, py::arg("thread_names"),
-           "End and read. Called again, it returns the same capture. StateError if the session was "
-           "never started.")
+           "Stop and return the capture; later calls return the same one. thread_names: names by "
+           "kernel thread id, for threads without a name of their own. Raises StateError if the "
+           "session was never started.")
       .def("drain", &SessionObject::drain,
-           "Read what is finished, so that its memory serves again; the rows so far.")
+           "Read finished records so that their memory can be reused; return the number of rows so "
+           "far.")
       .def_property_readonly("running", &SessionObject::running)
       .def_property_readonly("has_capture", &SessionObject::has_capture,
-                             "Whether stop() has read what was recorded.")
+                             "Whether stop() has returned a capture.")
       .def_property_readonly(
           "spill_error", &SessionObject::spill_error,
-          "Why the spill file of the last stop() refused a write; empty when it did not.")
+          "Why writing the spill file of the last stopped session failed; empty if it did not.")
+      .def_property_readonly("backing_problem", &SessionObject::backing_problem,
+                             "Why records are missing from the backing file: known at start() if "
+                             "there was no room for it, else after stop(). Empty if none are.")
       .def_property_readonly("spilled_bytes", &SessionObject::spilled_bytes,
-                             "Bytes that the session of the last stop() had in its spill file.");
+                             "Size in bytes of the spill file of the last stopped session.");
   module.def(
       "counters_missing",
       [](const std::vector<std::string>& names) { return probe_counters(names).reason; },
       py::arg("names"),
-      "Why these perf counters cannot be read together on this thread; empty when they can.");
+      "Return why these perf counters cannot be read together on this thread; empty if they can.");
   module.def(
       "now_ns", [] { return clock_ns(CLOCK_MONOTONIC) + state()->unix_offset_ns; },
-      "The time now as captures give it: Unix ns, monotonic. Meaningful once a session was "
-      "started.");
+      "Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first "
+      "session has started.");
 }
 
 }  // namespace bindings

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Capture made of columns that Python gives: tables that were read from files, so that the trace
-// writers of sessions write them too. The writers validate it before they index with it.
+// capture_of: makes a Capture from columns given by Python, so that the trace writers can write
+// tables read from files. The writers validate it before using its columns as indices.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -13,7 +13,7 @@
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/validate.hpp"
-#include "fastprof/process/attach.hpp"
+#include "fastprof/leader/attach.hpp"
 
 namespace py = pybind11;
 
@@ -27,13 +27,13 @@ void fill(Vector& to, const py::dict& columns, const char* name) {
   const auto array =
       py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(columns[name]);
   if (!array || array.ndim() != 1)
-    raise<ValueError>(std::string("the column ") + name + " is no array of one dimension");
+    raise<ValueError>(std::string("the column ") + name + " is not a one-dimensional array");
   to.resize(static_cast<size_t>(array.size()));
   static_assert(sizeof(typename Vector::value_type) == sizeof(T));
   if (!to.empty()) std::memcpy(static_cast<void*>(to.data()), array.data(), to.size() * sizeof(T));
 }
 
-// UTF-8; lone surrogates as three bytes each.
+// Encodes as UTF-8; lone surrogates become three bytes each.
 std::string bytes_of(const py::handle& value) {
   const auto bytes = py::reinterpret_steal<py::bytes>(
       PyUnicode_AsEncodedString(value.ptr(), "utf-8", "surrogatepass"));
@@ -42,7 +42,7 @@ std::string bytes_of(const py::handle& value) {
 }
 
 SiteInfo site_of(const py::tuple& row) {
-  if (row.size() != 13) raise<ValueError>("a site has 13 fields, as fastprof.Site");
+  if (row.size() != 13) raise<ValueError>("a site must have the 13 fields of fastprof.Site");
   SiteInfo site;
   site.name = bytes_of(row[0]);
   site.category = bytes_of(row[1]);
@@ -52,16 +52,17 @@ SiteInfo site_of(const py::tuple& row) {
   site.color = row[5].cast<uint32_t>();
   site.mask = row[6].cast<uint32_t>();
   const auto kind = row[7].cast<uint32_t>(), scope = row[8].cast<uint32_t>();
-  if (kind > static_cast<uint32_t>(EventKind::segment))
-    raise<ValueError>("a site has no such kind");
-  if (scope >= kNumRecordScopes) raise<ValueError>("a site has no such scope");
+  if (kind > static_cast<uint32_t>(EventKind::session_membership))
+    raise<ValueError>("unknown kind " + std::to_string(kind) + " of a site");
+  if (scope >= kNumRecordScopes)
+    raise<ValueError>("unknown scope " + std::to_string(scope) + " of a site");
   site.kind = static_cast<EventKind>(kind);
   site.scope = static_cast<RecordScope>(scope);
   for (const py::handle name : row[9].cast<py::tuple>()) site.arg_names.push_back(bytes_of(name));
   for (const py::handle item : row[10].cast<py::tuple>()) {
     const auto type = item.cast<uint32_t>();
     if (type > static_cast<uint32_t>(ArgType::pointer))
-      raise<ValueError>("an argument has no such type");
+      raise<ValueError>("unknown type " + std::to_string(type) + " of an argument");
     site.arg_types.push_back(static_cast<ArgType>(type));
   }
   site.device_type = row[11].cast<int16_t>();
@@ -69,7 +70,7 @@ SiteInfo site_of(const py::tuple& row) {
   return site;
 }
 
-// The containers come as plain objects, for signatures that type checkers take.
+// Containers are declared as plain objects, so that type checkers accept the signature.
 CaptureObject capture_of(const py::object& given_columns, const py::object& sites,
                          const py::object& tracks, const py::object& strings, int64_t t0_ns,
                          int64_t t1_ns, int64_t clock_error_ns, int64_t pid,
@@ -87,12 +88,12 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
   fill<uint8_t>(capture->kind, columns, "kind");
   fill<uint8_t>(capture->flags, columns, "flags");
   fill<uint64_t>(capture->payload_words, columns, "payload_words");
-  fill<uint32_t>(capture->foreign_row, columns, "foreign_row");
-  fill<uint32_t>(capture->foreign_end_track, columns, "foreign_end_track");
+  fill<uint32_t>(capture->cross_thread_end_row, columns, "cross_thread_end_row");
+  fill<uint32_t>(capture->cross_thread_end_track, columns, "cross_thread_end_track");
   for (const py::handle site : sites) capture->sites.push_back(site_of(site.cast<py::tuple>()));
   for (const py::handle item : tracks) {
     const auto row = item.cast<py::tuple>();
-    if (row.size() != 5) raise<ValueError>("a track has 5 fields, as fastprof.Track");
+    if (row.size() != 5) raise<ValueError>("a track must have the 5 fields of fastprof.Track");
     TrackInfo track;
     track.id = static_cast<uint32_t>(row[0].cast<int64_t>());
     track.pid = row[1].cast<int64_t>();
@@ -124,10 +125,12 @@ void register_table_capture(py::module_& module) {
       py::arg("tracks"), py::arg("strings"), py::arg("t0_ns"), py::arg("t1_ns"),
       py::arg("clock_error_ns"), py::arg("pid"), py::arg("process_name"), py::arg("dropped"),
       py::arg("counter_names") = std::vector<std::string>(),
-      "A Capture of given columns, copied; see capture/capture.hpp for what must hold of them.");
+      "Return a Capture with copies of the columns; capture/capture.hpp states the requirements. "
+      "Raises ValueError if one is not met.");
   module.def(
       "libraries_of_other_abi", &libraries_of_other_abi,
-      "Paths of loaded objects whose fastprof has another ABI major; \"\" is the executable.");
+      "Return the paths of loaded objects built with another major ABI of fastprof; \"\" is the "
+      "executable.");
 }
 
 }  // namespace bindings

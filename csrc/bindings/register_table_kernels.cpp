@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tables, trees and averages compute with in the place of NumPy:
-// fastprof.model.nesting.TableKernels. Arrays are read without the GIL; nobody may write to them
-// meanwhile.
+// Native replacements of NumPy code for tables, trees and averages:
+// fastprof.model.nesting.TableKernels. Arrays are read without the GIL and must not be modified
+// during a call.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
@@ -17,6 +17,7 @@
 #include "fastprof/capture/group_sums.hpp"
 #include "fastprof/capture/listed_rows.hpp"
 #include "fastprof/capture/memory_usage.hpp"
+#include "fastprof/capture/nested_codes.hpp"
 
 namespace py = pybind11;
 
@@ -28,7 +29,7 @@ template <class T>
 using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
 using Mask = std::optional<Array<bool>>;
 
-// The values of a column that must have so many.
+// Returns the values of a column; raises ValueError unless it has `size` of them.
 template <class T>
 const T* values_of(const Array<T>& array, size_t size, const char* name) {
   if (array.ndim() != 1 || static_cast<size_t>(array.size()) != size)
@@ -106,7 +107,7 @@ py::array_t<int64_t> int64_array(const std::vector<uint64_t>& values) {
   return array;
 }
 
-// Codes come as the views have them: of 4 bytes or of 8, signed or not. sum: of GroupedEvents.
+// Calls sum(GroupedEvents) with codes of either width, 4 or 8 bytes, signed or unsigned.
 template <class Sum>
 auto with_events(const py::array& codes, size_t groups, const Array<int32_t>& parent,
                  const std::optional<Array<int64_t>>& rows, size_t table_rows, const Mask& on_cpu,
@@ -183,35 +184,55 @@ py::array_t<int64_t> group_firsts(const py::array& codes, size_t groups,
   return py::array_t<int64_t>(static_cast<py::ssize_t>(first.size()), first.data());
 }
 
+py::array_t<bool> nested_codes_of(const Array<int32_t>& parent, const Array<int32_t>& code,
+                                  size_t codes) {
+  const auto size = static_cast<size_t>(parent.size());
+  const int32_t* const parents = values_of(parent, size, "parent");
+  const int32_t* const values = values_of(code, size, "code");
+  std::vector<uint8_t> nested;
+  {
+    const py::gil_scoped_release release;
+    nested = nested_codes(parents, values, size, codes);
+  }
+  return py::array_t<bool>(static_cast<py::ssize_t>(size),
+                           reinterpret_cast<const bool*>(nested.data()));
+}
+
 }  // namespace
 
 void register_table_kernels(py::module_& module) {
   module.def("memory_usage", &memory_usage, py::kw_only(), py::arg("kind"), py::arg("parent"),
              py::arg("nests"), py::arg("payload"), py::arg("site"), py::arg("words"),
              py::arg("cpu_sites"),
-             "(CPU bytes by row or None, those of devices, rows left over, rows that failed): "
-             "memory records told to the innermost ranges around them; capture/memory_usage.hpp.");
+             "Attribute memory records to the innermost enclosing ranges. Returns (CPU bytes by "
+             "row or None, device bytes by row or None, memory rows outside all ranges, "
+             "out-of-memory rows); see capture/memory_usage.hpp.");
+  module.def(
+      "nested_codes", &nested_codes_of, py::kw_only(), py::arg("parent"), py::arg("code"),
+      py::arg("codes"),
+      "Mask of the rows inside a row of the same code, such as calls of a function by itself; "
+      "capture/nested_codes.hpp.");
   module.def("listed_rows", &listed_rows, py::kw_only(), py::arg("parent"), py::arg("kind"),
              py::arg("nests"), py::arg("hidden"), py::arg("site"), py::arg("name_of_site"),
-             "(rows or None for all, parent in the list): the tree of a list without the repeated "
-             "rows of wrappers; capture/listed_rows.hpp.");
+             "Return (listed rows or None for all, parent of each as a position in the list), "
+             "without the repeated rows of wrappers; see capture/listed_rows.hpp.");
   module.def("group_times", &group_times, py::kw_only(), py::arg("codes"), py::arg("groups"),
              py::arg("parent"), py::arg("rows"), py::arg("on_cpu"), py::arg("is_async"),
              py::arg("start"), py::arg("end"),
-             "(total, self, count) by group of the events' durations; capture/group_sums.hpp.");
+             "Return (total ns, self ns, number of events) by group; see capture/group_sums.hpp.");
   module.def("group_usage", &group_usage, py::kw_only(), py::arg("codes"), py::arg("groups"),
              py::arg("parent"), py::arg("rows"), py::arg("on_cpu"), py::arg("is_async"),
              py::arg("values"),
-             "(total, self, count of those that are not 0) by group of a column that includes "
-             "children; capture/group_sums.hpp.");
+             "Return (total, self, number of non-zero values) by group for a column whose values "
+             "include those of children; see capture/group_sums.hpp.");
   module.def("group_firsts", &group_firsts, py::kw_only(), py::arg("codes"), py::arg("groups"),
              py::arg("parent"), py::arg("order"),
-             "The first event of each group in the list's order, -1 for none; "
+             "Return the first event of each group in list order, -1 for an empty group; see "
              "capture/group_sums.hpp.");
   module.def("group_floats", &group_floats, py::kw_only(), py::arg("codes"), py::arg("groups"),
              py::arg("parent"), py::arg("rows"), py::arg("on_cpu"), py::arg("is_async"),
              py::arg("order"), py::arg("values"),
-             "Sums by group of a column of floats, added in the list's order, NaN as 0; "
+             "Return sums by group of a column of floats, added in list order, with NaN as 0; see "
              "capture/group_sums.hpp.");
 }
 

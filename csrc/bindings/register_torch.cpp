@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.torch_*: the observer of PyTorch's ops, for fastprof.adapters.torch.ops.
+// _core.torch_*: the observer of PyTorch's ops, used by fastprof.adapters.torch.ops.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -7,13 +7,13 @@
 #include <optional>
 #include <string>
 
-#include "adapters/torch/input_proof.hpp"
-#include "adapters/torch/module_hierarchy.hpp"
-#include "adapters/torch/op_observer.hpp"
-#include "adapters/torch/release_table.hpp"
-#include "adapters/torch/seen_ops.hpp"
-#include "adapters/torch/self_test.hpp"
-#include "adapters/torch/thread_ops.hpp"
+#include "adapters/torch/inputs/input_proof.hpp"
+#include "adapters/torch/layout/release_table.hpp"
+#include "adapters/torch/layout/self_test.hpp"
+#include "adapters/torch/ops/module_hierarchy.hpp"
+#include "adapters/torch/ops/op_observer.hpp"
+#include "adapters/torch/ops/seen_ops.hpp"
+#include "adapters/torch/ops/thread_ops.hpp"
 #include "bindings/register.hpp"
 #include "bindings/torch_fast_ranges.hpp"
 #include "fastprof/base/error.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 using SeenTuple = py::typing::Tuple<py::str, py::int_, py::int_, py::int_, py::int_>;
 
-// In the order of fastprof.adapters.torch.layout.FIELDS.
+// Ordered as fastprof.adapters.torch.layout.FIELDS.
 using Offsets = std::array<uint32_t, 8>;
 
 bool torch_pause_ops(bool paused) {
@@ -116,8 +116,8 @@ py::typing::List<TriedTuple> torch_try_inputs(const torch_adapter::InputLayoutNu
   return ops;
 }
 
-void torch_trust_inputs(const torch_adapter::InputLayoutNumbers& layout) {
-  torch_adapter::trust_inputs(input_layout(layout));
+void torch_adopt_input_layout(const torch_adapter::InputLayoutNumbers& layout) {
+  torch_adapter::adopt_input_layout(input_layout(layout));
 }
 
 }  // namespace
@@ -126,63 +126,65 @@ void register_torch(py::module_& module) {
   module.def(
       "torch_prepare", &torch_prepare, py::arg("version"), py::arg("cxx11_abi"),
       py::arg("layout") = py::none(),
-      "Check the loaded libtorch; empty when its ops can be observed, else the reason. layout: "
-      "for a version that is not in the table, the offsets that "
-      "fastprof.adapters.torch.layout has found.");
+      "Test whether ops of the loaded libtorch can be observed; return \"\" or the reason why not. "
+      "layout: the offsets found by fastprof.adapters.torch.layout, for a version that the table "
+      "of layouts does not list.");
   module.def("torch_known_layout", &torch_known_layout, py::arg("version"), py::arg("cxx11_abi"),
-             "The offsets in the table of layouts; None for a version that is not there.");
+             "Return a version's offsets from the table of layouts; None for an unlisted version.");
   module.def(
       "torch_newest_release",
       []() -> py::typing::Tuple<py::int_, py::int_> {
         return py::make_tuple(torch_adapter::kNewestRelease.major,
                               torch_adapter::kNewestRelease.minor);
       },
-      "(major, minor) of the newest release of torch that the tables of layouts list.");
+      "Return (major, minor) of the newest torch release in the tables of layouts.");
   module.def("torch_start_observing", &torch_adapter::start_observing, py::arg("inputs") = false,
              py::call_guard<py::gil_scoped_release>(),
-             "Record ops from now on, with their inputs or without, until as many "
-             "torch_stop_observing() of the same.");
+             "Record ops from now on, with their inputs if `inputs`. Calls are counted: each needs "
+             "a torch_stop_observing() with the same argument.");
   module.def("torch_stop_observing", &torch_adapter::stop_observing, py::arg("inputs") = false,
              py::call_guard<py::gil_scoped_release>());
-  module.def("torch_pause_ops", &torch_pause_ops, py::arg("paused"),
-             "Leave out what libtorch begins on this thread (True), or record it again (False). "
-             "Returns what was set before.");
+  module.def(
+      "torch_pause_ops", &torch_pause_ops, py::arg("paused"),
+      "Pause (True) or resume (False) recording of the ops that begin on this thread; return "
+      "the previous setting.");
   module.def("torch_after_fork_in_child", [] {
     torch_adapter::forget_observers_in_child();
     torch_adapter::forget_module_hierarchy_in_child();
     forget_fast_ranges_in_child();
     forget_torch_holds_in_child();
   });
-  module.def("torch_modules_start", &torch_adapter::start_module_hierarchy,
-             py::call_guard<py::gil_scoped_release>(),
-             "Ops have the TorchScript modules that they run in from now on, until as many "
-             "torch_modules_stop(). Empty, or the reason why not, when nothing is to be stopped.");
+  module.def(
+      "torch_modules_start", &torch_adapter::start_module_hierarchy,
+      py::call_guard<py::gil_scoped_release>(),
+      "Record the TorchScript modules of ops from now on; return \"\" or the reason why not. "
+      "Each successful call needs a torch_modules_stop().");
   module.def("torch_modules_stop", &torch_adapter::stop_module_hierarchy,
              py::call_guard<py::gil_scoped_release>());
   module.def(
       "torch_observe_fast_ranges",
       [](const py::object& type) { return observe_fast_ranges(type.ptr()); }, py::arg("type"),
-      "Record the ranges of torch._C._profiler._RecordFunctionFast; empty, or the reason why not.");
+      "Record the ranges of torch._C._profiler._RecordFunctionFast from now on; return \"\" or the "
+      "reason why not. Each successful call needs a torch_release_fast_ranges().");
   module.def("torch_release_fast_ranges", &release_fast_ranges,
-             "As many end what torch_observe_fast_ranges() began.");
+             "Undo one torch_observe_fast_ranges().");
   module.def("torch_known_input_layout", &torch_known_input_layout, py::arg("version"),
              py::arg("cxx11_abi"),
-             "The numbers of a version's input layout, in the order of "
-             "fastprof.adapters.torch.layout.INPUTS; None for a version that is not in the table.");
+             "Return a version's input layout in the order of "
+             "fastprof.adapters.torch.layout.INPUTS; None for an unlisted version.");
   module.def("torch_try_inputs", &torch_try_inputs, py::arg("layout"), py::arg("work"),
-             "Call work(); returns (name, overload, words of inputs, texts given by position) of "
-             "each op it ran, read by a layout with every access checked; no words where one "
-             "failed. ValueError when libtorch does not agree with the layout.");
-  module.def("torch_trust_inputs", &torch_trust_inputs, py::arg("layout"),
-             "Inputs may be read by the layout from now on; the first that is trusted stays.");
+             "Call work(), reading inputs by `layout` with every memory access checked. Returns "
+             "(name, overload, words of inputs, positional texts) of each op it ran; the words are "
+             "empty if an access failed. Raises ValueError if libtorch contradicts the layout.");
+  module.def("torch_adopt_input_layout", &torch_adopt_input_layout, py::arg("layout"),
+             "Read inputs by `layout` from now on. The first adopted layout is kept.");
   module.def("torch_observe", &torch_observe, py::arg("work"),
-             "Call work(); returns libtorch's id of this thread and (name, scope, sequence number, "
-             "thread, forward thread) "
-             "of each op it ran.");
+             "Call work(); return libtorch's id of this thread and (name, scope, sequence number, "
+             "thread, forward thread) of each op it ran.");
   module.def("torch_self_test", &torch_self_test, py::arg("version"), py::arg("cxx11_abi"),
              py::arg("shift") = 0,
-             "What the self-test says of a version's layout, its sequence number moved by `shift` "
-             "bytes; empty: it holds.");
+             "Run the self-test on a version's layout with the offset of the sequence number moved "
+             "by `shift` bytes; return \"\" if it passes, else the reason.");
 }
 
 }  // namespace bindings

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.Torch*Hold: what a profile switches on in libtorch, each owned by one Python object, so
-// that a KeyboardInterrupt between two lines of Python can neither leave it on nor end it twice.
+// _core.Torch*Hold: each feature that a profile enables in libtorch is owned by one Python object,
+// so that a KeyboardInterrupt between two lines of Python can neither leave it enabled nor disable
+// it twice.
 #include <pybind11/stl.h>
 
 #include <cstdint>
 #include <string>
 #include <utility>
 
-#include "adapters/torch/memory_reporter.hpp"
-#include "adapters/torch/module_hierarchy.hpp"
-#include "adapters/torch/op_observer.hpp"
-#include "adapters/torch/session_travel.hpp"
+#include "adapters/torch/debug_info/memory_reporter.hpp"
+#include "adapters/torch/ops/module_hierarchy.hpp"
+#include "adapters/torch/ops/op_observer.hpp"
+#include "adapters/torch/ops/session_propagation.hpp"
 #include "bindings/register.hpp"
 #include "bindings/torch_fast_ranges.hpp"
 
@@ -20,11 +21,11 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-// Of this process since its first fork. A child ends nothing that its parent began: the adapters
-// forget it there (torch_after_fork_in_child). Written with the GIL held.
+// Number of forks in this process's ancestry. A child does not disable what its parent enabled; the
+// adapters reset that in torch_after_fork_in_child. Written with the GIL held.
 uint64_t g_forks = 0;
 
-// Whether something is on. GIL held, or one thread at a time.
+// Whether a feature is enabled. Use with the GIL held, or from one thread at a time.
 class Hold {
  public:
   bool active() const noexcept { return on_ && forks_ == g_forks; }
@@ -32,7 +33,7 @@ class Hold {
     on_ = true;
     forks_ = g_forks;
   }
-  // True once for each set() in this process.
+  // Returns true once for each set() in this process.
   bool clear() noexcept { return std::exchange(on_, false) && forks_ == g_forks; }
 
  private:
@@ -122,20 +123,20 @@ class TravelHold {
   bool begin() {
     if (hold_.active()) return true;
     const py::gil_scoped_release release;
-    travel_ = torch_adapter::start_travel();
-    if (travel_ != 0) hold_.set();
-    return travel_ != 0;
+    propagation_ = torch_adapter::start_propagation();
+    if (propagation_ != 0) hold_.set();
+    return propagation_ != 0;
   }
   void end() noexcept {
     if (!hold_.clear()) return;
     const py::gil_scoped_release release;
-    torch_adapter::stop_travel(travel_);
+    torch_adapter::stop_propagation(propagation_);
   }
   bool active() const noexcept { return hold_.active(); }
 
  private:
   Hold hold_;
-  uint64_t travel_ = 0;
+  uint64_t propagation_ = 0;
 };
 
 class FastRangesHold {
@@ -169,7 +170,7 @@ template <class Class>
 py::class_<Class> define(py::module_& module, const char* name, const char* text) {
   return py::class_<Class>(module, name, text)
       .def(py::init<>())
-      .def("end", &Class::end, "End it if it is on. Its destructor does, too.")
+      .def("end", &Class::end, "Undo begin(), if it is in effect. The destructor calls it.")
       .def_property_readonly("active", &Class::active);
 }
 
@@ -180,28 +181,28 @@ void forget_torch_holds_in_child() noexcept {
 }
 
 void register_torch_holds(py::module_& module) {
-  define<OpsHold>(module, "TorchOpsHold", "Ops are recorded from begin() to end().")
+  define<OpsHold>(module, "TorchOpsHold", "Records ops from begin() to end().")
       .def("begin", &OpsHold::begin, py::arg("inputs") = false,
-           "inputs: with their inputs. After torch_prepare(), and for inputs torch_trust_inputs(), "
-           "have succeeded; else StateError.");
-  define<MemoryHold>(module, "TorchMemoryHold", "Allocations are recorded from begin() to end().")
+           "Begin; inputs: record inputs, too. Raises StateError unless torch_prepare(), and for "
+           "inputs torch_adopt_input_layout(), have succeeded.");
+  define<MemoryHold>(module, "TorchMemoryHold", "Records allocations from begin() to end().")
       .def("begin", &MemoryHold::begin,
-           "False: another profiler has this thread's reports. After torch_memory_prepare() has "
-           "succeeded, else StateError.");
+           "Begin; return False if another profiler receives this thread's reports. Raises "
+           "StateError unless torch_memory_prepare() has succeeded.");
   define<ModulesHold>(module, "TorchModulesHold",
-                      "Ops have the TorchScript modules that they run in from begin() to end().")
-      .def("begin", &ModulesHold::begin, "Empty, or the reason why not.");
-  define<TravelHold>(module, "TorchTravelHold",
-                     "From begin() to end(), work that the thread of begin() gives to libtorch's "
-                     "threads belongs to the thread-local sessions that this thread belongs to.")
+                      "Records the TorchScript modules of ops from begin() to end().")
+      .def("begin", &ModulesHold::begin, "Begin; return \"\" or the reason why not.");
+  define<TravelHold>(module, "TorchPropagationHold",
+                     "From begin() to end(), propagates the thread-local sessions of the thread "
+                     "that called begin() to the work that it hands to libtorch's threads.")
       .def("begin", &TravelHold::begin,
-           "False if this thread belongs to no such session. After torch_memory_prepare() has "
-           "succeeded, else StateError.");
-  define<FastRangesHold>(
-      module, "TorchFastRangesHold",
-      "Ranges of torch's _RecordFunctionFast are recorded from begin() to end().")
+           "Begin; return False if this thread belongs to no thread-local session. Raises "
+           "StateError unless torch_memory_prepare() has succeeded.");
+  define<FastRangesHold>(module, "TorchFastRangesHold",
+                         "Records ranges of torch's _RecordFunctionFast from begin() to end().")
       .def("begin", &FastRangesHold::begin, py::arg("type"),
-           "type: torch._C._profiler._RecordFunctionFast. Empty, or the reason why not.");
+           "Begin; return \"\" or the reason why not. type: "
+           "torch._C._profiler._RecordFunctionFast.");
 }
 
 }  // namespace bindings

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.torch_memory_* and torch_travel_*: what lies in the debug info of libtorch's threads, for
-// adapters/torch/memory.py and threads.py.
+// _core.torch_memory_* and torch_propagation_*: fastprof's entries in the debug info of libtorch's
+// threads, for adapters/torch/memory.py and threads.py.
 #include <pybind11/stl.h>
 
 #include <array>
 #include <optional>
 #include <string>
 
-#include "adapters/torch/memory_reporter.hpp"
-#include "adapters/torch/session_travel.hpp"
+#include "adapters/torch/debug_info/memory_reporter.hpp"
+#include "adapters/torch/ops/session_propagation.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
 
@@ -18,7 +18,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-// In the order of fastprof.adapters.torch.layout.MEMORY.
+// Ordered as fastprof.adapters.torch.layout.MEMORY.
 using Kinds = std::array<uint32_t, 2>;
 
 std::optional<Kinds> torch_known_memory_layout(const std::string& version) {
@@ -51,38 +51,40 @@ std::string torch_memory_self_test(int forged, const Kinds& layout) {
 
 void register_torch_memory(py::module_& module) {
   module.def("torch_known_memory_layout", &torch_known_memory_layout, py::arg("version"),
-             "Bytes of a kind of debug info, and the number of PROFILER_STATE where kinds are "
-             "enumerated; None for a version that is not in the table.");
+             "Return (size of a debug info kind in bytes, number of PROFILER_STATE if kinds are an "
+             "enumeration) of a version; None for an unlisted version.");
   module.def("torch_memory_prepare", &torch_memory_prepare, py::arg("version"),
              py::arg("layout") = py::none(),
-             "Check how the loaded libtorch reports memory, after torch_prepare(); empty when its "
-             "allocations can be observed, else the reason. layout: for a version that is not in "
-             "the table, what fastprof.adapters.torch.layout has found.");
+             "Test whether allocations of the loaded libtorch can be observed; return \"\" or the "
+             "reason why not. Requires torch_prepare(). layout: the numbers found by "
+             "fastprof.adapters.torch.layout, for an unlisted version.");
   module.def("torch_memory_start", &torch_adapter::start_reporting,
              py::call_guard<py::gil_scoped_release>(),
-             "Threads report memory from now on, until as many torch_memory_stop(). False: another "
-             "profiler has this thread's reports.");
+             "Record allocations from now on; return False if another profiler receives this "
+             "thread's reports. Each call needs a torch_memory_stop().");
   module.def("torch_memory_stop", &torch_adapter::stop_reporting,
              py::call_guard<py::gil_scoped_release>());
-  module.def("torch_memory_withdraw", &torch_adapter::withdraw_reporter,
-             py::call_guard<py::gil_scoped_release>(),
-             "Leave this thread's reports to another profiler; False when it had none of ours. "
-             "They come back with the first op after that one has gone.");
+  module.def(
+      "torch_memory_withdraw", &torch_adapter::withdraw_reporter,
+      py::call_guard<py::gil_scoped_release>(),
+      "Yield this thread's memory reports to another profiler; return False if fastprof did "
+      "not receive them. They resume with the first op after the other profiler has stopped.");
   module.def("torch_memory_after_fork_in_child", [] {
     torch_adapter::forget_reporters_in_child();
-    torch_adapter::forget_travels_in_child();
+    torch_adapter::forget_propagation_in_child();
   });
   module.def(
-      "torch_travel_start", &torch_adapter::start_travel, py::call_guard<py::gil_scoped_release>(),
-      "Work that this thread gives to libtorch's threads from now on belongs to the "
-      "thread-local sessions that it belongs to now. Returns what torch_travel_stop() takes.");
-  module.def("torch_travel_stop", &torch_adapter::stop_travel, py::arg("travel"),
+      "torch_propagation_start", &torch_adapter::start_propagation,
+      py::call_guard<py::gil_scoped_release>(),
+      "Propagate this thread's thread-local sessions to the work that it hands to libtorch's "
+      "threads from now on; return the id for torch_propagation_stop().");
+  module.def("torch_propagation_stop", &torch_adapter::stop_propagation, py::arg("id"),
              py::call_guard<py::gil_scoped_release>());
   module.def(
       "torch_memory_self_test", &torch_memory_self_test, py::arg("forged") = 0,
       py::arg("layout") = Kinds{8, 0},
-      "What the self-test of memory reports says; empty: they hold. `forged`: 1 another order "
-      "of functions, 2 other fields of a link.");
+      "Run the self-test of memory reports; return \"\" if it passes, else the reason. forged: "
+      "simulate 1 a different order of virtual functions, 2 different fields of a link.");
 }
 
 }  // namespace bindings

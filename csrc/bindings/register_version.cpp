@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Version, ABI and build facts of the compiled module, for the version test and `fastprof doctor`.
+// Version, ABI and build information of the module, for the version test and `fastprof doctor`.
 #include <utility>
 
 #include "bindings/register.hpp"
@@ -12,7 +12,7 @@ void register_version(pybind11::module_& module) {
   module.attr("version") = FASTPROF_VERSION_STRING;
   module.def(
       "abi_version", [] { return std::pair<int, int>(FASTPROF_ABI_MAJOR, FASTPROF_ABI_MINOR); },
-      "The (major, minor) version that annotated libraries of one process share.");
+      "Return the ABI version (major, minor) of the recorder that annotated libraries share.");
   module.attr("compiler") =
 #if defined(__clang__)
       "clang " __clang_version__;

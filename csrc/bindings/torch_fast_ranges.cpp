@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of PyTorch's _RecordFunctionFast: see torch_fast_ranges.hpp.
+// Records PyTorch's _RecordFunctionFast: see torch_fast_ranges.hpp.
 #include "bindings/torch_fast_ranges.hpp"
 
 #include <new>
 #include <vector>
 
-#include "adapters/torch/thread_ops.hpp"
+#include "adapters/torch/ops/thread_ops.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/range_entry.hpp"
 #include "bindings/range_payload.hpp"
 #include "fastprof/primitives/scope_site.hpp"
-#include "fastprof/recorder/intern.hpp"
+#include "fastprof/recorder/hot_path/intern.hpp"
 
 namespace py = pybind11;
 
@@ -18,23 +18,23 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-// The object as torch lays it out, proven on one of our making before any other is read.
+// Mirrors torch's object layout; verified on an object created here before any other is read.
 struct FastObject {
   PyObject_HEAD PyObject* name;
   PyObject* input_values;
   PyObject* keyword_values;
-  void* guard;  // the RecordFunction that torch made, if any
+  void* guard;  // the RecordFunction that torch created, if any
 };
 
 struct Open {
-  PyObject* object;  // compared, never followed: it may be gone
+  PyObject* object;  // only compared, never dereferenced: it may be freed
   const Site* site;
   RangeEntry entry;
 };
 
-// All guarded by the GIL, or by `lock` where there is none.
+// All members are guarded by the GIL, or by `lock` in free-threaded builds.
 struct FastRanges {
-  PyTypeObject* type = nullptr;  // kept for ever once seen
+  PyTypeObject* type = nullptr;  // never released once set
   PyObject* enter = nullptr;     // torch's own entries
   PyObject* leave = nullptr;
   PyObject* our_enter = nullptr;
@@ -68,7 +68,7 @@ bool is_user_scope(PyObject* keywords) {
          PyUnicode_CompareWithASCIIString(scope, "user_scope") == 0;
 }
 
-// Null with an error set.
+// Returns the site of an object; null with an error set.
 const Site* site_of(NameUse& use, const FastObject* fast, RangePayload* payload) {
   PyObject* keywords = fast->keyword_values;
   RecordScope scope = RecordScope::FUNCTION;
@@ -101,8 +101,8 @@ void begin_fast_range(PyObject* object) {
   fast_ranges().open.push_back(open);
 }
 
-// torch's own method first. It makes a RecordFunction while torch's profiler or a reporter of
-// memory is on; the op observer leaves that out, for it has less than the object tells.
+// Calls torch's method first. While torch's profiler or a memory reporter is active, it makes a
+// RecordFunction, which the op observer skips, because it has less information than the object.
 PyObject* fast_enter(PyObject* object, PyObject*) {
   PyObject* arguments[] = {object};
   torch_adapter::ThreadOps* ops = torch_adapter::thread_ops();
@@ -115,7 +115,7 @@ PyObject* fast_enter(PyObject* object, PyObject*) {
     begin_fast_range(object);
   } catch (py::error_already_set& error) {
     error.discard_as_unraisable("the range of a _RecordFunctionFast");
-  } catch (const std::bad_alloc&) {  // the program goes on without the range
+  } catch (const std::bad_alloc&) {  // continue without the range
   }
   return result;
 }
@@ -132,7 +132,7 @@ PyObject* fast_exit(PyObject* object, PyObject* const* args, Py_ssize_t count) {
     }
   }
   PyObject* all[8] = {object};
-  if (count > 7) count = 7;  // __exit__ has three
+  if (count > 7) count = 7;  // __exit__ takes three
   for (Py_ssize_t i = 0; i < count; ++i) all[i + 1] = args[i];
   return PyObject_Vectorcall(fast_ranges().leave, all, static_cast<size_t>(count) + 1, nullptr);
 }
@@ -143,13 +143,13 @@ PyMethodDef fast_methods[] = {
      METH_FASTCALL, nullptr},
 };
 
-// Borrowed; the type's own, not a copy.
+// Returns the type's own dictionary, borrowed, not a copy.
 PyObject* dictionary_of(PyTypeObject* type) {
   return type->tp_dict;
 }
 
 std::string wrong_about(PyTypeObject* type) {
-  constexpr const char* unknown = "_RecordFunctionFast of this torch is laid out in another way";
+  constexpr const char* unknown = "the layout of _RecordFunctionFast in this torch is unknown";
   if (type->tp_basicsize != static_cast<Py_ssize_t>(sizeof(FastObject)) || type->tp_itemsize != 0 ||
       dictionary_of(type) == nullptr)
     return unknown;
@@ -172,23 +172,24 @@ void exchange(PyTypeObject* type, PyObject* enter, PyObject* leave) {
   if (PyDict_SetItemString(dictionary, "__enter__", enter) != 0 ||
       PyDict_SetItemString(dictionary, "__exit__", leave) != 0)
     throw py::error_already_set();
-  PyType_Modified(type);  // look-ups are cached by the type's version
+  PyType_Modified(type);  // invalidates the lookup cache of the type
 }
 
 }  // namespace
 
 std::string observe_fast_ranges(PyObject* object) {
   FastRanges& all = fast_ranges();
-  if (!PyType_Check(object)) return "_RecordFunctionFast of this torch is no type";
+  if (!PyType_Check(object)) return "_RecordFunctionFast of this torch is not a type";
   auto* type = reinterpret_cast<PyTypeObject*>(object);
   if (type != all.type) {
     std::string wrong = wrong_about(type);
     if (!wrong.empty()) return wrong;
-    if (all.type != nullptr) return "there are two types _RecordFunctionFast in this process";
+    if (all.type != nullptr) return "two types _RecordFunctionFast exist in this process";
     PyObject* dictionary = dictionary_of(type);
     PyObject* enter = PyDict_GetItemString(dictionary, "__enter__");
     PyObject* leave = PyDict_GetItemString(dictionary, "__exit__");
-    if (enter == nullptr || leave == nullptr) return "_RecordFunctionFast has no __enter__";
+    if (enter == nullptr || leave == nullptr)
+      return "_RecordFunctionFast has no __enter__ or __exit__";
     all.our_enter = PyDescr_NewMethod(type, &fast_methods[0]);
     all.our_leave = all.our_enter == nullptr ? nullptr : PyDescr_NewMethod(type, &fast_methods[1]);
     if (all.our_leave == nullptr) throw py::error_already_set();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's _RecordFunctionFast, which does nothing while torch's own profiler is off, made to
-// record.
+// Records PyTorch's _RecordFunctionFast, which does nothing while torch's own profiler is off.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,18 +11,17 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
-// From now on __enter__ and __exit__ of `type` (torch._C._profiler._RecordFunctionFast) record a
-// range as well. Every object of
-// the type is served, whenever it was made and by whatever name the type was imported, because the
-// two entries of the type's own dictionary are exchanged. Counted: as many release_fast_ranges put
-// the former entries back. Empty, or the reason why this type is not as expected, in which case
-// nothing was changed. GIL held; throws what Python raised.
+// Makes __enter__ and __exit__ of `type` (torch._C._profiler._RecordFunctionFast) record a range.
+// Replaces the two entries in the type's dictionary, so that all objects are covered, whenever
+// created and however imported. Counted: the same number of release_fast_ranges calls restores the
+// former entries. Returns an empty string, or the reason why the type is not as expected; nothing
+// is changed then. Requires the GIL; throws Python errors.
 std::string observe_fast_ranges(PyObject* type);
 
-// Ranges that are open then stay unfinished. GIL held.
+// Undoes observe_fast_ranges. Open ranges stay unfinished. Requires the GIL.
 void release_fast_ranges();
 
-// In a forked child: nobody observes.
+// In a forked child: restores the former entries.
 void forget_fast_ranges_in_child();
 
 }  // namespace bindings

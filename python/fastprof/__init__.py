@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof: a standalone profiler for Python and C++ programs.
+"""fastprof: a standalone profiler for Python and C++ programs, with the interface of torch.profiler.
 
-Importing this package is cheap: neither NumPy nor the native part is loaded until a name that needs it is used.
+    import fastprof
+
+    with fastprof.profile() as prof:
+        with fastprof.record_function("load data"):
+            load()
+    print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+    prof.export_chrome_trace("trace.json")  # open it at https://ui.perfetto.dev
+
+Importing this package is cheap: NumPy and the native module are loaded when a name that needs them is first used.
 """
 
 from __future__ import annotations
@@ -11,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof._version import __version__
 
-if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
+if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof import errors, itt, profiler_legacy
     from fastprof.analysis.flops import FlopEstimate, estimate_flops
     from fastprof.analysis.memory_attribution import attribute_memory
@@ -33,10 +41,12 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
     from fastprof.model.tree import EventTree
     from fastprof.profiler import _KinetoProfile, profile, tensorboard_trace_handler
     from fastprof.profiler.experimental_config import _ExperimentalConfig
+    from fastprof.profiler.recovery import recover
     from fastprof.profiler.step_schedule import ProfilerAction, schedule
     from fastprof.profiler.step_tracker import KinetoStepTracker
     from fastprof.record.activities import ProfilerActivity, kineto_available, supported_activities
     from fastprof.record.propagation import propagate
+    from fastprof.record.python_calls import CallFilter
     from fastprof.record.ranges import (
         _RecordFunctionFast,
         counter,
@@ -62,7 +72,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; keep in step with _LAZY
         StringTable,
     )
 
-# Exported name -> module that defines it, imported when the name is first used; "": it is a module itself.
+# Exported name -> module that defines it, imported on first use; "": the name is a module itself.
 _LAZY: dict[str, str] = {
     "ProfilerAction": "fastprof.profiler.step_schedule",
     "schedule": "fastprof.profiler.step_schedule",
@@ -70,6 +80,7 @@ _LAZY: dict[str, str] = {
     "supported_activities": "fastprof.record.activities",
     "kineto_available": "fastprof.record.activities",
     "profile": "fastprof.profiler",
+    "CallFilter": "fastprof.record.python_calls",
     "tensorboard_trace_handler": "fastprof.profiler",
     "record_function": "fastprof.record.ranges",
     "_RecordFunctionFast": "fastprof.record.ranges",
@@ -103,6 +114,7 @@ _LAZY: dict[str, str] = {
     "estimate_flops": "fastprof.analysis.flops",
     "load": "fastprof.importers",
     "save": "fastprof.exporters.native_file",
+    "recover": "fastprof.profiler.recovery",
     "attribute_memory": "fastprof.analysis.memory_attribution",
     "LegacyRecord": "fastprof.compat.records",
     "parse_records": "fastprof.compat.records",
@@ -129,7 +141,7 @@ _LAZY: dict[str, str] = {
     "MemRecordsAcc": "fastprof.views",
 }
 
-# Every key of _LAZY; a test compares.
+# Every key of _LAZY, and __version__; a test compares them.
 __all__ = [
     "ProfilerAction",
     "schedule",
@@ -137,6 +149,7 @@ __all__ = [
     "supported_activities",
     "kineto_available",
     "profile",
+    "CallFilter",
     "tensorboard_trace_handler",
     "record_function",
     "mark",
@@ -194,6 +207,7 @@ __all__ = [
     "estimate_flops",
     "load",
     "save",
+    "recover",
     "parse_records",
 ]
 
@@ -203,10 +217,10 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module 'fastprof' has no attribute {name!r}")
     value = getattr(import_module(module), name) if module else import_module(f"fastprof.{name}")
-    globals()[name] = value  # the next look-up does not come here
+    globals()[name] = value  # cached: the next access does not call __getattr__
     return value
 
 
 def __dir__() -> list[str]:
-    # What users call; modules and PyTorch's private names can be named all the same.
+    # Without PyTorch's private names, which are accessible all the same.
     return sorted(["__version__", *(name for name in __all__ if not name.startswith("_"))])

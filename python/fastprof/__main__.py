@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m fastprof``: the same as the command ``fastprof``."""
+"""``python -m fastprof``: same as the command ``fastprof``."""
 
 from __future__ import annotations
 

@@ -14,13 +14,14 @@ __all__: list[str] = [
     "Capture",
     "LegacyEvents",
     "OpenRange",
+    "PythonCalls",
     "Session",
     "ThreadState",
     "TorchFastRangesHold",
     "TorchMemoryHold",
     "TorchModulesHold",
     "TorchOpsHold",
-    "TorchTravelHold",
+    "TorchPropagationHold",
     "abi_version",
     "add_remote_events",
     "after_fork_in_child",
@@ -31,6 +32,7 @@ __all__: list[str] = [
     "default_node_id",
     "flow_begin",
     "flow_end",
+    "forget_python_calls_in_child",
     "group_firsts",
     "group_floats",
     "group_times",
@@ -45,14 +47,19 @@ __all__: list[str] = [
     "listed_rows",
     "mark",
     "memory_usage",
+    "missing_causes",
+    "native_numbers",
+    "nested_codes",
     "now_ns",
     "record_function",
+    "recover",
     "report_memory_usage",
     "report_out_of_memory",
     "set_default_node_id",
     "set_thread_name",
     "thread_id",
     "throw_error",
+    "torch_adopt_input_layout",
     "torch_after_fork_in_child",
     "torch_known_input_layout",
     "torch_known_layout",
@@ -70,13 +77,12 @@ __all__: list[str] = [
     "torch_observe_fast_ranges",
     "torch_pause_ops",
     "torch_prepare",
+    "torch_propagation_start",
+    "torch_propagation_stop",
     "torch_release_fast_ranges",
     "torch_self_test",
     "torch_start_observing",
     "torch_stop_observing",
-    "torch_travel_start",
-    "torch_travel_stop",
-    "torch_trust_inputs",
     "torch_try_inputs",
     "version",
 ]
@@ -156,63 +162,63 @@ class record_function:
 
 class Capture:
     """
-    What one session saw; see capture/capture.hpp.
+    The records of one session; see capture/capture.hpp.
     """
 
     def __len__(self) -> int: ...
     def columns(self) -> dict[str, numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
         """
-        The columns by name: read-only arrays over the capture, no copy.
+        Return the columns by name: read-only arrays that share the capture's memory.
         """
 
+    def cross_thread_end_row(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
+    def cross_thread_end_track(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def dropped(self) -> dict[str, int]:
         """
-        Missing events by cause.
+        Return the number of missing events by cause.
         """
 
     def find_blocks(
         self, types: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
     ) -> list[tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]]:
         """
-        (rows, at) for each of these types: the rows with such a detail block, ascending, and the index in payload_words of its first content word.
+        Return (rows, at) for each of `types`: the rows with a detail block of the type, ascending, and the index in payload_words of the block's first content word.
         """
 
     def flops_of(
         self,
         inputs: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
-        pairs: collections.abc.Sequence[
+        site_inputs: collections.abc.Sequence[
             tuple[
                 typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
             ]
         ],
         estimates: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
-        covering: collections.abc.Sequence[bool],
+        wrappers: collections.abc.Sequence[bool],
     ) -> numpy.typing.NDArray[numpy.float64]:
         """
-        FLOPs by row: the estimate of its (site, code) of inputs, 0 for what is not among the pairs, and for rows of the sites that covering marks which have rows with FLOPs of other sites inside.
+        Return FLOPs by row: the estimate of the row's pair (site, code of inputs); 0 for pairs not in site_inputs, and for rows of sites marked in wrappers that contain a row of another site with FLOPs.
         """
 
-    def foreign_end_track(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
-    def foreign_row(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def payload_words(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def read_details(self, pair_sites: collections.abc.Sequence[bool]) -> dict[str, typing.Any]:
         """
-        What the details of the rows say, found in one walk; what no row has is left out. sequence_nr, fwd_thread, node_id: columns, -1 for none; record_function_id: 0 for none. stack, modules, json, overload: (codes, indices into strings by code), -1 for none. inputs: (1 + code, 0 for none; the words of the distinct blocks by code; the distinct (site, code) of sites that pair_sites marks).
+        Return the decoded details of all rows by name, read in one pass; kinds that no row has are omitted. sequence_nr, fwd_thread, node_id: columns, -1 if absent; record_function_id: column, 0 if absent. stack, modules, json, overload: (codes, indices into strings by code), code -1 if absent. inputs: (1 + code by row, 0 if absent; the words of each distinct block by code; the distinct pairs (site, code) of the sites marked in pair_sites).
         """
 
     def sites(self) -> dict[str, list[typing.Any]]:
         """
-        One list per field of fastprof.model.sites.Site.
+        Return one list per field of fastprof.model.sites.Site.
         """
 
     def strings(self) -> list[str]:
         """
-        What string arguments point into.
+        Return the table that string arguments index.
         """
 
     def tracks(self) -> list[tuple[int, int, int, str, bool]]:
         """
-        (id, pid, tid, name, alive) of each track.
+        Return (id, pid, tid, name, alive) of each track.
         """
 
     def write_chrome_trace(
@@ -224,14 +230,14 @@ class Capture:
         event_ids: bool | None = None,
     ) -> int:
         """
-        Write Chrome JSON; returns the bytes written. `path` as os.fsencode gives it. progress: called with the bytes written so far; what it raises ends the writing. event_ids: whether events carry Kineto's ids; None: when there are ops.
+        Write Chrome JSON; return the number of bytes. path: as returned by os.fsencode. progress: called with the number of bytes written so far; an exception that it raises cancels the export. event_ids: whether to write Kineto's event ids; None: if the capture contains ops.
         """
 
     def write_perfetto_trace(
         self, path: bytes, progress: collections.abc.Callable[[int], typing.Any] | None = None
     ) -> int:
         """
-        Write Perfetto's protobuf format; returns the bytes written.
+        Write a trace in Perfetto's protobuf format; return the number of bytes. path, progress: as in write_chrome_trace.
         """
 
     @property
@@ -243,7 +249,7 @@ class Capture:
     @property
     def node_id(self) -> int:
         """
-        Node of the rows without one of their own, -1 for none.
+        Node id of rows that have none of their own; -1 if unset.
         """
 
     @property
@@ -258,7 +264,7 @@ class Capture:
 
 class Session:
     """
-    A stretch of time whose records you get back; see session/session.hpp.
+    A recording session; see session/session.hpp.
     """
 
     def __init__(
@@ -274,16 +280,19 @@ class Session:
         max_name_bytes: typing.SupportsInt | typing.SupportsIndex = 0,
         record_shapes: bool = False,
         spill_folder: bytes = b"",
+        backing_file: bytes = b"",
+        keep_backing_file: bool = False,
+        backing_metadata: collections.abc.Sequence[tuple[str, str]] = [],
     ) -> None: ...
     def drain(self) -> int:
         """
-        Read what is finished, so that its memory serves again; the rows so far.
+        Read finished records so that their memory can be reused; return the number of rows so far.
         """
 
     def start(self) -> None: ...
     def stop(self, thread_names: dict[int, str]) -> Capture:
         """
-        End and read. Called again, it returns the same capture. StateError if the session was never started.
+        Stop and return the capture; later calls return the same one. thread_names: names by kernel thread id, for threads without a name of their own. Raises StateError if the session was never started.
         """
 
     def warm_up(self) -> None:
@@ -292,9 +301,15 @@ class Session:
         """
 
     @property
+    def backing_problem(self) -> str:
+        """
+        Why records are missing from the backing file: known at start() if there was no room for it, else after stop(). Empty if none are.
+        """
+
+    @property
     def has_capture(self) -> bool:
         """
-        Whether stop() has read what was recorded.
+        Whether stop() has returned a capture.
         """
 
     @property
@@ -302,19 +317,19 @@ class Session:
     @property
     def spill_error(self) -> str:
         """
-        Why the spill file of the last stop() refused a write; empty when it did not.
+        Why writing the spill file of the last stopped session failed; empty if it did not.
         """
 
     @property
     def spilled_bytes(self) -> int:
         """
-        Bytes that the session of the last stop() had in its spill file.
+        Size in bytes of the spill file of the last stopped session.
         """
 
 
 class ThreadState:
     """
-    Thread-local sessions, callbacks and debug info of the thread that makes it.
+    A snapshot of the creating thread's thread-local sessions, callbacks and debug info.
     """
 
     def __init__(self) -> None: ...
@@ -322,51 +337,81 @@ class ThreadState:
         self, function: typing.Any, args: tuple[typing.Any, ...], kwargs: dict[str, typing.Any]
     ) -> typing.Any:
         """
-        Call it with that state on this thread.
+        Call function(*args, **kwargs) with this state on the calling thread.
         """
+
+
+class PythonCalls:
+    """
+    One profile's tracing of Python calls.
+    """
+
+    def __init__(
+        self,
+        *,
+        files: collections.abc.Sequence[str] = [],
+        excluded_files: collections.abc.Sequence[str] = [],
+        modules: collections.abc.Sequence[str] = [],
+        excluded_modules: collections.abc.Sequence[str] = [],
+        c_calls: bool = True,
+        max_depth: typing.SupportsInt | typing.SupportsIndex = 4294967295,
+        own_folder: str = "",
+    ) -> None: ...
+    def begin(self) -> tuple[str, str]:
+        """
+        Trace the calls of all threads, while a session runs that records them. Returns who has the place of the profile function, and why other filters apply; empty texts for neither.
+        """
+
+    def end(self) -> str:
+        """
+        End it if it is on; returns who took the place of the profile function meanwhile. The destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
 
 
 class LegacyEvents:
     """
-    What a run of the exclusive profiler recorded: a list of events for each thread, then the remote lists.
+    The records of a run of the exclusive profiler: one list of events per thread, then the remote lists.
     """
 
     @staticmethod
     def decode(bytes: bytes) -> LegacyEvents:
         """
-        Events from the bytes of encode(); they are remote. errors.FormatError naming the byte that does not follow the format.
+        Return the events that encode() serialised, marked as remote. Raises errors.FormatError with the offset of the first invalid byte.
         """
 
     def encode(self) -> bytes:
         """
-        The events as bytes for another process: csrc/include/fastprof/legacy/event_bytes.hpp.
+        Serialise the events for another process, in the format of csrc/include/fastprof/legacy/event_bytes.hpp.
         """
 
     def json(self) -> str:
         """
-        Every field of every record as JSON.
+        Return all fields of all records as JSON.
         """
 
     def records(self) -> list[list[tuple[typing.Any, ...]]]:
         """
-        The fields of fastprof.LegacyRecord of each event of each list; names are bytes.
+        Return lists of events as fields of fastprof.LegacyRecord; names are bytes.
         """
 
 
 class TorchOpsHold:
     """
-    Ops are recorded from begin() to end().
+    Records ops from begin() to end().
     """
 
     def __init__(self) -> None: ...
     def begin(self, inputs: bool = False) -> None:
         """
-        inputs: with their inputs. After torch_prepare(), and for inputs torch_trust_inputs(), have succeeded; else StateError.
+        Begin; inputs: record inputs, too. Raises StateError unless torch_prepare(), and for inputs torch_adopt_input_layout(), have succeeded.
         """
 
     def end(self) -> None:
         """
-        End it if it is on. Its destructor does, too.
+        Undo begin(), if it is in effect. The destructor calls it.
         """
 
     @property
@@ -375,18 +420,18 @@ class TorchOpsHold:
 
 class TorchMemoryHold:
     """
-    Allocations are recorded from begin() to end().
+    Records allocations from begin() to end().
     """
 
     def __init__(self) -> None: ...
     def begin(self) -> bool:
         """
-        False: another profiler has this thread's reports. After torch_memory_prepare() has succeeded, else StateError.
+        Begin; return False if another profiler receives this thread's reports. Raises StateError unless torch_memory_prepare() has succeeded.
         """
 
     def end(self) -> None:
         """
-        End it if it is on. Its destructor does, too.
+        Undo begin(), if it is in effect. The destructor calls it.
         """
 
     @property
@@ -395,38 +440,38 @@ class TorchMemoryHold:
 
 class TorchModulesHold:
     """
-    Ops have the TorchScript modules that they run in from begin() to end().
+    Records the TorchScript modules of ops from begin() to end().
     """
 
     def __init__(self) -> None: ...
     def begin(self) -> str:
         """
-        Empty, or the reason why not.
+        Begin; return "" or the reason why not.
         """
 
     def end(self) -> None:
         """
-        End it if it is on. Its destructor does, too.
+        Undo begin(), if it is in effect. The destructor calls it.
         """
 
     @property
     def active(self) -> bool: ...
 
 
-class TorchTravelHold:
+class TorchPropagationHold:
     """
-    From begin() to end(), work that the thread of begin() gives to libtorch's threads belongs to the thread-local sessions that this thread belongs to.
+    From begin() to end(), propagates the thread-local sessions of the thread that called begin() to the work that it hands to libtorch's threads.
     """
 
     def __init__(self) -> None: ...
     def begin(self) -> bool:
         """
-        False if this thread belongs to no such session. After torch_memory_prepare() has succeeded, else StateError.
+        Begin; return False if this thread belongs to no thread-local session. Raises StateError unless torch_memory_prepare() has succeeded.
         """
 
     def end(self) -> None:
         """
-        End it if it is on. Its destructor does, too.
+        Undo begin(), if it is in effect. The destructor calls it.
         """
 
     @property
@@ -435,18 +480,18 @@ class TorchTravelHold:
 
 class TorchFastRangesHold:
     """
-    Ranges of torch's _RecordFunctionFast are recorded from begin() to end().
+    Records ranges of torch's _RecordFunctionFast from begin() to end().
     """
 
     def __init__(self) -> None: ...
     def begin(self, type: typing.Any) -> str:
         """
-        type: torch._C._profiler._RecordFunctionFast. Empty, or the reason why not.
+        Begin; return "" or the reason why not. type: torch._C._profiler._RecordFunctionFast.
         """
 
     def end(self) -> None:
         """
-        End it if it is on. Its destructor does, too.
+        Undo begin(), if it is in effect. The destructor calls it.
         """
 
     @property
@@ -455,7 +500,7 @@ class TorchFastRangesHold:
 
 def abi_version() -> tuple[int, int]:
     """
-    The (major, minor) version that annotated libraries of one process share.
+    Return the ABI version (major, minor) of the recorder that annotated libraries share.
     """
 
 
@@ -467,7 +512,7 @@ def add_remote_events(bytes: bytes) -> None:
 
 def after_fork_in_child() -> None:
     """
-    Drop what belonged to the parent's sessions.
+    Discard state that belongs to the parent's sessions.
     """
 
 
@@ -486,19 +531,19 @@ def capture_of(
     counter_names: collections.abc.Sequence[str] = [],
 ) -> Capture:
     """
-    A Capture of given columns, copied; see capture/capture.hpp for what must hold of them.
+    Return a Capture with copies of the columns; capture/capture.hpp states the requirements. Raises ValueError if one is not met.
     """
 
 
 def counter(name: str, value: float) -> None:
     """
-    A number over time.
+    Record the current value of a counter track.
     """
 
 
 def counters_missing(names: collections.abc.Sequence[str]) -> str:
     """
-    Why these perf counters cannot be read together on this thread; empty when they can.
+    Return why these perf counters cannot be read together on this thread; empty if they can.
     """
 
 
@@ -510,13 +555,19 @@ def default_node_id() -> int:
 
 def flow_begin(id: int, name: str = "flow") -> None:
     """
-    An arrow starts here.
+    Record the start of the flow arrow `id`.
     """
 
 
 def flow_end(id: int, name: str = "flow") -> None:
     """
-    The arrow of that id ends here.
+    Record the end of the flow arrow `id`.
+    """
+
+
+def forget_python_calls_in_child() -> None:
+    """
+    Forget the parent's tracing of calls in a forked child.
     """
 
 
@@ -528,7 +579,7 @@ def group_firsts(
     order: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
 ) -> numpy.typing.NDArray[numpy.int64]:
     """
-    The first event of each group in the list's order, -1 for none; capture/group_sums.hpp.
+    Return the first event of each group in list order, -1 for an empty group; see capture/group_sums.hpp.
     """
 
 
@@ -544,7 +595,7 @@ def group_floats(
     values: typing.Annotated[numpy.typing.ArrayLike, numpy.float64],
 ) -> numpy.typing.NDArray[numpy.float64]:
     """
-    Sums by group of a column of floats, added in the list's order, NaN as 0; capture/group_sums.hpp.
+    Return sums by group of a column of floats, added in list order, with NaN as 0; see capture/group_sums.hpp.
     """
 
 
@@ -564,7 +615,7 @@ def group_times(
     numpy.typing.NDArray[numpy.int64],
 ]:
     """
-    (total, self, count) by group of the events' durations; capture/group_sums.hpp.
+    Return (total ns, self ns, number of events) by group; see capture/group_sums.hpp.
     """
 
 
@@ -583,19 +634,19 @@ def group_usage(
     numpy.typing.NDArray[numpy.int64],
 ]:
     """
-    (total, self, count of those that are not 0) by group of a column that includes children; capture/group_sums.hpp.
+    Return (total, self, number of non-zero values) by group for a column whose values include those of children; see capture/group_sums.hpp.
     """
 
 
 def leave_out_frames_of(file: str) -> None:
     """
-    Leave frames of this file out at the inner end of stacks: wrappers, which decorators make.
+    Remove frames of this file from the inner end of recorded stacks (wrappers of decorators).
     """
 
 
 def legacy_disable(cleanup_tls_state: bool = True, consolidate: bool = True) -> LegacyEvents:
     """
-    End this thread's exclusive profiler. errors.StateError when there is none.
+    Stop this thread's exclusive profiler; return its records. Raises errors.StateError if none runs.
     """
 
 
@@ -610,31 +661,31 @@ def legacy_enable(
     trace_id: str = "",
 ) -> None:
     """
-    Put an exclusive profiler on this thread. errors.StateError when there is one, errors.UnavailableError when the state's device support is missing.
+    Start the exclusive profiler of this thread. Raises errors.StateError if it already runs and errors.UnavailableError if the state's device support is missing.
     """
 
 
 def legacy_enabled() -> bool:
     """
-    Whether this thread has an exclusive profiler that records.
+    Return whether an exclusive profiler records on this thread.
     """
 
 
 def legacy_mark(name: str, include_device: bool = True) -> None:
     """
-    Record an instant with this thread's exclusive profiler; nothing without one.
+    Record an instant with this thread's exclusive profiler; no effect if none runs.
     """
 
 
 def legacy_state_missing(state: typing.SupportsInt | typing.SupportsIndex) -> str:
     """
-    Why a state cannot be enabled; empty when it can.
+    Return why a state cannot be enabled; empty if it can.
     """
 
 
 def libraries_of_other_abi() -> list[str]:
     """
-    Paths of loaded objects whose fastprof has another ABI major; "" is the executable.
+    Return the paths of loaded objects built with another major ABI of fastprof; "" is the executable.
     """
 
 
@@ -648,13 +699,13 @@ def listed_rows(
     name_of_site: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
 ) -> tuple[numpy.typing.NDArray[numpy.int64] | None, numpy.typing.NDArray[numpy.int32]]:
     """
-    (rows or None for all, parent in the list): the tree of a list without the repeated rows of wrappers; capture/listed_rows.hpp.
+    Return (listed rows or None for all, parent of each as a position in the list), without the repeated rows of wrappers; see capture/listed_rows.hpp.
     """
 
 
 def mark(name: str) -> None:
     """
-    An instant on the calling thread.
+    Record an instant on the calling thread.
     """
 
 
@@ -674,13 +725,46 @@ def memory_usage(
     numpy.typing.NDArray[numpy.int64],
 ]:
     """
-    (CPU bytes by row or None, those of devices, rows left over, rows that failed): memory records told to the innermost ranges around them; capture/memory_usage.hpp.
+    Attribute memory records to the innermost enclosing ranges. Returns (CPU bytes by row or None, device bytes by row or None, memory rows outside all ranges, out-of-memory rows); see capture/memory_usage.hpp.
+    """
+
+
+def missing_causes() -> dict[str, bool]:
+    """
+    Return for each drop cause whether its events are missing (True) or incomplete.
+    """
+
+
+def native_numbers() -> dict[str, dict[str, int]]:
+    """
+    Return the members of each enum, or namespace of constants, that Python uses: name -> value.
+    """
+
+
+def nested_codes(
+    *,
+    parent: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+    code: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+    codes: typing.SupportsInt | typing.SupportsIndex,
+) -> numpy.typing.NDArray[numpy.bool]:
+    """
+    Mask of the rows inside a row of the same code, such as calls of a function by itself; capture/nested_codes.hpp.
     """
 
 
 def now_ns() -> int:
     """
-    The time now as captures give it: Unix ns, monotonic. Meaningful once a session was started.
+    Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first session has started.
+    """
+
+
+def recover(
+    path: bytes,
+    session_id: typing.SupportsInt | typing.SupportsIndex = 0,
+    max_bytes: typing.SupportsInt | typing.SupportsIndex = 0,
+) -> tuple[Capture, dict[str, typing.Any]]:
+    """
+    Read a session's backing file: the Capture, and what is known of the process and of what is missing. session_id 0: the session that asked for the file; max_bytes 0: 16 GB.
     """
 
 
@@ -717,19 +801,29 @@ def set_default_node_id(node_id: typing.SupportsInt | typing.SupportsIndex) -> N
 
 def set_thread_name(name: str) -> None:
     """
-    Name the calling thread in everything recorded from now on.
+    Set the calling thread's name in captures that are read from now on.
     """
 
 
 def thread_id() -> int:
     """
-    The id of the calling thread in captures (FunctionEvent.thread).
+    Return the calling thread's id in captures (FunctionEvent.thread).
     """
 
 
 def throw_error(name: str, message: str) -> None:
     """
-    Throw the C++ error of that name (any other name: Error), for the test of the mapping.
+    Throw the C++ error `name` (Error for an unknown name), to test the mapping to Python.
+    """
+
+
+def torch_adopt_input_layout(
+    layout: typing.Annotated[
+        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(24)"
+    ],
+) -> None:
+    """
+    Read inputs by `layout` from now on. The first adopted layout is kept.
     """
 
 
@@ -738,7 +832,7 @@ def torch_known_input_layout(
     version: str, cxx11_abi: bool
 ) -> typing.Annotated[list[int], "FixedSize(24)"] | None:
     """
-    The numbers of a version's input layout, in the order of fastprof.adapters.torch.layout.INPUTS; None for a version that is not in the table.
+    Return a version's input layout in the order of fastprof.adapters.torch.layout.INPUTS; None for an unlisted version.
     """
 
 
@@ -746,13 +840,13 @@ def torch_known_layout(
     version: str, cxx11_abi: bool
 ) -> typing.Annotated[list[int], "FixedSize(8)"] | None:
     """
-    The offsets in the table of layouts; None for a version that is not there.
+    Return a version's offsets from the table of layouts; None for an unlisted version.
     """
 
 
 def torch_known_memory_layout(version: str) -> typing.Annotated[list[int], "FixedSize(2)"] | None:
     """
-    Bytes of a kind of debug info, and the number of PROFILER_STATE where kinds are enumerated; None for a version that is not in the table.
+    Return (size of a debug info kind in bytes, number of PROFILER_STATE if kinds are an enumeration) of a version; None for an unlisted version.
     """
 
 
@@ -765,7 +859,7 @@ def torch_memory_prepare(
     | None = None,
 ) -> str:
     """
-    Check how the loaded libtorch reports memory, after torch_prepare(); empty when its allocations can be observed, else the reason. layout: for a version that is not in the table, what fastprof.adapters.torch.layout has found.
+    Test whether allocations of the loaded libtorch can be observed; return "" or the reason why not. Requires torch_prepare(). layout: the numbers found by fastprof.adapters.torch.layout, for an unlisted version.
     """
 
 
@@ -776,33 +870,33 @@ def torch_memory_self_test(
     ] = [8, 0],
 ) -> str:
     """
-    What the self-test of memory reports says; empty: they hold. `forged`: 1 another order of functions, 2 other fields of a link.
+    Run the self-test of memory reports; return "" if it passes, else the reason. forged: simulate 1 a different order of virtual functions, 2 different fields of a link.
     """
 
 
 def torch_memory_start() -> bool:
     """
-    Threads report memory from now on, until as many torch_memory_stop(). False: another profiler has this thread's reports.
+    Record allocations from now on; return False if another profiler receives this thread's reports. Each call needs a torch_memory_stop().
     """
 
 
 def torch_memory_stop() -> None: ...
 def torch_memory_withdraw() -> bool:
     """
-    Leave this thread's reports to another profiler; False when it had none of ours. They come back with the first op after that one has gone.
+    Yield this thread's memory reports to another profiler; return False if fastprof did not receive them. They resume with the first op after the other profiler has stopped.
     """
 
 
 def torch_modules_start() -> str:
     """
-    Ops have the TorchScript modules that they run in from now on, until as many torch_modules_stop(). Empty, or the reason why not, when nothing is to be stopped.
+    Record the TorchScript modules of ops from now on; return "" or the reason why not. Each successful call needs a torch_modules_stop().
     """
 
 
 def torch_modules_stop() -> None: ...
 def torch_newest_release() -> tuple[int, int]:
     """
-    (major, minor) of the newest release of torch that the tables of layouts list.
+    Return (major, minor) of the newest torch release in the tables of layouts.
     """
 
 
@@ -810,19 +904,19 @@ def torch_observe(
     work: collections.abc.Callable[[], typing.Any],
 ) -> tuple[int, list[tuple[str, int, int, int, int]]]:
     """
-    Call work(); returns libtorch's id of this thread and (name, scope, sequence number, thread, forward thread) of each op it ran.
+    Call work(); return libtorch's id of this thread and (name, scope, sequence number, thread, forward thread) of each op it ran.
     """
 
 
 def torch_observe_fast_ranges(type: typing.Any) -> str:
     """
-    Record the ranges of torch._C._profiler._RecordFunctionFast; empty, or the reason why not.
+    Record the ranges of torch._C._profiler._RecordFunctionFast from now on; return "" or the reason why not. Each successful call needs a torch_release_fast_ranges().
     """
 
 
 def torch_pause_ops(paused: bool) -> bool:
     """
-    Leave out what libtorch begins on this thread (True), or record it again (False). Returns what was set before.
+    Pause (True) or resume (False) recording of the ops that begin on this thread; return the previous setting.
     """
 
 
@@ -835,13 +929,20 @@ def torch_prepare(
     | None = None,
 ) -> str:
     """
-    Check the loaded libtorch; empty when its ops can be observed, else the reason. layout: for a version that is not in the table, the offsets that fastprof.adapters.torch.layout has found.
+    Test whether ops of the loaded libtorch can be observed; return "" or the reason why not. layout: the offsets found by fastprof.adapters.torch.layout, for a version that the table of layouts does not list.
     """
 
 
+def torch_propagation_start() -> int:
+    """
+    Propagate this thread's thread-local sessions to the work that it hands to libtorch's threads from now on; return the id for torch_propagation_stop().
+    """
+
+
+def torch_propagation_stop(id: typing.SupportsInt | typing.SupportsIndex) -> None: ...
 def torch_release_fast_ranges() -> None:
     """
-    As many end what torch_observe_fast_ranges() began.
+    Undo one torch_observe_fast_ranges().
     """
 
 
@@ -849,34 +950,17 @@ def torch_self_test(
     version: str, cxx11_abi: bool, shift: typing.SupportsInt | typing.SupportsIndex = 0
 ) -> str:
     """
-    What the self-test says of a version's layout, its sequence number moved by `shift` bytes; empty: it holds.
+    Run the self-test on a version's layout with the offset of the sequence number moved by `shift` bytes; return "" if it passes, else the reason.
     """
 
 
 def torch_start_observing(inputs: bool = False) -> None:
     """
-    Record ops from now on, with their inputs or without, until as many torch_stop_observing() of the same.
+    Record ops from now on, with their inputs if `inputs`. Calls are counted: each needs a torch_stop_observing() with the same argument.
     """
 
 
 def torch_stop_observing(inputs: bool = False) -> None: ...
-def torch_travel_start() -> int:
-    """
-    Work that this thread gives to libtorch's threads from now on belongs to the thread-local sessions that it belongs to now. Returns what torch_travel_stop() takes.
-    """
-
-
-def torch_travel_stop(travel: typing.SupportsInt | typing.SupportsIndex) -> None: ...
-def torch_trust_inputs(
-    layout: typing.Annotated[
-        collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(24)"
-    ],
-) -> None:
-    """
-    Inputs may be read by the layout from now on; the first that is trusted stays.
-    """
-
-
 def torch_try_inputs(
     layout: typing.Annotated[
         collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(24)"
@@ -884,7 +968,7 @@ def torch_try_inputs(
     work: collections.abc.Callable[[], typing.Any],
 ) -> list[tuple[str, str, list[int], list[str]]]:
     """
-    Call work(); returns (name, overload, words of inputs, texts given by position) of each op it ran, read by a layout with every access checked; no words where one failed. ValueError when libtorch does not agree with the layout.
+    Call work(), reading inputs by `layout` with every memory access checked. Returns (name, overload, words of inputs, positional texts) of each op it ran; the words are empty if an access failed. Raises ValueError if libtorch contradicts the layout.
     """
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the C++ headers and the CMake description of this installation are."""
+"""Paths of this installation's C++ headers and CMake package."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _HEADER = Path("fastprof", "base", "config.hpp")
 
 
 def include_dir() -> Path:
-    """The folder to hand to a C++ compiler with ``-I``.
+    """Return the folder to pass to a C++ compiler with ``-I``.
 
     Inside the package after a normal install; in the source tree after an editable one, so that edited headers are
-    the ones compiled. Raises FileNotFoundError when neither is there.
+    the ones compiled. Raises FileNotFoundError if neither exists.
     """
     package = Path(__file__).resolve().parent
     candidates = [package / "include", package.parents[1] / "csrc" / "include"]
@@ -20,14 +20,14 @@ def include_dir() -> Path:
         if (candidate / _HEADER).is_file():
             return candidate
     raise FileNotFoundError(
-        f"the fastprof headers are in none of {[str(c) for c in candidates]}: install fastprof again"
+        f"cannot find the fastprof headers in any of {[str(c) for c in candidates]}. Reinstall fastprof."
     )
 
 
 def cmake_dir() -> Path:
-    """The folder to set ``fastprof_DIR`` to, for ``find_package(fastprof)`` in CMake.
+    """Return the value of ``fastprof_DIR`` for ``find_package(fastprof)`` in CMake.
 
-    Raises FileNotFoundError when this installation has none.
+    Raises FileNotFoundError if this installation has no CMake package.
     """
     package = Path(__file__).resolve().parent
     candidates = [package / "share" / "cmake" / "fastprof", package.parents[1] / "cmake"]
@@ -35,5 +35,5 @@ def cmake_dir() -> Path:
         if (candidate / "fastprofConfig.cmake").is_file():
             return candidate
     raise FileNotFoundError(
-        f"fastprofConfig.cmake is in none of {[str(c) for c in candidates]}: install fastprof again"
+        f"cannot find fastprofConfig.cmake in any of {[str(c) for c in candidates]}. Reinstall fastprof."
     )

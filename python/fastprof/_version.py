@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version as Python sees it. A test holds it equal to the header csrc/include/fastprof/base/config.hpp."""
+"""Version of the Python package. A test compares it with the header csrc/include/fastprof/base/config.hpp."""
 
 __version__ = "0.1.0"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof.errors: what fastprof raises. The public path of base/errors.py."""
+"""fastprof.errors: the exceptions that fastprof raises. Public path of base/errors.py."""
 
 from __future__ import annotations
 

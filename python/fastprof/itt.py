@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof.itt: the names of torch.profiler.itt. The public path of compat/itt.py."""
+"""fastprof.itt: the functions of torch.profiler.itt. Public path of compat/itt.py."""
 
 from __future__ import annotations
 

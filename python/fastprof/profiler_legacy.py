@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof.profiler_legacy: the exclusive profiler. The public path of compat/profiler_legacy.py."""
+"""fastprof.profiler_legacy: the exclusive profiler. Public path of compat/profiler_legacy.py."""
 
 from __future__ import annotations
 

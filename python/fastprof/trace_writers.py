@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof.trace_writers: traces of any table. The public path of exporters/trace_writers.py."""
+"""fastprof.trace_writers: write traces of any table. Public path of exporters/trace_writers.py."""
 
 from __future__ import annotations
 

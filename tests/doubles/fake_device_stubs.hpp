@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fastprof/legacy/device_stubs.hpp"
-#include "fastprof/recorder/clock.hpp"
+#include "fastprof/recorder/state/clock.hpp"
 
 namespace doubles {
 

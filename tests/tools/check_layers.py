@@ -10,7 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # also when run as a program
 
@@ -29,47 +29,45 @@ def includes(path: Path) -> Iterator[tuple[int, str, str]]:
         yield text.count("\n", 0, match.start(2)) + 1, match[1], match[2]
 
 
-def public_folder(name: str) -> str:
-    """Return the folder of the public header ``fastprof/...``, "." for those at the top."""
-    parts = name.split("/")
-    return parts[1] if len(parts) > 2 else "."
+def room_above(name: str, below: str) -> str | None:
+    """Return the folder, relative to ``below``, of the file ``name``; "." for files right in it, None for others."""
+    path = PurePosixPath(name)
+    return path.relative_to(below).parent.as_posix() if path.is_relative_to(below) else None
+
+
+def allows(allowed: set[str], room: str) -> bool:
+    """Return whether a set of folders names ``room`` or a folder that it lies in."""
+    return any(room == name or room.startswith(f"{name}/") for name in allowed)
 
 
 def check_cpp_file(root: Path, path: Path) -> Iterator[str]:
     """Yield a message for each include of ``path`` that its place does not allow."""
     relative = path.relative_to(root).as_posix()
     inside = relative.removeprefix("csrc/")
-    public = inside.startswith("include/")
-    if public:
-        here = public_folder(inside.removeprefix("include/"))
-        if here not in PUBLIC:
-            yield f"{relative}: folder {here!r} is not in PUBLIC of layer_rules.py: add it with what it may include"
-            return
-    else:
-        here = inside.split("/")[0]
-        if here not in COMPILED:
-            yield f"{relative}: folder {here!r} is not in COMPILED of layer_rules.py: add it with what it may include"
-            return
+    here = room_above(inside, "include/fastprof")
+    public = here is not None
+    rules, table = (PUBLIC, "PUBLIC") if public else (COMPILED, "COMPILED")
+    if here is None:
+        here = room_above(inside, ".")
+    if here is None or here not in rules:
+        yield f"{relative}: folder {here!r} is not in {table} of layer_rules.py: add it with what it may include"
+        return
 
     for line, quote, name in includes(path):
         where = f"{relative}:{line}: "
         for pattern, places in FOREIGN.items():
             if re.fullmatch(pattern, name) and not any(re.fullmatch(p, relative) for p in places):
                 yield f"{where}<{name}> belongs only in {' or '.join(places)}"
-        top = name.split("/")[0]
-        if top == "fastprof":
-            folder = public_folder(name)
-            if public and folder != here and folder not in PUBLIC[here]:
-                yield f'{where}"{name}": {here} may not include {folder}'
+        there = room_above(name, "fastprof")
+        if there is not None:
+            if public and there != here and not allows(rules[here], there):
+                yield f'{where}"{name}": {here} may not include {there}'
         elif public and quote == '"':
             yield f'{where}"{name}": public headers include "fastprof/..." and the standard library only'
-        elif top in COMPILED and "/" in name:
-            if top != here and top not in COMPILED[here]:
-                yield f'{where}"{name}": {here} may not include {top}'
-            elif here == top == "backends":
-                mine, theirs = inside.split("/")[1:-1], name.split("/")[1:-1]
-                if theirs and mine and mine[0] != theirs[0]:
-                    yield f'{where}"{name}": backends do not know each other'
+        elif quote == '"' and "/" in name:
+            there = PurePosixPath(name).parent.as_posix()
+            if there != here and not allows(rules[here], there):
+                yield f'{where}"{name}": {here} may not include {there}'
 
 
 def imported_modules(path: Path, package: list[str]) -> Iterator[tuple[int, list[str]]]:

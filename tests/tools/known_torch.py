@@ -6,6 +6,7 @@ Import it before anything that needs torch: the skip takes place at the import.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +16,7 @@ from fastprof.adapters.torch.versions import cxx11_abi
 
 __all__ = [
     "CPU", "CXX11_ABI", "OWN_MEMBERS", "RELEASE", "VERSION", "known_fields", "known_options", "needs_inputs",
-    "one_thread", "torch",
+    "one_thread", "torch", "with_units_of_bytes",
 ]  # fmt: skip
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
@@ -55,6 +56,17 @@ def known_fields(names: Iterable[str]) -> tuple[str, ...]:
     """Those that events of this torch.profiler have, too: older ones have fewer."""
     event: Any = torch.autograd.profiler_util.FunctionEvent(0, "", 0, 0, 0)
     return tuple(name for name in names if hasattr(event, name))
+
+
+# torch 2.6 writes "Kb" and "b" of bytes; fastprof writes "KB" and "B", as newer ones do.
+OTHER_BYTES = torch.autograd.profiler_util._format_memory(1) == "1 b"
+
+
+def with_units_of_bytes(text: str) -> str:
+    """A table of torch's with bytes in the units that newer ones write."""
+    if not OTHER_BYTES:
+        return text
+    return re.sub(r"(?<=\d )[KMG]?b(?=  )", lambda unit: unit[0].upper(), text)
 
 
 @pytest.fixture(autouse=True)

@@ -6,44 +6,42 @@ A new folder or a new module of a ruled layer gets one line here; whoever adds a
 
 from __future__ import annotations
 
-# ---- C++, public headers: folder under csrc/include/fastprof -> folders whose headers it may include ---------------
-# Every folder may include its own files. "." is the top folder: the umbrella header and the macros.
+# ---- C++, public headers: room (folder under csrc/include/fastprof) -> rooms whose headers it may include ---------
+# From the ground up, as for Python below: a room names only rooms above it in this list, and may include its own files.
+# A name stands for all rooms in that folder that are above. "." is the top folder: what programs include.
 PUBLIC = {
     "base": set[str](),
-    "recorder": {"base"},
+    # The recorder: data that the libraries of a process share; how a library finds it; what a range costs; where
+    # records lie; names that come and go.
+    "recorder/state": {"base"},
+    "recorder/process": {"base", "recorder/state"},
+    "recorder/hot_path": {"base", "recorder/state", "recorder/process"},
+    "recorder/store": {"base", "recorder/state", "recorder/process", "recorder/hot_path"},
+    "recorder/names": {"base", "recorder"},
     "capture": {"base", "recorder"},
     "primitives": {"base", "recorder"},
-    "process": {"base", "recorder", "primitives", "range_detail"},
-    "range_detail": {"base", "recorder", "capture"},
-    "export": {
-        "base",
-        "recorder",
-        "capture",
-        "range_detail",
-    },  # range_detail: it decodes what rows carry
-    "session": {"base", "recorder", "process", "capture", "primitives", "range_detail", "export"},
-    "legacy": {"base", "recorder", "capture", "primitives", "range_detail", "export"},
+    # What a record carries beside its two times.
+    "payload/op_inputs": {"base"},
+    "payload/perf_counters": {"base", "recorder"},
+    "payload/native_stack": {"base", "recorder"},
+    "payload/blocks": {"base", "recorder", "capture", "payload"},
+    "leader": {"base", "recorder", "primitives", "payload"},
+    "export": {"base", "recorder", "capture", "payload"},
+    "session": {"base", "recorder", "capture", "primitives", "payload", "leader", "export"},
+    "legacy": {"base", "recorder", "capture", "primitives", "payload", "export"},
     ".": {
-        "base",
-        "recorder",
-        "process",
-        "capture",
-        "primitives",
-        "range_detail",
-        "export",
-        "session",
-        "legacy",
+        "base", "recorder", "capture", "primitives", "payload", "leader", "export", "session", "legacy",
     },
-}
+}  # fmt: skip
 
-# ---- C++, compiled: folder under csrc -> folders under csrc it may include, beside the public headers ----------------
-# Backends do not know each other: backends/<name> may include backends/<its own name> and the files of backends itself.
+# ---- C++, compiled: room (folder under csrc) -> rooms under csrc it may include, beside the public headers ----------
 COMPILED = {
-    "core": set[str](),
-    "observers": {"core"},
-    "backends": {"core"},
-    "adapters": {"core"},
-    "bindings": {"core", "observers", "backends", "adapters"},
+    "adapters/python": set[str](),
+    "adapters/torch/layout": set[str](),
+    "adapters/torch/inputs": {"adapters/torch/layout"},
+    "adapters/torch/debug_info": {"adapters/torch/layout"},
+    "adapters/torch/ops": {"adapters/torch"},
+    "bindings": {"adapters"},
 }
 
 # Headers of others: pattern -> where it may be included (path patterns below the root).
@@ -56,7 +54,7 @@ VENDOR_HEADERS = (
 )
 TORCH_HEADERS = r"torch/.*|ATen/.*|c10/.*"
 FOREIGN = {
-    PYTHON_HEADERS: (r"csrc/bindings/.*",),
+    PYTHON_HEADERS: (r"csrc/bindings/.*", r"csrc/adapters/python/.*"),
     VENDOR_HEADERS: (r"csrc/backends/\w+/.*\.(cpp|mm)",),
     TORCH_HEADERS: (r"csrc/adapters/torch/.*\.cpp",),
 }
@@ -73,7 +71,7 @@ ROOMS = {
     "exporters": {"base", "model", "formats"},
     "importers": {"base", "model", "formats"},
     "views": {"base", "model", "exporters"},
-    "adapters": {"decode"},
+    "adapters": {"base", "decode"},
     "record": {"base", "adapters"},
     "compat": {"base", "exporters", "views"},
     "profiler": {

@@ -9,7 +9,7 @@ from pathlib import Path
 from test_house_rules import ROOT, SOURCES, repository_files
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
-# Where a path in the text may begin: the walk speaks of `recorder/site.hpp`, the map of whole paths.
+# Where a path in the text may begin: the walk speaks of `recorder/state/site.hpp`, the map of whole paths.
 STARTS = [ROOT, ROOT / "csrc/include/fastprof", ROOT / "python/fastprof"]
 PATH = re.compile(r"`([\w./-]+(?:/|\.(?:hpp|cpp|py|md|json|txt)))`")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,41 @@ def test_what_was_run_is_told_with_what_failed_and_what_was_run_again() -> None:
         for path in torch_versions.TESTS
     }
     assert torch_versions._counts(everything) == f"all: {len(everything)} passed, 0 skipped"
+
+
+def test_what_passed_earlier_is_added() -> None:
+    row = "of tracers, import_torch: 5 passed, 2 skipped; 1 of them run again alone, after a change"
+    earlier = torch_versions.earlier_of(row)
+    assert torch_versions._counts({}, earlier) == row
+    now = {
+        f"{path.relative_to(torch_versions.ROOT)}::test": ["passed"]
+        for path in torch_versions.TESTS
+        if path.name not in ("test_torch_tracers.py", "test_import_torch.py")
+    }
+    assert torch_versions._counts(now, earlier) == (
+        f"all: {len(now) + 5} passed, 2 skipped; 1 of them run again alone, after a change"
+    )
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "of tracers: 5 passed, 2 skipped, 1 failed: test_a",
+        "of no_such_file: 5 passed, 2 skipped",
+        "all: 5 passed, 2 skipped",
+    ],
+)
+def test_a_row_to_add_to_is_of_some_files_without_failures(row: str) -> None:
+    with pytest.raises(SystemExit, match="not the row"):
+        torch_versions.earlier_of(row)
+
+
+def test_a_file_of_tests_that_does_not_end_is_killed_with_what_it_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch_versions, "_TEST_LIMIT_S", 1)
+    assert not torch_versions._ran_to_its_end(["sh", "-c", "sleep 60 | sleep 60"], {**os.environ})
+    assert torch_versions._ran_to_its_end(["true"], {**os.environ})
 
 
 def test_outcomes_are_named_as_pytest_takes_them(tmp_path: Path) -> None:

@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-from known_torch import known_options
-from torch._C._profiler import _ExperimentalConfig
+from known_torch import known_options, torch
 
 import fastprof
 
@@ -41,7 +39,7 @@ def theirs(step: Callable[[], None], *, all_threads: bool = False, **options: An
     wanted = dict.fromkeys(known_options(["capture_overload_names"]), True)
     if all_threads:
         wanted["profile_all_threads"] = True
-    config = _ExperimentalConfig(**wanted)
+    config = torch._C._profiler._ExperimentalConfig(**wanted)
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config, **options
     ) as p:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import nn
+from known_torch import torch
 
 __all__ = [
     "Cube",
@@ -21,6 +20,8 @@ __all__ = [
     "train_perceptron",
     "views_in_place",
 ]
+
+nn = torch.nn
 
 
 def train_perceptron(optimizer_type: Any, **options: Any) -> None:

@@ -5,6 +5,7 @@
     python tests/tools/torch_versions.py 2.15.0       one version, as when it has just been released
     python tests/tools/torch_versions.py --here       the torch of the environment that this runs in
     python tests/tools/torch_versions.py --again 2.15.0 --reuse     only the tests that failed last time
+    python tests/tools/torch_versions.py --more 2.14.1              the files of tests that its row does not name
 
 Each version is installed into an environment of its own under build/torch_versions/, which is removed afterwards. The
 fastprof that is tested is the one in python/, whose _core must have been built for the Python that
@@ -18,6 +19,7 @@ runs this. What is run in each environment:
 The row of the version is replaced in the table; other rows and all other text stay as they are. It names the files
 of tests when not all were run, and says how many tests were run again alone, after a change to fastprof or to them.
 What was run is kept beside the environments, in VERSION.json: with --reuse, files of tests may be run in several calls.
+With --more, what the row says of files that passed before is added to that: it takes a row without failures.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import NamedTuple
@@ -120,18 +124,36 @@ def releases() -> list[str]:
     return [newest[r][1] for r in sorted(newest, reverse=True) if r >= FIRST_RELEASE]
 
 
+class Earlier(NamedTuple):
+    """What a row says of files of tests that were run before and did not fail."""
+
+    files: tuple[str, ...] = ()  # relative to ROOT
+    passed: int = 0
+    skipped: int = 0
+    again: int = 0
+
+
 def try_version(
-    python: Path, tests: list[str], record: Path, *, again: bool, before: Held | None
+    python: Path,
+    tests: list[str],
+    record: Path,
+    *,
+    again: bool,
+    before: Held | None,
+    earlier: Earlier = Earlier(),  # noqa: B008 (it cannot change)
 ) -> Held:
     """Run everything with the torch that this interpreter has; only the tests where `before` has the rest.
 
     record: a file with the outcome of each test, which grows with every file of tests: what was run for this
-    version before stays in it. again: of the tests, only those that failed according to it.
+    version before stays in it. again: of the tests, only those that failed according to it. earlier: what is
+    added to what the record has.
     """
     with tempfile.TemporaryDirectory() as cache:
         if before is not None:
             outcomes = _run_tests(python, tests, record, cache, again=again)
-            return before._replace(date=datetime.date.today().isoformat(), tests=_counts(outcomes))
+            return before._replace(
+                date=datetime.date.today().isoformat(), tests=_counts(outcomes, earlier)
+            )
         layout = _told(python, _LAYOUT, cache)
         quiet = ("-W", "error", "-W", "ignore:profile:UserWarning")  # what is missing is counted
         bare = _told(python, _WITHOUT_COMPILER, cache, *quiet, PATH="", CXX="")
@@ -146,7 +168,7 @@ def try_version(
         layout="; ".join([f"{', '.join(same)} equal", *other]),
         without_compiler=", ".join(bare["held"])
         + "".join(f"; not {name}" for name in bare["missing"]),
-        tests=_counts(outcomes),
+        tests=_counts(outcomes, earlier),
     )
 
 
@@ -160,7 +182,7 @@ def _run_tests(
     outcomes: dict[str, list[str]] = json.loads(record.read_text()) if record.exists() else {}
     environment = {**os.environ, "XDG_CACHE_HOME": cache, "PYTHONPATH": str(ROOT / "python")}
     for file in tests:
-        name = str(Path(file).resolve().relative_to(ROOT))
+        name = _relative(file)
         failed = [t for t, o in outcomes.items() if t.startswith(name) and o[-1] == "failed"]
         if again and not failed:
             continue
@@ -169,10 +191,10 @@ def _run_tests(
         report.unlink(missing_ok=True)
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         command += ["-m", "integrations", f"--junitxml={report}", *chosen]
-        try:
-            subprocess.run(command, cwd=ROOT, env=environment, timeout=_TEST_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            print(f"{name}: took longer than {_TEST_LIMIT_S} s", file=sys.stderr)
+        begun = time.monotonic()
+        ended = _ran_to_its_end(command, environment)
+        took = f"took {time.monotonic() - begun:.0f} s" if ended else "did not end and was killed"
+        print(f"{name}: {took}", file=sys.stderr)
         now = _outcomes(report) if report.exists() else {f"{name}::{_ALL}": "failed"}
         if f"{name}::{_ALL}" not in now:
             outcomes.pop(f"{name}::{_ALL}", None)
@@ -180,6 +202,17 @@ def _run_tests(
             outcomes[test] = [*outcomes.get(test, []), outcome] if again else [outcome]
         record.write_text(json.dumps(outcomes, indent=0))
     return outcomes
+
+
+def _ran_to_its_end(command: list[str], environment: dict[str, str]) -> bool:
+    """Run a file of tests; past the limit it is killed, with every process that its tests started."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True) as tests:
+        try:
+            tests.wait(_TEST_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(tests.pid, signal.SIGKILL)
+            return False
+    return True
 
 
 def _told(
@@ -212,22 +245,35 @@ def _outcomes(report: Path) -> dict[str, str]:
     return outcomes
 
 
-def _counts(outcomes: dict[str, list[str]]) -> str:
-    """passed, skipped, and which failed, of the files of tests that were run."""
-    files = dict.fromkeys(test.split("::")[0] for test in outcomes)
+def _counts(outcomes: dict[str, list[str]], earlier: Earlier = Earlier()) -> str:  # noqa: B008
+    """passed, skipped, and which failed, of the files of tests that were run now and earlier."""
+    files = dict.fromkeys([*earlier.files, *(test.split("::")[0] for test in outcomes)])
     all_were_run = {str(path.relative_to(ROOT)) for path in TESTS} <= files.keys()
     names = [Path(file).stem.removeprefix("test_").removeprefix("torch_") for file in files]
     last = {test: runs[-1] for test, runs in outcomes.items()}
-    told = [f"{sum(o == kind for o in last.values())} {kind}" for kind in ("passed", "skipped")]
+    counts = {"passed": earlier.passed, "skipped": earlier.skipped}
+    told = [f"{sum(o == kind for o in last.values()) + n} {kind}" for kind, n in counts.items()]
     failed = [test.split("::", 1)[1] for test, outcome in last.items() if outcome == "failed"]
     if failed:
         told.append(f"{len(failed)} failed: {', '.join(failed)}")
-    again = sum(len(runs) > 1 for runs in outcomes.values())
+    again = sum(len(runs) > 1 for runs in outcomes.values()) + earlier.again
     return (
         ("all: " if all_were_run else f"of {', '.join(names)}: ")
         + ", ".join(told)
         + (f"; {again} of them run again alone, after a change" if again else "")
     )
+
+
+def earlier_of(tests: str) -> Earlier:
+    """What the last column of a row says. Raises SystemExit when it says of failures or in other words."""
+    files_of = {p.stem.removeprefix("test_").removeprefix("torch_"): p for p in TESTS}
+    found = re.fullmatch(
+        r"of ([\w, ]+): (\d+) passed, (\d+) skipped(?:; (\d+) of them run again alone, .*)?", tests
+    )
+    if found is None or not set(found[1].split(", ")) <= files_of.keys():
+        raise SystemExit(f"not the row of a run of some files without failures: {tests}")
+    files = tuple(str(files_of[name].relative_to(ROOT)) for name in found[1].split(", "))
+    return Earlier(files, int(found[2]), int(found[3]), int(found[4] or 0))
 
 
 def row_of(version: str) -> Held:
@@ -249,6 +295,10 @@ def write(held: Held) -> None:
     REPORT.write_text("\n".join([*lines[: rule + 1], *rows, *lines[end:]]) + "\n")
 
 
+def _relative(file: str) -> str:
+    return str(Path(file).resolve().relative_to(ROOT))
+
+
 def _numbers(row: str) -> list[int]:
     """The version of a row, without its build."""
     return [int(number) for number in re.findall(r"\d+", row)[:3]]
@@ -268,6 +318,9 @@ def main() -> None:
     parser.add_argument(
         "--tests-only", action="store_true", help="keep what the row says of the layout"
     )
+    parser.add_argument(
+        "--more", action="store_true", help="the files of tests that the row does not name"
+    )
     parser.add_argument("--whole", action="store_true", help="with the libraries for GPUs")
     parser.add_argument("--tests", nargs="+", default=[str(path) for path in TESTS])
     parser.add_argument("--no-write", action="store_true", help="print the rows only")
@@ -281,7 +334,11 @@ def main() -> None:
             make_environment(folder, version, whole=options.whole)
             record.unlink(missing_ok=True)
         before = row_of(version) if options.tests_only else None
-        held = try_version(python, options.tests, record, again=options.again, before=before)
+        earlier = earlier_of(row_of(version).tests) if options.more else Earlier()
+        tests = [t for t in options.tests if _relative(t) not in earlier.files]
+        held = try_version(
+            python, tests, record, again=options.again, before=before, earlier=earlier
+        )
         print(held.row(), flush=True)
         if not options.no_write:
             write(held)

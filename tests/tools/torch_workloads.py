@@ -12,11 +12,12 @@ import time
 import warnings
 from collections.abc import Callable
 
-import torch
 import torch_pieces
-from torch import nn
+from known_torch import torch
 
 __all__ = ["WORKLOADS", "Step", "prepared"]
+
+nn = torch.nn
 
 Step = Callable[[], None]
 WORKLOADS: dict[str, Callable[[], Step]] = {}

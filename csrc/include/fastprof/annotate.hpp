@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that an annotated library includes: ranges, marks, counters, flows, async ranges, memory
-// reports, RecordFunctions. Light to compile, and complete: the library joins the recorder of the
-// process it is loaded into, before or after whoever has the Session (session.hpp, fastprof.hpp,
-// or Python's fastprof), and costs one load and a branch a range while nobody records.
+// Annotations: include this in a library or program to be profiled. It declares ranges, marks,
+// counters, flows, async ranges, memory reports and RecordFunction.
+//
+// It is light to compile, and sufficient by itself: when the library is loaded, it joins the
+// process's recorder, no matter whether the code that owns the Session (session.hpp, fastprof.hpp
+// or Python's fastprof) is loaded before or after it. While nothing records, a range costs one load
+// and one branch.
 //
 //   #include <fastprof/annotate.hpp>   // link: -pthread -ldl
 //   void step() {
@@ -16,7 +19,7 @@
 
 #if !defined(FASTPROF_DISABLE)
 #include "fastprof/primitives/report_memory.hpp"
-#include "fastprof/recorder/memory.hpp"
-#include "fastprof/recorder/signal_scope.hpp"
-#include "fastprof/recorder/thread.hpp"
+#include "fastprof/recorder/hot_path/memory.hpp"
+#include "fastprof/recorder/hot_path/signal_scope.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace writer for chrome://tracing, Perfetto, TensorBoard and HTA.
-// session.write_chrome_trace(path) needs it.
+// Writer of Chrome JSON traces, for chrome://tracing, Perfetto, TensorBoard and HTA. Include it to
+// call session.write_chrome_trace(path).
 #pragma once
 
 #if !defined(FASTPROF_DISABLE)
-// A user's macros min and max are out of the way, for the standard headers too.
+// Hide the user's macros min and max from the headers below, the standard ones among them.
 #pragma push_macro("min")
 #pragma push_macro("max")
 #undef min

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fastprof, whole: annotate with the macros, record with a Session, read, summarise, write traces;
-// report memory; the exclusive profiler.
+// Everything in fastprof: annotation macros, Session, summary, trace writers, memory reporting and
+// the exclusive profiler. A program that records itself includes this.
 //
 //   #include <fastprof/fastprof.hpp>   // link: -pthread -ldl
 //   fastprof::Session session;
@@ -13,7 +13,7 @@
 #include "fastprof/annotate.hpp"
 
 #if !defined(FASTPROF_DISABLE)
-// A user's macros min and max are out of the way, for the standard headers too.
+// Hide the user's macros min and max from the headers below, the standard ones among them.
 #pragma push_macro("min")
 #pragma push_macro("max")
 #undef min

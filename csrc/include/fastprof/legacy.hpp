@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exclusive profiler, whole: enable_profiler and what belongs to it. fastprof.hpp includes it.
+// The exclusive profiler (PyTorch's legacy profiler): enable_profiler, disable_profiler and their
+// types. fastprof.hpp includes it.
 //
 //   #include <fastprof/fastprof.hpp>   // link: -pthread -ldl
 //   fastprof::enable_profiler(fastprof::ProfilerConfig());
@@ -7,6 +8,7 @@
 //   fastprof::write_events(std::cout, fastprof::disable_profiler());
 #pragma once
 
+#include "fastprof/leader/attach.hpp"
 #include "fastprof/legacy/cpp_stack_provider.hpp"
 #include "fastprof/legacy/device_stubs.hpp"
 #include "fastprof/legacy/event_bytes.hpp"
@@ -16,4 +18,3 @@
 #include "fastprof/legacy/stack_provider.hpp"
 #include "fastprof/legacy/tls_profiler_guard.hpp"
 #include "fastprof/legacy/write_events.hpp"
-#include "fastprof/process/attach.hpp"

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The macros that annotate a program. With FASTPROF_DISABLE they expand to nothing (arguments are
-// not evaluated).
+// Annotation macros. Any thread. With FASTPROF_DISABLE they expand to nothing and their arguments
+// are not evaluated. Otherwise arguments of FASTPROF_RANGE_ARGS, RANGE_DYNAMIC and COUNTER are
+// evaluated only while something records.
 //
-//   FASTPROF_RANGE(name)                        this scope; name is a string literal
-//   FASTPROF_RANGE_IN(category, name)           the same in another category
-//   (fastprof::category::...) FASTPROF_RANGE_DYNAMIC(name)                name is any string;
-//   interned (about 10 ns more) FASTPROF_FUNCTION()                         this function, by its
-//   name FASTPROF_RANGE_ARGS(name, key, value, ...)  with up to 6 typed arguments; keys are
-//   literals FASTPROF_MARK(name)                         an instant FASTPROF_COUNTER(name, value)
-//   a number over time FASTPROF_FLOW_BEGIN(id), FASTPROF_FLOW_END(id)  an arrow between the ranges
-//   around the two calls; id: 64 bits FASTPROF_ASYNC_BEGIN(name), FASTPROF_ASYNC_END(handle)  work
-//   that ends elsewhere: the first yields an AsyncHandle
+//   FASTPROF_RANGE(name)                        range: from here to the end of the scope; name is a
+//                                               string literal
+//   FASTPROF_RANGE_IN(category, name)           the same in a category of fastprof::category
+//   FASTPROF_RANGE_DYNAMIC(name)                the same; name is any expression convertible to
+//                                               std::string_view, interned (about 10 ns more)
+//   FASTPROF_FUNCTION()                         range with the name of the enclosing function
+//   FASTPROF_RANGE_ARGS(name, key, value, ...)  range with 1 to 6 arguments. Keys are literals;
+//                                               values are integers, floats, bools, enums, strings
+//                                               (copied) or pointers
+//   FASTPROF_MARK(name)                         instant event; name is a string literal
+//   FASTPROF_COUNTER(name, value)               one sample of a counter; value is a number or bool
+//   FASTPROF_FLOW_BEGIN(id)                     start of an arrow, which leaves the enclosing range
+//   FASTPROF_FLOW_END(id)                       its end, at the enclosing range; same 64-bit id
+//   FASTPROF_ASYNC_BEGIN(name)                  begins async work; the value is an AsyncHandle
+//   FASTPROF_ASYNC_END(handle)                  ends it, on any thread; call it once
+//
+// No macro throws by itself; what an argument expression throws is propagated.
 #pragma once
 
 #if defined(FASTPROF_DISABLE)
@@ -29,12 +38,12 @@
 
 #else
 
-#include "fastprof/recorder/range.hpp"
-#include "fastprof/recorder/range_args.hpp"
-#include "fastprof/recorder/site_macros.hpp"
+#include "fastprof/recorder/hot_path/range.hpp"
+#include "fastprof/recorder/hot_path/range_args.hpp"
+#include "fastprof/recorder/hot_path/site_macros.hpp"
 
-// __COUNTER__ makes the names of one line differ. Clang 22 and newer call it an extension in
-// pedantic mode.
+// __COUNTER__ makes variable names unique, so one line may hold several macros. Clang 22 and newer
+// warn about it in pedantic mode (-Wc2y-extensions).
 #define FASTPROF_UNIQUE_BEGIN
 #define FASTPROF_UNIQUE_END
 #if defined(__clang__) && defined(__has_warning)
@@ -47,8 +56,8 @@
 #endif
 #endif
 
-// A site of its own for this place in the source. The ranges below are not const: g++ 12 keeps a
-// const object in memory, which costs the off path three stores and a load.
+// Defines the Site of one place in the source. The Range objects below are not const: g++ 12 keeps
+// a const object in memory, which adds three stores and a load when recording is off.
 #define FASTPROF_DETAIL_SITE(variable, kind, mask, scope, name)                               \
   FASTPROF_LOCAL_CONSTANT ::fastprof::Site variable =                                         \
       ::fastprof::make_site(::fastprof::SiteKind::kind, mask, ::fastprof::RecordScope::scope, \
@@ -109,7 +118,7 @@
   }())
 #define FASTPROF_ASYNC_END(handle) ::fastprof::end_async(handle)
 
-// FASTPROF_RANGE_ARGS("name", "k1", v1, "k2", v2): the values' types are part of the site.
+// The argument types are part of the site, so a record contains only the values.
 #define FASTPROF_DETAIL_ARGS(id, name, ...)                                                        \
   using FASTPROF_CONCAT(fastprof_types_, id) = decltype(::fastprof::value_types(__VA_ARGS__));     \
   FASTPROF_LOCAL_CONSTANT ::fastprof::ArgKeys<FASTPROF_CONCAT(fastprof_types_, id)::count>         \

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace writer of Perfetto's native format. session.write_perfetto_trace(path) needs it.
+// Writer of traces in Perfetto's native format. Include it to call
+// session.write_perfetto_trace(path).
 #pragma once
 
 #if !defined(FASTPROF_DISABLE)
-// A user's macros min and max are out of the way, for the standard headers too.
+// Hide the user's macros min and max from the headers below, the standard ones among them.
 #pragma push_macro("min")
 #pragma push_macro("max")
 #undef min

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: starts, stops and reads what the annotations of the whole process record.
+// Session: starts and stops recording of the whole process's annotations, and reads the result.
 //
 //   #include <fastprof/session.hpp>   // link: -pthread -ldl
 //   fastprof::Session session;
@@ -8,20 +8,20 @@
 //   session.stop();
 //   for (const fastprof::EventView event : session.events()) std::puts(event.name().c_str());
 //
-// Its summary and its trace writers are in headers of their own: summary.hpp, chrome_trace.hpp,
-// perfetto_trace.hpp. fastprof.hpp includes all.
+// session.summary(), session.write_chrome_trace() and session.write_perfetto_trace() need headers
+// of their own: summary.hpp, chrome_trace.hpp, perfetto_trace.hpp. fastprof.hpp includes all three.
 #pragma once
 
 #include "fastprof/annotate.hpp"
 
 #if !defined(FASTPROF_DISABLE)
-// A user's macros min and max are out of the way, for the standard headers too.
+// Hide the user's macros min and max from the headers below, the standard ones among them.
 #pragma push_macro("min")
 #pragma push_macro("max")
 #undef min
 #undef max
 
-#include "fastprof/process/attach.hpp"
+#include "fastprof/leader/attach.hpp"
 #include "fastprof/session/session.hpp"
 
 #pragma pop_macro("min")

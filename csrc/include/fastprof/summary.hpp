@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summary: one row per name of a capture, and its printed table. session.summary() needs it.
+// Summary: a table with one row per range name. Include it to call session.summary(), which returns
+// it; std::ostream's << prints it.
 #pragma once
 
 #if !defined(FASTPROF_DISABLE)
-// A user's macros min and max are out of the way, for the standard headers too.
+// Hide the user's macros min and max from the headers below, the standard ones among them.
 #pragma push_macro("min")
 #pragma push_macro("max")
 #undef min

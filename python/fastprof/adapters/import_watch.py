@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a function when a module has been imported: at once if it is loaded, else after its import.
+"""Call a function once a module is imported: at once if it is loaded, else after its import.
 
-The watch is a finder in sys.meta_path. It is there only while a module is awaited, and costs one Python call for
-each import of a module that is not loaded yet (1 us; the import itself takes 50 us and more).
+Implemented by a finder in sys.meta_path. It is installed only while a module is awaited, and costs one Python call
+per import of a module that is not loaded yet (1 us; the import itself takes at least 50 us).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _lock = threading.RLock()
 _awaited: dict[str, list[Callable[[], None]]] = {}
 _searching = (
     threading.local()
-)  # .name: the module whose spec this thread asks the other finders for
+)  # .name: the module whose spec this thread is requesting from the other finders
 
 
 def after_import(name: str, call: Callable[[], None]) -> None:
-    """Call `call()` once, when the module `name` is imported completely.
+    """Call `call()` once, when the module `name` is completely imported.
 
-    Called on this thread now if the module is loaded, else on the thread that imports it, under that module's
+    It runs on this thread now if the module is loaded, otherwise on the importing thread, under that module's
     import lock: `call` must neither wait for another thread nor raise. Any thread.
     """
     with _lock:
@@ -38,7 +38,7 @@ def after_import(name: str, call: Callable[[], None]) -> None:
 
 
 def watch_import(name: str, call: Callable[[], None]) -> None:
-    """As after_import, for a module that is not loaded: `call` never runs on this thread now."""
+    """Like after_import, but assumes that the module is not loaded: never runs `call` immediately."""
     with _lock:
         _awaited.setdefault(name, []).append(call)
         if _watch not in sys.meta_path:
@@ -46,7 +46,7 @@ def watch_import(name: str, call: Callable[[], None]) -> None:
 
 
 def forget_import(name: str, call: Callable[[], None]) -> None:
-    """Take back an equal `call` that was not made yet; no effect if there is none. Any thread."""
+    """Cancel a pending `call`, compared by equality; no effect if there is none. Any thread."""
     with _lock:
         calls = _awaited.get(name, [])
         if call in calls:
@@ -76,18 +76,18 @@ def _stop_if_idle() -> None:
 
 
 class _ImportWatch:
-    """Finds awaited modules through the other finders and reports the end of their import."""
+    """Meta path finder that wraps the loaders of awaited modules, to report the end of their import."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of an awaited module with a loader that reports; None for any other."""
+        """Return the spec of an awaited module, with a reporting loader; None for any other module."""
         if fullname not in _awaited:
             for late in [name for name in _awaited if _loaded(name)]:
-                _imported(late)  # its import was in progress when it was first awaited
+                _imported(late)  # its import was in progress when after_import() was called
             return None
         if getattr(_searching, "name", None) == fullname:
-            return None  # another finder that wraps the loaders of its successors asked this one
+            return None  # re-entered: another finder delegates to the rest of sys.meta_path
         _searching.name = fullname
         try:
             spec = _found_by_others(fullname, path, target)
@@ -120,7 +120,7 @@ class _ReportingLoader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The module must look as if it had been loaded without the watch.
+        # Restore the original loader, so that the module looks as if loaded without the watch.
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
@@ -132,7 +132,7 @@ class _ReportingLoader:
 
 
 def _after_fork_in_child() -> None:
-    """Another thread of the parent may have held the lock."""
+    """Replace the lock, which another thread of the parent may have held."""
     global _lock
     _lock = threading.RLock()
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is computed of a table or of one op beyond its times: FLOPs, memory by range. One analysis a file."""
+"""Analyses of tables and ops beyond times: FLOP estimates, memory attribution. One module each."""

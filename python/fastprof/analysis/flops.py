@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FLOP estimates of ops from the shapes and values of their inputs.
+"""FLOP estimates of ops, from the shapes and values of their inputs.
 
-Counted as PyTorch counts them (checked against torch.profiler's with_flops in the tests): mm,
-addmm, bmm, baddbmm, mul, add, conv2d. Counted beyond it, and flagged so: conv1d, conv3d, the
-transposed convolutions, conv2d without a batch or with padding given by name, and
-scaled_dot_product_attention. linear and matmul have none of their own: the mm, addmm or bmm that
-they call has. Every other op has none.
+Counted as in PyTorch (tests compare with torch.profiler's with_flops): mm, addmm, bmm, baddbmm, mul,
+add, conv2d. Counted in addition, and flagged `extended`: conv1d, conv3d, the transposed convolutions,
+conv2d without a batch or with padding given by name, and scaled_dot_product_attention. linear and
+matmul are not counted themselves, because the mm, addmm or bmm that they call is. No other op is
+counted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 __all__ = ["FLOP_FORMULAS", "FlopEstimate", "estimate_flops"]
@@ -20,7 +21,7 @@ Shapes: TypeAlias = Sequence[Sequence[int]]
 
 
 class FlopEstimate(NamedTuple):
-    """`flops`: multiplications and additions, each counted as one. `extended`: beyond PyTorch."""
+    """flops: multiplications plus additions. extended: PyTorch does not count this op."""
 
     flops: int
     extended: bool = False
@@ -29,53 +30,57 @@ class FlopEstimate(NamedTuple):
 def estimate_flops(
     name: str, input_shapes: Any, concrete_inputs: Sequence[Any] | None = None
 ) -> FlopEstimate | None:
-    """The estimate for one call of an op; None when there is no formula or too little is known.
+    """Return the estimate for one call of an op; None without a formula or with too little data.
 
-    name: with or without "aten::"; in-place and other variants have no formula, as in PyTorch.
-    input_shapes: a shape for each argument in the op's order, [] for what is no tensor.
-    concrete_inputs: the values of the arguments that are no tensors, in the same places, None for
-    the others; convolutions read stride, padding, dilation and groups there (left out: the op's
-    defaults).
+    name: with or without "aten::". In-place and other variants have no formula, as in PyTorch.
+    input_shapes: one shape per argument, in the op's order; [] for arguments that are not tensors.
+    concrete_inputs: one value per argument, None for tensors. Convolutions read stride, padding,
+    dilation and groups from it; missing ones have the op's defaults.
+
+        estimate_flops("aten::mm", [[64, 32], [32, 16]]).flops  # 65536
     """
     formula = FLOP_FORMULAS.get(name.removeprefix("aten::"))
     if formula is None or not isinstance(input_shapes, (list, tuple)):
         return None
     shapes = [list(s) if isinstance(s, (list, tuple)) else [] for s in input_shapes]
-    if not all(isinstance(size, int) for shape in shapes for size in shape):
-        return None  # a list of tensors: none of the formulas takes one
+    if not all(isinstance(size, int) and size >= 0 for shape in shapes for size in shape):
+        return None  # a list of tensors, which no formula accepts
     try:
         return formula(shapes, list(concrete_inputs or []))
     except (IndexError, TypeError, ValueError, ZeroDivisionError):
-        return None  # not the arguments that the formula is for
+        return None  # arguments that do not fit the formula
 
 
-def _matrix_product(left: Sequence[int], right: Sequence[int]) -> FlopEstimate | None:
-    if len(left) != len(right) or len(left) < 2:
+def _matrix_product(left: Sequence[int], right: Sequence[int], rank: int) -> FlopEstimate | None:
+    if len(left) != rank or len(right) != rank or left[-1] != right[-2]:
         return None
     return FlopEstimate(2 * math.prod(left) * right[-1])
 
 
-def mm_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
+def mm_flops(shapes: Shapes, values: list[Any], rank: int = 2) -> FlopEstimate | None:
     """mm(A[n,m], B[m,p]) and bmm(A[b,n,m], B[b,m,p]): 2 b n m p.
 
-    Each of the b n p results takes m multiplications and m additions. Source: torch.profiler.
+    Each of the b n p results needs m multiplications and m additions. Source: torch.profiler.
     """
-    return _matrix_product(shapes[0], shapes[1])
+    return _matrix_product(shapes[0], shapes[1], rank)
 
 
-def addmm_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
+def addmm_flops(shapes: Shapes, values: list[Any], rank: int = 2) -> FlopEstimate | None:
     """addmm(C, A[n,m], B[m,p]) and baddbmm: 2 b n m p; adding C is not counted.
 
     Source: torch.profiler.
     """
-    return _matrix_product(shapes[1], shapes[2])
+    return _matrix_product(shapes[1], shapes[2], rank)
 
 
 def elementwise_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
-    """add and mul: one for each element of the first argument, broadcasting not considered.
+    """add and mul: one per element of the first argument; broadcasting is ignored.
 
-    Source: torch.profiler, which looks at the first argument only; a scalar counts as one.
+    Source: torch.profiler, which reads only the first argument; a tensor without dimensions counts as
+    one, a number is not counted.
     """
+    if _value(values, 0, None) is not None:
+        return None
     return FlopEstimate(math.prod(shapes[0]))
 
 
@@ -83,7 +88,7 @@ def conv2d_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
     """conv2d(input[n,ci,h,w], weight[co,ci/g,kh,kw], bias, stride, padding, dilation, groups).
 
     2 n ho wo kh kw ci co / g with ho = (h + 2 pad - dil (kh - 1) - 1) // stride + 1; the bias is
-    not counted. Source: torch.profiler. Beyond it: an input without n, and padding by name.
+    not counted. Source: torch.profiler. Extended: an input without n, and padding by name.
     """
     estimate = _convolution(shapes, values, 2)
     named = isinstance(_value(values, 4, 0), str)
@@ -93,21 +98,21 @@ def conv2d_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
 
 
 def conv1d_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
-    """conv1d: the formula of conv2d with one spatial dimension. Beyond PyTorch."""
+    """conv1d: the formula of conv2d with one spatial dimension. Extended."""
     return _convolution(shapes, values, 1)
 
 
 def conv3d_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
-    """conv3d: the formula of conv2d with three spatial dimensions. Beyond PyTorch."""
+    """conv3d: the formula of conv2d with three spatial dimensions. Extended."""
     return _convolution(shapes, values, 3)
 
 
 def conv_transpose_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
     """conv_transposeNd(input[n,ci,...], weight[ci,co/g,k...]): 2 n (input positions) ci co/g k.
 
-    Every input element is multiplied with its weight[ci] block and added to the output, whatever
-    stride, padding and dilation are. Source: it is the adjoint of the convolution, which pairs the
-    same elements (Dumoulin and Visin, A guide to convolution arithmetic, 2016). Beyond PyTorch.
+    Every input element is multiplied with its weight[ci] block and added to the output, independent of
+    stride, padding and dilation. Source: it is the adjoint of the convolution, which pairs the same
+    elements (Dumoulin and Visin, A guide to convolution arithmetic, 2016). Extended.
     """
     image, weight = shapes[0], shapes[1]
     dims = len(weight) - 2
@@ -119,8 +124,8 @@ def conv_transpose_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | No
 def attention_flops(shapes: Shapes, values: list[Any]) -> FlopEstimate | None:
     """scaled_dot_product_attention(q[...,l,e], k[...,s,e], v[...,s,d]): 2 B l s e + 2 B l s d.
 
-    The two matrix products, B being q's leading dimensions; softmax is not counted and a causal
-    mask halves nothing. Source: torch.utils.flop_counter counts the same. Beyond torch.profiler.
+    The two matrix products, B being q's leading dimensions; softmax is not counted, and a causal mask
+    does not reduce the count. Source: torch.utils.flop_counter counts the same. Extended.
     """
     query, key, value = shapes[0], shapes[1], shapes[2]
     if min(len(query), len(key), len(value)) < 2 or query[-1] != key[-1] or key[-2] != value[-2]:
@@ -134,13 +139,16 @@ def _value(values: list[Any], position: int, default: Any) -> Any:
     return default if value is None or value == "" else value
 
 
-def _per_dimension(value: Any, dims: int) -> list[int]:
-    """One number for each spatial dimension, from a number or a list of one or of `dims`."""
+def _per_dimension(value: Any, dims: int, least: int = 1) -> list[int]:
+    """Return one number per spatial dimension, given a number or a list of 1 or `dims` numbers.
+
+    Raises ValueError for another length, or a number below `least`.
+    """
     numbers = [int(v) for v in value] if isinstance(value, (list, tuple)) else [int(value)]
     if len(numbers) == 1:
         numbers *= dims
-    if len(numbers) != dims:
-        raise ValueError(f"{numbers} for {dims} dimensions")
+    if len(numbers) != dims or min(numbers) < least:
+        raise ValueError(f"expected {dims} numbers of at least {least}, not {numbers}")
     return numbers
 
 
@@ -149,11 +157,13 @@ def _convolution(shapes: Shapes, values: list[Any], dims: int) -> FlopEstimate |
     if len(weight) != dims + 2 or len(image) not in (dims + 1, dims + 2):
         return None
     if values and len(values) > 4 and values[4] is None:
-        return None  # padding was given, by a name that was not recorded
+        return None  # padding was given by a name that was not recorded
     stride = _per_dimension(_value(values, 3, 1), dims)
     padding = _value(values, 4, 0)
     dilation = _per_dimension(_value(values, 5, 1), dims)
-    groups = int(_value(values, 6, 1))
+    (groups,) = _per_dimension(_value(values, 6, 1), 1)
+    if min(weight[2:]) < 1:
+        return None
     positions = 1
     for axis in range(dims):
         size, kernel = image[len(image) - dims + axis], weight[2 + axis]
@@ -163,7 +173,7 @@ def _convolution(shapes: Shapes, values: list[Any], dims: int) -> FlopEstimate |
         elif isinstance(padding, str):
             around = 0  # "valid"
         else:
-            around = 2 * _per_dimension(padding, dims)[axis]
+            around = 2 * _per_dimension(padding, dims, least=0)[axis]
         positions *= max((size + around - reach - 1) // stride[axis] + 1, 0)
     batch = image[0] if len(image) == dims + 2 else 1
     in_channels = image[-dims - 1]
@@ -174,9 +184,9 @@ def _convolution(shapes: Shapes, values: list[Any], dims: int) -> FlopEstimate |
 
 FLOP_FORMULAS: dict[str, Callable[[Shapes, list[Any]], FlopEstimate | None]] = {
     "mm": mm_flops,
-    "bmm": mm_flops,
+    "bmm": partial(mm_flops, rank=3),
     "addmm": addmm_flops,
-    "baddbmm": addmm_flops,
+    "baddbmm": partial(addmm_flops, rank=3),
     "mul": elementwise_flops,
     "add": elementwise_flops,
     "conv1d": conv1d_flops,

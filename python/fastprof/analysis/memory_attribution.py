@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attribute allocations and frees to ranges: memory columns for views of a captured table."""
+"""Attribute allocations and frees to ranges: the memory columns of a captured table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
+from fastprof.base.record_scope import RecordScope
 from fastprof.model.nesting import TableKernels
 from fastprof.model.sites import Site, SiteTable
 from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
@@ -20,29 +21,34 @@ __all__ = ["RULES", "attribute_memory"]
 Array: TypeAlias = NDArray[Any]
 RULES = ("innermost", "interval")
 _CPU_TYPES = (-1, DeviceType.CPU, DeviceType.MKLDNN, DeviceType.IDEEP)
-_LEFT_OVER = Site("[memory]", category="cpu_instant_event", scope=0)
-_OUT_OF_MEMORY = Site("[OutOfMemory]", category="cpu_instant_event", scope=0)
+_LEFT_OVER = Site("[memory]", category="cpu_instant_event", scope=RecordScope.FUNCTION.value)
+_OUT_OF_MEMORY = Site(
+    "[OutOfMemory]", category="cpu_instant_event", scope=RecordScope.FUNCTION.value
+)
 
 
 def attribute_memory(
     table: EventTable, rule: str = "innermost", kernels: TableKernels | None = None
 ) -> EventTable:
-    """A table with cpu_memory_usage and device_memory_usage of its ranges, children included.
+    """Return a table with cpu_memory_usage and device_memory_usage of its ranges, children included.
 
-    Bytes, negative for frees; memory of CPU, MKLDNN and IDEEP devices is CPU memory, of any other
-    device memory. Rules:
+    Values are in bytes, negative for frees. Memory of CPU, MKLDNN and IDEEP devices is CPU memory, of
+    any other device memory.
+    rule:
 
-    - "innermost": a record counts for the innermost range that was open on its thread, and so for
-      those around it. Over a table, self values and left-over rows sum to what was recorded.
-    - "interval": PyTorch's; a record of *any* thread counts for every CPU row with start <= time
-      <= end. Ranges of other threads that merely ran at the time get it too.
+    - "innermost": a record counts for the innermost range open on its thread, thus for all ranges
+      around that one. Over a table, self values plus unattributed rows sum to what was recorded.
+    - "interval", PyTorch's rule: a record of *any* thread counts for every CPU row with
+      start <= time <= end, including ranges of other threads that merely ran at the time.
 
-    A record that belongs to no range becomes a row "[memory]" of its own, without parent; every
-    out-of-memory record becomes a row "[OutOfMemory]". The given table stays as it is; without
-    memory records it is returned. kernels: what computes "innermost" for captured tables.
+    kernels: native kernels that compute "innermost" for captured tables; None: NumPy.
+
+    A record outside every range becomes a row "[memory]" without a parent; every out-of-memory record
+    becomes a row "[OutOfMemory]". The given table is not modified; without memory records it is
+    returned itself. Raises errors.ValueError for an unknown rule and for memory rows without payload.
     """
     if rule not in RULES:
-        raise errors.ValueError(f"unknown memory rule {rule!r}; valid: {', '.join(RULES)}")
+        raise errors.ValueError(f"unknown memory rule {rule!r}. Use one of {', '.join(RULES)}.")
     kind = table.column("kind")
     recorded = (kind == EventKind.MEMORY, kind == EventKind.OUT_OF_MEMORY)
     if not any(mask.any() for mask in recorded):
@@ -66,7 +72,7 @@ def attribute_memory(
 
 
 def _is_captured(table: EventTable) -> bool:
-    """Whether the kernels take the table: parents before children, and all columns there."""
+    """Return whether the kernels accept the table: parents before children, all columns present."""
     given = all(table.has(name) for name in ("kind", "parent", "payload"))
     return given and table.begin_ordered and table.payload_words is not None
 
@@ -88,14 +94,14 @@ def _by_kernel(table: EventTable, kernels: TableKernels) -> EventTable:
 
 
 def _sizes(table: EventTable, memory: Array) -> Array:
-    """Signed bytes of memory rows: the second payload word (ptr, bytes, totals)."""
+    """Return the signed bytes of memory rows: their second payload word (ptr, bytes, totals)."""
     if not len(memory):
         return np.zeros(0, np.int64)
     payload = table.column("payload")[memory]
     if table.payload_words is None or bool((payload == NO_PAYLOAD).any()):
         raise errors.ValueError(
-            "memory rows without payload words; give payload_words and the payload column, "
-            "four words for each memory row: ptr, bytes, total allocated, total reserved"
+            "the table has memory rows without payload words. Add payload_words and the column payload, "
+            "with four words per memory row: ptr, bytes, total allocated, total reserved."
         )
     words: Array = table.payload_words[payload.astype(np.int64) + 1]
     return words.view(np.int64)
@@ -110,7 +116,7 @@ def _by_innermost(
     used = (range_ >= 0) & (kind[range_] <= EventKind.ASYNC_RANGE)
 
     def above(rows: Array) -> Array:
-        """The range around each row as the tree has it: that of rows that nest, and is one."""
+        """Return the row of each row's parent in the tree: the nearest ancestor range that nests."""
         up = parent[rows].astype(np.int64)
         if nests is not None:
             up[~nests[rows]] = -1
@@ -131,7 +137,7 @@ def _by_innermost(
         column = np.zeros(len(table), np.int64)
         rows, sizes = range_[chosen], part[chosen]
         while len(rows):
-            # Neighbours are mostly in one range: they go on as one.
+            # Consecutive records are mostly in one range: merge them before going up.
             first = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
             rows, sizes = rows[first], np.add.reduceat(sizes, first)
             np.add.at(column, rows, sizes)
@@ -142,19 +148,14 @@ def _by_innermost(
 
 
 def _parents(table: EventTable) -> Array:
-    """Table row of the range around each range, by the tree where the table has none."""
+    """Return the table row of each range's parent, from the tree if the table has none."""
     if table.has("parent"):
         return table.column("parent")
-    tree = EventTree.of(table)
-    if tree.rows is None:
-        return tree.parent
-    parent = np.full(len(table), -1, np.int64)
-    parent[tree.rows] = np.append(tree.rows, -1)[tree.parent]
-    return parent
+    return EventTree.of(table).parent_rows()
 
 
 def _enclosing(table: EventTable, memory: Array) -> Array:
-    """Table row of the innermost range around each memory row, -1 for none."""
+    """Return the table row of the innermost range around each memory row; -1 for none."""
     if table.has("parent"):
         return table.column("parent")[memory].astype(np.int64)
     ranges = table.column("kind") <= EventKind.ASYNC_RANGE
@@ -163,7 +164,7 @@ def _enclosing(table: EventTable, memory: Array) -> Array:
     both = np.concatenate([rows, memory])
     parent = nest_intervals(table.start_ns[both], table.end_ns[both], table.thread[both])
     found = parent[len(rows) :].astype(np.int64)
-    # A record at the very time of another is no range: only ranges can be parents.
+    # Two records at the same time nest, but a record cannot be a parent.
     found[found >= len(rows)] = -1
     return np.where(found >= 0, both[found], -1)
 
@@ -194,7 +195,7 @@ def _by_interval(table: EventTable, memory: Array, parts: list[Array]) -> tuple[
 def _with_own_rows(
     table: EventTable, usage: list[Array], left_over: Array, failed: Array
 ) -> EventTable:
-    """The table with its memory columns; left-over records listed as rows of their own."""
+    """Return the table with its memory columns and with unattributed records as rows of their own."""
     columns: dict[str, Any] = {
         "cpu_memory_usage": usage[0],
         "device_memory_usage": usage[1],
@@ -203,7 +204,7 @@ def _with_own_rows(
     if len(left_over) or len(failed):
         listed = np.concatenate([left_over, failed])
         site, kind = table.column("site").copy(), table.column("kind").copy()
-        # One site for each that left something over, so that the device stays known.
+        # One "[memory]" site per site with unattributed records, which keeps the device.
         origins, code = np.unique(site[left_over], return_inverse=True)
         site[left_over] = len(sites) + code.reshape(-1)
         site[failed] = len(sites) + len(origins)

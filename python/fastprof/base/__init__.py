@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every room may use and what uses none: errors, device types, scopes, text of times and sizes."""
+"""Basics that every other package may import and that import none: errors, enums, text of times and sizes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeviceType: the kinds of device a row can belong to, with PyTorch's numbers."""
+"""DeviceType: the kinds of device a row can belong to, with PyTorch's values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["DEVICE_TIME_TYPES", "DeviceType", "as_device_type"]
 
 
 class DeviceType(SameEnum, enum.IntEnum):
-    """Kinds of device. The numbers are those of c10::DeviceType and are stored in traces."""
+    """Kinds of device. Values are those of c10::DeviceType and are stored in traces."""
 
     CPU = 0
     CUDA = 1
@@ -41,7 +41,7 @@ class DeviceType(SameEnum, enum.IntEnum):
         return f"DeviceType.{self.name}"
 
 
-# Rows of these types are activities of a device: their duration is device time, not CPU time.
+# Device activities: a row of these types has its duration as device time, not as CPU time.
 DEVICE_TIME_TYPES = frozenset(
     {
         DeviceType.CUDA,
@@ -57,7 +57,7 @@ DEVICE_TIME_TYPES = frozenset(
 
 
 def as_device_type(value: Any) -> DeviceType:
-    """Turn a DeviceType, an int, a name or torch's own enum value into a DeviceType.
+    """Convert a DeviceType, an int, a name or torch's own enum value to a DeviceType.
 
     Raises ValueError for an unknown number or name.
     """
@@ -68,7 +68,7 @@ def as_device_type(value: Any) -> DeviceType:
             if member.name.lower() == value.lower():
                 return member
         raise errors.ValueError(
-            f"unknown device type {value!r}; known: {', '.join(m.name for m in DeviceType)}"
+            f"unknown device type {value!r}. Use one of {', '.join(m.name for m in DeviceType)}."
         )
-    number = getattr(value, "value", value)  # torch.autograd.DeviceType carries .value
+    number = getattr(value, "value", value)  # torch.autograd.DeviceType has .value
     return DeviceType(int(number))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fastprof raises: the classes of ``csrc/include/fastprof/base/error.hpp`` under the same names.
+"""Exceptions of fastprof: the classes of ``csrc/include/fastprof/base/error.hpp`` under the same names.
 
-Each is also the built-in exception that fits best, so ``except ValueError`` keeps working. Messages say what to do.
-The native part raises these very classes (``csrc/bindings/register_errors.cpp``); this module needs no native part.
-Programs know them as ``fastprof.errors``, which is what tracebacks and pickles say.
+Each class also derives from the best-fitting built-in exception, so ``except ValueError`` works. Messages say what to
+do. The native module raises these classes, too (``csrc/bindings/register_errors.cpp``); this module does not need it.
+The public name is ``fastprof.errors``, which tracebacks and pickles show.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ __all__ = ["Error", "FormatError", "IoError", "StateError", "UnavailableError", 
 
 
 class Error(Exception):
-    """The root of everything fastprof raises on its own account."""
+    """Base class of every exception that fastprof itself raises."""
 
 
 class StateError(Error, RuntimeError):
-    """A call came in an order or state that does not allow it (stop without start, pop of another kind)."""
+    """A call is not allowed in the current state or order (stop without start, pop of another kind)."""
 
 
 class ValueError(Error, builtins.ValueError):
-    """A value handed in is not acceptable (negative size, unknown name, malformed options)."""
+    """An argument is invalid (negative size, unknown name, malformed options)."""
 
 
 class UnavailableError(Error, RuntimeError):
-    """Something this machine, kernel or build does not offer was asked for explicitly."""
+    """An explicitly requested feature is not available on this machine, kernel or build."""
 
 
 class IoError(Error, OSError):
-    """A file or byte stream could not be read or written; nothing was left under the real name."""
+    """A file or byte stream could not be read or written; no partial file is left under the final name."""
 
 
 class FormatError(Error, builtins.ValueError):
-    """Bytes that were read do not follow the format; the message names the place."""
+    """Data read does not follow its format; the message names the place, such as an offset or a row."""
 
 
 for _name in __all__:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of times, shares, memory and FLOPs, as PyTorch 2.13's tables print them."""
+"""Format times, shares, memory and FLOPs as text, as PyTorch 2.13's tables print them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _US_IN = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
 def format_time(time_us: float, unit: str | None = None) -> str:
-    """A time in microseconds as text with three decimals.
+    """Return a time in us as text with three decimals.
 
-    unit None picks s from 1e6 us on, ms from 1e3 us on, else us (negative times: us).
+    unit: "s", "ms" or "us"; None: s from 1e6 us on, ms from 1e3 us on, else us (negative times: us).
     """
     if unit is None:
         unit = "s" if time_us >= 1e6 else "ms" if time_us >= 1e3 else "us"
@@ -22,12 +22,12 @@ def format_time(time_us: float, unit: str | None = None) -> str:
 
 
 def format_share(part: float, whole: float) -> str:
-    """part / whole as per cent with two decimals; "NaN" when the whole is 0."""
+    """Return part / whole in percent with two decimals; "NaN" if the whole is 0."""
     return f"{part * 100.0 / whole:.2f}%" if whole != 0 else "NaN"
 
 
 def format_memory(size_bytes: int) -> str:
-    """Bytes as GB, MB or KB (by 1024, two decimals) or plain B; negative for freed memory."""
+    """Return a size as GB, MB or KB (powers of 1024, two decimals) or plain B; it may be negative."""
     for name, unit in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(size_bytes) >= unit:
             return f"{size_bytes / unit:.2f} {name}"
@@ -35,7 +35,7 @@ def format_memory(size_bytes: int) -> str:
 
 
 def flops_scale(flops: float) -> tuple[float, str]:
-    """(factor, unit) that a positive number of FLOPs is printed with: FLOPs, KFLOPs ... PFLOPs."""
+    """Return (factor, unit) for printing a positive number of FLOPs: FLOPs, KFLOPs ... PFLOPs."""
     thousands = max(0.0, min(math.log10(flops) / 3, 5.0))
     unit = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")[int(thousands)]
     return 10 ** (math.floor(thousands) * -3.0), unit

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RecordScope: what kind of code a range is around."""
+"""RecordScope: the kind of code that a range encloses."""
 
 from __future__ import annotations
 
 import enum
 
-__all__ = ["RecordScope"]
+__all__ = ["ENGINE_RANGE_PREFIX", "RecordScope"]
+
+# Prefix of the ranges that PyTorch's autograd engine puts around each backward function.
+ENGINE_RANGE_PREFIX = "autograd::engine::evaluate_function: "
 
 
 class RecordScope(enum.IntEnum):
-    """Same numbers as RecordScope of csrc/include/fastprof/base/scope.hpp, which are PyTorch's."""
+    """Values of RecordScope in csrc/include/fastprof/base/scope.hpp, which are PyTorch's."""
 
     FUNCTION = 0
     BACKWARD_FUNCTION = 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SameEnum: members that equal PyTorch's members of the enum of that name."""
+"""SameEnum: mixin whose members equal PyTorch's members of the enum of the same name."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ __all__ = ["SameEnum"]
 
 
 class SameEnum:
-    """Mixin for enums: a script may compare ours with torch's, whichever it imported.
+    """Mixin for enums that compares equal to torch's enum of the same class and member name.
 
-    With ours on the left, and in sets of ours; torch's C++ enums on the left know only themselves.
+    Works with our member on the left and in sets of our members; with torch's C++ enum on the left,
+    torch's comparison applies, which accepts only its own.
     """
 
     def __eq__(self, other: object) -> Any:
@@ -25,4 +26,4 @@ class SameEnum:
         return equal if equal is NotImplemented else not equal
 
     def __hash__(self) -> int:
-        return hash(getattr(self, "value", None))  # as torch's C++ enums
+        return hash(getattr(self, "value", None))  # equal to the hash of torch's C++ enums

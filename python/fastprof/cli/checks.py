@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of fastprof doctor. Each gives findings and never raises."""
+"""Checks of `fastprof doctor`. Each returns findings and never raises."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fastprof import __version__
 
 __all__ = ["Finding", "package_checks", "recording_check", "system_checks"]
 
-# System call numbers: (membarrier, perf_event_open). Source: the kernel's tables of each machine.
+# System call numbers of (membarrier, perf_event_open), from the kernel's table of each architecture.
 _SYSCALLS = {"x86_64": (324, 298), "aarch64": (283, 241)}
 _MEMBARRIER_PRIVATE_EXPEDITED = 1 << 3
 
 
 class Finding(NamedTuple):
-    """One line of the report. ok: None for a mere fact."""
+    """One line of the report. ok: True, False, or None for mere information."""
 
     topic: str
     ok: bool | None
@@ -40,7 +40,7 @@ def _read(path: str) -> str:
 
 
 def recording_check() -> list[Finding]:
-    """Whether ranges are recorded: the native part, tried out."""
+    """Check that ranges are recorded, by recording one; report versions and ABI."""
     place = Path(__file__).resolve().parents[1]
     findings = [Finding("fastprof", None, f"{__version__} in {place}")]
     free_threaded = not getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -60,23 +60,23 @@ def recording_check() -> list[Finding]:
         seen = [event.name for event in result.events()]
         facts = build_facts()
     except Exception as error:
-        text = f"ranges are not recorded: {type(error).__name__}: {error}; install fastprof again"
+        text = f"ranges are not recorded: {type(error).__name__}: {error}. Reinstall fastprof."
         return [Finding("recording", False, text), *findings]
     text = f"native part built with {facts.compiler}, ABI {facts.abi[0]}.{facts.abi[1]}"
     if seen != ["doctor"]:
-        return [Finding("recording", False, f"a trial range came back as {seen}; {text}")]
+        return [Finding("recording", False, f"a test range was read back as {seen}; {text}")]
     findings.insert(0, Finding("recording", True, text))
     if facts.other_abi:
         names = ", ".join(path or "the executable" for path in facts.other_abi)
-        text = f"built with another ABI of fastprof, their ranges are not seen: {names}"
-        findings.append(Finding("libraries", False, f"{text}; build them again"))
+        text = f"ranges of libraries with another ABI of fastprof are not recorded: {names}"
+        findings.append(Finding("libraries", False, f"{text}. Rebuild them."))
     else:
         findings.append(Finding("libraries", True, "none loaded with another ABI of fastprof"))
     return findings
 
 
 def system_checks() -> Iterator[Finding]:
-    """What of the machine and the kernel fastprof makes use of."""
+    """Check the features of the machine and the kernel that fastprof uses."""
     machine = platform.machine()
     yield Finding("system", None, f"{platform.system()} {platform.release()} on {machine}")
     yield _cpus()
@@ -98,9 +98,9 @@ def _cpus() -> Finding:
         usable = min(usable, max(int(cpus), 1))
     text = f"{count}, {usable} usable{limit}"
     if usable > 1:
-        return Finding("CPUs", True, f"{text}: memory for records is made ready beside the program")
+        return Finding("CPUs", True, f"{text}: a helper thread faults in memory for records")
     return Finding(
-        "CPUs", False, f"{text}: with one CPU new memory is touched by the program itself"
+        "CPUs", False, f"{text}: with one CPU, recording threads take the page faults of new memory"
     )
 
 
@@ -115,19 +115,19 @@ def _clock(machine: str) -> Finding:
     missing = [flag for flag in wanted if flag not in flags]
     text = f"rdtsc; the kernel uses {source}"
     if machine != "x86_64":
-        return Finding("clock", False, f"{machine} is not supported: x86-64 and aarch64 are")
+        return Finding("clock", False, f"{machine} is not supported; x86-64 and aarch64 are")
     if missing and source not in ("tsc", "kvm-clock"):
         return Finding(
             "clock",
             False,
-            f"{text}, and the CPU does not promise {' and '.join(missing)}: times may drift "
-            "between calibrations; clock_error_ns of a trace tells by how much",
+            f"{text}, and the CPU lacks {' and '.join(missing)}: times may drift between "
+            "calibrations; clock_error_ns in a trace's metadata is the bound",
         )
     return Finding("clock", True, text)
 
 
 def _syscall(number: int, *args: object) -> tuple[int, int]:
-    """(result, errno) of a system call."""
+    """Make a system call; return (result, errno)."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
     ctypes.set_errno(0)
@@ -137,16 +137,16 @@ def _syscall(number: int, *args: object) -> tuple[int, int]:
 def _membarrier(machine: str) -> Finding:
     numbers = _SYSCALLS.get(machine)
     if numbers is None or sys.platform != "linux":
-        return Finding("membarrier", False, "not on this system: stop waits a moment instead")
+        return Finding("membarrier", False, "not available here: stop waits briefly instead")
     try:
         commands, error = _syscall(numbers[0], ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0))
     except (OSError, AttributeError) as failure:
         return Finding("membarrier", False, str(failure))
     if commands < 0:
         reason = os.strerror(error)
-        return Finding("membarrier", False, f"{reason}: stop waits a moment, and is not exact")
+        return Finding("membarrier", False, f"{reason}: stop waits briefly and is not exact")
     if not commands & _MEMBARRIER_PRIVATE_EXPEDITED:
-        return Finding("membarrier", False, "Linux 4.14 or newer is needed for an exact stop")
+        return Finding("membarrier", False, "an exact stop requires Linux 4.14 or newer")
     return Finding("membarrier", True, "stop is exact")
 
 
@@ -170,8 +170,8 @@ def _perf_counters(machine: str) -> Finding:
         os.close(fd)
         return Finding("perf counters", True, f"hardware counters (perf_event_paranoid {level})")
     reasons = {
-        errno.EACCES: f"not allowed (perf_event_paranoid {level}): sysctl kernel.perf_event_paranoid=1",
-        errno.EPERM: f"not allowed (perf_event_paranoid {level}): in a container, allow perf_event_open",
+        errno.EACCES: f"no permission (perf_event_paranoid {level}): run sysctl kernel.perf_event_paranoid=1",
+        errno.EPERM: f"no permission (perf_event_paranoid {level}): in a container, allow perf_event_open",
         errno.ENOENT: "this CPU, or the virtual machine, offers no hardware counters",
         errno.ENOSYS: "the kernel has no perf events",
         errno.EOPNOTSUPP: "this CPU, or the virtual machine, offers no hardware counters",
@@ -182,15 +182,19 @@ def _perf_counters(machine: str) -> Finding:
 def _huge_pages() -> Finding:
     setting = _read("/sys/kernel/mm/transparent_hugepage/enabled")
     if not setting:
-        return Finding("huge pages", False, "the kernel offers none: new memory costs more faults")
+        return Finding("huge pages", False, "not supported by the kernel: more page faults")
     chosen = setting.partition("[")[2].partition("]")[0]
     if chosen == "never":
-        return Finding("huge pages", False, "switched off: write madvise to transparent_hugepage")
+        return Finding(
+            "huge pages",
+            False,
+            "disabled: write madvise to /sys/kernel/mm/transparent_hugepage/enabled",
+        )
     return Finding("huge pages", True, chosen)
 
 
 def _gpus() -> Iterator[Finding]:
-    """Each kind of device: is one here, and does this build record it?"""
+    """Report for each kind of device whether one is present and whether this build records it."""
     nvidia = _read("/proc/driver/nvidia/version").splitlines()
     here = {
         "CUDA": nvidia[0] if nvidia else "" if not Path("/dev/nvidiactl").exists() else "a device",
@@ -210,11 +214,11 @@ def _gpus() -> Iterator[Finding]:
         if reason is None:
             yield Finding(activity.name, True, "recorded")
         else:
-            found = f"{device} is here, but " if device else "no device found; "
+            found = f"{device} was found, but " if device else "no device found; "
             yield Finding(activity.name, False, found + reason)
 
 
-# Package -> what it is good for here.
+# Package -> its use in fastprof.
 _PACKAGES = {
     "numpy": "results",
     "torch": "PyTorch",
@@ -227,7 +231,7 @@ _PACKAGES = {
 
 
 def package_checks() -> Iterator[Finding]:
-    """Which optional packages are installed, told without importing them here."""
+    """Report which optional packages are installed, without importing them in this process."""
     distributions = {"sklearn": "scikit-learn"}
     for name, use in _PACKAGES.items():
         try:

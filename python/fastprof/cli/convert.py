@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof convert: a trace in another format."""
+"""fastprof convert: write a trace in another format."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from fastprof.cli.outcome import check_output
 __all__ = ["add_parser"]
 
 _EPILOG = f"""\
-IN is any trace that `fastprof report` reads (- is standard input); OUT appears only when it is complete.
+IN is any trace that `fastprof report` reads; - is standard input. OUT is created when it is complete, so
+a failed conversion leaves no file; - is standard output.
 
 examples:
   fastprof convert train.fastprof train.json.gz
   fastprof convert torch_trace.json torch_trace.pftrace
   fastprof convert run.fastprof run.speedscope.json
-  fastprof convert --to folded run.json - | flamegraph.pl > run.svg   (OUT - is stdout)
+  fastprof convert --to folded run.json - | flamegraph.pl > run.svg
 
 {format_help()}"""
 
 
 def add_parser(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = command_parser(commands, "convert", "write a trace in another format", _EPILOG)
-    parser.add_argument("input", metavar="IN")
-    parser.add_argument("output", metavar="OUT")
-    parser.add_argument("--to", choices=tuple(FORMATS), help="format, whatever the suffix of OUT")
+    """Add the subcommand's parser."""
+    parser = command_parser(commands, "convert", "convert a trace to another format", _EPILOG)
+    parser.add_argument("input", metavar="IN", help="the trace to read")
+    parser.add_argument("output", metavar="OUT", help="the file to write")
+    parser.add_argument(
+        "--to", choices=tuple(FORMATS), help="output format (default: by the suffix of OUT)"
+    )
     add_reading_options(parser)
     parser.set_defaults(command=convert)
 
 
 def convert(options: argparse.Namespace) -> int:
-    """Convert; the exit code."""
+    """Convert the trace; return the exit code."""
     kind = format_of(options.output, options.to)
     if options.output != "-":
         check_output(options.output)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof diff: what changed between two traces, name by name, with an exit code for CI."""
+"""fastprof diff: compare two traces by name, with an exit code for CI."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ METRICS = (
 )
 SORTS = ("change", "growth", "percent", "name", "count")
 FAILED = 1
-NAME_WIDTH = 55  # of names, less where the terminal is narrow
+NAME_WIDTH = 55  # maximum width of names; less on a narrow terminal
 MIN_NAME_WIDTH = 12
 
 _EPILOG = """\
-Compares the averages of two traces (any that `fastprof report` reads) by name and device. Times
-are sums over the trace, or with --per-call means, so that traces of different length compare.
+Compares the averages of two traces (any that `fastprof report` reads) by name and device. Times are
+sums over the trace, or with --per-call means, which are comparable between traces of different length.
 
-exit code: 0 when no limit is exceeded, 1 when one is, 2 when a file cannot be read.
+exit code: 0 if no limit is exceeded, 1 if one is, 2 if a file cannot be read or written.
 
 examples:
   fastprof diff before.json after.json
   fastprof diff --per-call --metric cpu_time_total before.fastprof after.fastprof
   fastprof diff --max-growth 10 --min-ms 1 main.json branch.json
-        fails when a name takes over 10 % more time; names below 1 ms in both do not count
+        fails if the time of a name grew by more than 10 %; ignores names below 1 ms in both traces
   fastprof diff --max-total-growth 5 main.json branch.json
-        fails when all names together take over 5 % more
+        fails if the time of all names together grew by more than 5 %
 """
 
 
 class Change(NamedTuple):
-    """One name of both traces. Times in us; absent in one trace: 0."""
+    """A name in both traces; each pair is (before, after). Times in us; 0 where absent."""
 
     name: str
     device: int
@@ -60,12 +60,12 @@ class Change(NamedTuple):
 
     @property
     def change_us(self) -> float:
-        """After less before."""
+        """Time after minus time before, us."""
         return self.time_us[1] - self.time_us[0]
 
     @property
     def percent(self) -> float:
-        """Growth in percent; infinite when the name is new."""
+        """Growth in percent; infinite if the name is new."""
         before, after = self.time_us
         if before > 0:
             return 100 * (after - before) / before
@@ -73,43 +73,50 @@ class Change(NamedTuple):
 
 
 def add_parser(commands: Subparsers) -> None:
-    """Add the subcommand."""
+    """Add the subcommand's parser."""
     parser = command_parser(commands, "diff", "compare two traces name by name", _EPILOG)
-    parser.add_argument("before", metavar="A")
-    parser.add_argument("after", metavar="B")
+    parser.add_argument("before", metavar="A", help="the trace to compare with")
+    parser.add_argument("after", metavar="B", help="the newer trace")
     parser.add_argument(
         "--metric",
         choices=METRICS,
         default=METRICS[0],
         metavar="TIME",
-        help=f"time to compare: {', '.join(METRICS)} (default: the first)",
+        help=f"time to compare: {', '.join(METRICS)} (default: %(default)s)",
     )
-    parser.add_argument("--per-call", action="store_true", help="compare means, not sums")
+    parser.add_argument(
+        "--per-call", action="store_true", help="compare the mean time of a call, not the sum"
+    )
     parser.add_argument(
         "--sort",
         choices=SORTS,
         default="change",
-        help="order: largest change either way (default), growth first, percent, name, count",
+        help="sort by absolute change (default), growth, growth in percent, name, or change in calls",
     )
-    parser.add_argument("--row-limit", type=int, default=30, metavar="N", help="rows, -1: all (30)")
-    parser.add_argument("--json", metavar="PATH", help="also write all rows as JSON")
+    parser.add_argument(
+        "--row-limit", type=int, default=30, metavar="N", help="rows to print, -1 for all (30)"
+    )
+    parser.add_argument("--json", metavar="PATH", help="also write all rows to a JSON file")
     add_reading_options(parser)
     limits = parser.add_argument_group("limits (for CI)")
     limits.add_argument(
         "--max-growth",
         type=_percent,
         metavar="PERCENT",
-        help="exit with 1 when a name grew by more; a new name has grown without bound",
+        help="exit with 1 if the time of a name grew by more; a name that is only in B exceeds any limit",
     )
     limits.add_argument(
-        "--max-total-growth", type=_percent, metavar="PERCENT", help="the same of all together"
+        "--max-total-growth",
+        type=_percent,
+        metavar="PERCENT",
+        help="exit with 1 if the time of all names together grew by more",
     )
     limits.add_argument(
         "--min-ms",
         type=float,
         default=0.0,
         metavar="MS",
-        help="names with less time than this in both are not held to --max-growth",
+        help="ignore names below this time in both traces when checking --max-growth (0)",
     )
     parser.set_defaults(command=diff)
 
@@ -122,9 +129,11 @@ def _percent(text: str) -> float:
 
 
 def diff(options: argparse.Namespace) -> int:
-    """Print the differences; the exit code."""
+    """Print the differences; return the exit code: FAILED if a limit is exceeded."""
     if options.before == options.after == "-":
-        raise errors.ValueError("standard input can be one of the two traces, not both")
+        raise errors.ValueError(
+            "A and B are both - (standard input). Give the path of a file for one of them."
+        )
     if options.json:
         check_output(options.json)
     changes = _changes(
@@ -155,7 +164,9 @@ def _changes(
     found: dict[tuple[str, int], list[tuple[int, float]]] = {}
     field = f"{options.metric}_us"
     if field not in before and field not in after:
-        raise errors.ValueError(f"neither trace has {options.metric}; choose another --metric")
+        raise errors.ValueError(
+            f"neither trace contains {options.metric}. Choose another --metric: {', '.join(METRICS)}."
+        )
     for side, columns in enumerate((before, after)):
         times = columns.get(field)
         keys = zip(columns["name"], columns["device_type"].tolist(), strict=True)
@@ -193,7 +204,7 @@ def _sorted(changes: list[Change], order: str) -> list[Change]:
 
 
 def _exceeded(changes: list[Change], total: Change, options: argparse.Namespace) -> list[str]:
-    """A line for each limit that is exceeded."""
+    """Return a line for each exceeded limit."""
     lines = []
     if options.max_growth is not None:
         for change in _sorted(changes, "growth"):
@@ -222,7 +233,7 @@ def _percent_text(change: Change) -> str:
 def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> str:
     shown = changes if options.row_limit < 0 else changes[: options.row_limit]
     unit, scale = ("us", 1.0) if options.per_call else ("ms", 1000.0)
-    what = f"{options.metric}, {'mean of a call' if options.per_call else 'sum'}, {unit}"
+    what = f"{options.metric}, {'mean per call' if options.per_call else 'sum'}, {unit}"
     rows = [("name", "calls A", "calls B", f"A {unit}", f"B {unit}", "change", "percent")]
     for change in [*shown, total]:
         rows.append(
@@ -250,7 +261,7 @@ def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> 
         lines.append("  ".join(cells).rstrip())
     if len(shown) < len(changes):
         left = counted(len(changes) - len(shown), "more name")
-        lines.append(f"{left}; --row-limit -1 shows all")
+        lines.append(f"{left}; --row-limit -1 prints all")
     return "\n".join(lines)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof doctor: what works on this machine, and why the rest does not."""
+"""fastprof doctor: report what works on this machine, and why the rest does not."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fastprof.cli.options import Subparsers, command_parser
 __all__ = ["add_parser"]
 
 _EPILOG = """\
-Each line is one thing: "ok", "no" (not available, with the reason and what to do), or "--" (a
-fact). Looks only and changes nothing. Of the packages it names only torch is imported, by another
-process, which tries out what is recorded of it; that takes seconds.
+Prints one line per feature: "ok", "no" (unavailable, with the reason and the remedy), or "--"
+(information). Changes nothing. If torch is installed, a separate process imports it and records a small
+profile, which takes seconds; no other listed package is imported.
 
-exit code: 0, or 1 when fastprof cannot record at all.
+exit code: 0 if fastprof can record, otherwise 1.
 
 examples:
   fastprof doctor
@@ -24,14 +24,16 @@ examples:
 
 
 def add_parser(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = command_parser(commands, "doctor", "tell what works here and why not", _EPILOG)
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    """Add the subcommand's parser."""
+    parser = command_parser(
+        commands, "doctor", "list the features available here, with reasons for the rest", _EPILOG
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     parser.set_defaults(command=doctor)
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Look and tell; the exit code."""
+    """Run all checks and print the findings; return the exit code."""
     from fastprof.cli.checks import package_checks, recording_check, system_checks
 
     recording = recording_check()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The EventList of a table that was read, with the columns that it has something for."""
+"""Make an EventList of an imported table, with the columns for which the table has data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["device_name", "list_of"]
 
 
 def device_name(table: EventTable) -> str | None:
-    """Name of the device whose activities the table has ("cuda", ...), None without any."""
+    """Return the name of the table's device ("cuda", ...); None without device activities."""
     if table.has("device_type"):
         for number in np.unique(table.column("device_type")).tolist():
             if number in DEVICE_TIME_TYPES:
@@ -22,7 +22,7 @@ def device_name(table: EventTable) -> str | None:
 
 
 def list_of(table: EventTable) -> EventList[FunctionEvent]:
-    """The events, with device times, memory and FLOPs when the table has them."""
+    """Return the table's events, with device times, memory and FLOPs if the table has them."""
     has_memory = table.has("cpu_memory_usage") or table.has("device_memory_usage")
     if not has_memory and table.has("payload") and table.has("kind"):
         kind = table.column("kind")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output formats: which one a path means, and how a table is written in it."""
+"""Output formats: choose one by the suffix of a path, and write a table in it."""
 
 from __future__ import annotations
 
@@ -52,6 +52,12 @@ def _speedscope(table: EventTable, path: str, progress: Progress | None) -> None
     export_speedscope(table, path, table.process_name or "fastprof")
 
 
+def _pstats(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.views.python_calls import PythonCallStats
+
+    PythonCallStats(table).export_pstats(path)
+
+
 def _csv(table: EventTable, path: str, progress: Progress | None) -> None:
     from fastprof.cli.event_lists import list_of
 
@@ -64,20 +70,25 @@ def _memory(table: EventTable, path: str, progress: Progress | None) -> None:
     export_memory_timeline(table, path)
 
 
-# Name -> (suffixes, what it is, writer). A longer suffix wins.
+# Name -> (suffixes, description, writer). The longest matching suffix decides.
 FORMATS: dict[str, tuple[tuple[str, ...], str, Callable[..., None]]] = {
-    "native": ((".fastprof",), "everything, compact; fastprof's own", _native),
+    "native": ((".fastprof",), "fastprof's own: complete and compact", _native),
     "chrome": ((".json",), "ui.perfetto.dev, chrome://tracing, TensorBoard, HTA", _chrome),
-    "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev, a fifth the size", _perfetto),
+    "perfetto": (
+        (".pftrace", ".perfetto-trace"),
+        "ui.perfetto.dev; a fifth of the size",
+        _perfetto,
+    ),
     "speedscope": ((".speedscope.json",), "speedscope.app: flame graph", _speedscope),
     "folded": ((".folded", ".txt"), "collapsed stacks in ns, for flame graph tools", _folded),
+    "pstats": ((".pstats", ".prof"), "calls by function: pstats, snakeviz, tuna", _pstats),
     "csv": ((".csv",), "the events as a table", _csv),
     "memory": ((".memory.json", ".memory.csv", ".html"), "memory over time", _memory),
 }
 
 
 def format_of(path: str, given: str | None = None) -> str:
-    """The format named `given`, or the one the suffix of the path means; .gz may follow it."""
+    """Return `given`, or else the format of the path's suffix (.gz may follow); errors.ValueError."""
     if given is not None:
         return given
     name = os.path.basename(path).removesuffix(".gz")
@@ -93,18 +104,20 @@ def format_of(path: str, given: str | None = None) -> str:
     suffix = os.path.splitext(name)[1]
     close = suggestion(suffix, known.split(", ")) if suffix else ""
     raise errors.ValueError(
-        f"what format is {path}{close or '?'} End it in one of {known}, or say --to FORMAT"
+        f"unknown format of {path}{close}. Use one of the suffixes {known}, or --to FORMAT."
     )
 
 
 def check_memory_path(path: str) -> None:
-    """Raise errors.ValueError when memory over time has no form for the suffix of `path`."""
+    """Raise errors.ValueError if memory over time cannot be written with the suffix of `path`."""
     if os.path.splitext(path.removesuffix(".gz"))[1] not in (".json", ".csv", ".html"):
-        raise errors.ValueError(f"{path}: end it in .json, .csv or .html for memory over time")
+        raise errors.ValueError(
+            f"cannot write memory over time to {path}: unknown suffix. Use .json, .csv or .html."
+        )
 
 
 def write_table(table: EventTable, path: str, kind: str) -> None:
-    """Write a table in one of FORMATS, with a progress bar on a terminal."""
+    """Write a table in one of FORMATS; show a progress bar on a terminal."""
     from fastprof.exporters.progress import terminal_progress
 
     with terminal_progress(f"writing {path}") as progress:
@@ -113,8 +126,8 @@ def write_table(table: EventTable, path: str, kind: str) -> None:
 
 
 def format_help() -> str:
-    """Lines for an epilog."""
-    lines = ["formats, by suffix (.gz may follow):"]
+    """Return the list of formats for a parser's epilog."""
+    lines = ["formats and their suffixes (add .gz to compress):"]
     for kind, (suffixes, what, _) in FORMATS.items():
         lines.append(f"  {kind:<11}{' '.join(suffixes):<36}{what}")
     return "\n".join(lines) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""main: the fastprof command and `python -m fastprof`."""
+"""main: entry point of the fastprof command and of `python -m fastprof`."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from fastprof.cli.program_call import ProgramCall, find_program
 
 __all__ = ["main"]
 
-# Subcommand modules, in the order of the help.
-COMMANDS = ("run", "report", "diff", "convert", "doctor")
+# Modules of the subcommands, in the order of the help text.
+COMMANDS = ("run", "report", "recover", "diff", "convert", "doctor")
 USAGE_ERROR = 2
 
 _EXAMPLES = """\
 examples:
   fastprof run train.py --epochs 3        profile a script, print a table, write train.trace.json
-  fastprof run -o out.pftrace -m pkg.mod  the same of a module, as a trace for ui.perfetto.dev
-  fastprof report train.trace.json        the table of a trace, PyTorch's traces too
-  fastprof diff before.json after.json    what became slower, name by name
-  fastprof convert a.json a.fastprof      from one trace format to another
-  fastprof doctor                         what works on this machine, and why the rest does not
+  fastprof run -o out.pftrace -m pkg.mod  profile a module, write a trace for ui.perfetto.dev
+  fastprof report train.trace.json        print the table of a trace (also of PyTorch's traces)
+  fastprof recover records                print what a killed process had recorded
+  fastprof diff before.json after.json    compare two traces by name: what became slower
+  fastprof convert a.json a.fastprof      convert a trace to another format
+  fastprof doctor                         list the features available here, with reasons for the rest
 
-`fastprof COMMAND --help` explains each with more examples.
+`fastprof COMMAND --help` describes a command and shows more examples.
 """
 
 
 def make_parser(prog: str) -> CommandParser:
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     parser = CommandParser(
         prog=prog,
         description="fastprof: a standalone profiler for Python and C++.",
@@ -57,9 +58,9 @@ def make_parser(prog: str) -> CommandParser:
 def split_program(
     parser: argparse.ArgumentParser, given: Sequence[str]
 ) -> tuple[list[str], ProgramCall | None]:
-    """(arguments of fastprof, the program of `fastprof run` with its arguments).
+    """Return (arguments for fastprof, the program of `fastprof run` with its arguments).
 
-    argparse would look for options of ours behind the script, too.
+    Split before argparse, which would also parse options after the script's name as fastprof's.
     """
     at = next((i for i, word in enumerate(given) if not word.startswith("-")), None)
     if at is None or given[at] != "run":
@@ -71,10 +72,10 @@ def split_program(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line on `argv` (default: that of the process); the exit code.
+    """Run the command line `argv` (default: sys.argv[1:]) and return the exit code.
 
-    2 for wrong usage and for files that cannot be read or written. What a profiled script raises
-    goes through.
+    2 for wrong usage and for files that cannot be read or written. Exceptions of a profiled program
+    propagate.
     """
     started_as = os.path.basename(sys.argv[0])
     prog = "python -m fastprof" if started_as == "__main__.py" else "fastprof"
@@ -100,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{prog}: error: {message or error}", file=sys.stderr)
         return USAGE_ERROR
     except BrokenPipeError:
-        # The reader has gone; keep the interpreter from complaining about it at exit.
+        # The pipe's reader has exited; redirect, or the interpreter would report an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code

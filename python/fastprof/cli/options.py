@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share, and how they print."""
+"""Options that several subcommands share, and functions to load traces and print tables."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
     "terminal_width",
 ]
 
-Subparsers = Any  # argparse has no public name for what add_subparsers returns
+Subparsers = Any  # argparse has no public name for the type that add_subparsers returns
 
 
 def command_parser(commands: Subparsers, name: str, summary: str, epilog: str) -> CommandParser:
-    """The parser of a subcommand, with examples behind its options."""
+    """Add and return the parser of a subcommand. epilog: examples printed after the options."""
     parser: CommandParser = commands.add_parser(
         name,
         help=summary,
@@ -40,18 +40,18 @@ def command_parser(commands: Subparsers, name: str, summary: str, epilog: str) -
     return parser
 
 
-# Sort key of a table unless another is asked for.
+# Default sort key of tables.
 SORT_BY = "self_cpu_time_total"
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:
-    """How the table of averages looks."""
+    """Add the options of the table of averages."""
     group = parser.add_argument_group("table")
     group.add_argument(
         "--sort-by",
         metavar="KEY",
         default=SORT_BY,
-        help="column to sort by, descending (default: %(default)s; a wrong one lists all)",
+        help="column to sort by, descending (default: %(default)s; an invalid KEY prints the valid ones)",
     )
     group.add_argument(
         "--row-limit", type=int, default=30, metavar="N", help="rows to print, -1 for all (30)"
@@ -63,15 +63,19 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         "--by-stack", type=int, default=0, metavar="N", help="average by the first N stack frames"
     )
     group.add_argument(
-        "--top-level", action="store_true", help="only what has no range of the same thread around"
+        "--top-level",
+        action="store_true",
+        help="only ranges that no range of their thread encloses",
     )
-    group.add_argument("--time-unit", choices=("s", "ms", "us"), help="one unit for all times")
+    group.add_argument(
+        "--time-unit", choices=("s", "ms", "us"), help="unit of all times (default: by magnitude)"
+    )
 
 
 def check_table_options(options: argparse.Namespace) -> None:
-    """Raise errors.ValueError for a sort key or number that no table can be made with.
+    """Raise errors.ValueError for an invalid sort key or number.
 
-    Commands call it before they run a program or read a file.
+    Commands call this before they run a program or read a file.
     """
     from fastprof.views.frame import METRIC_FIELDS
     from fastprof.views.measures import device_metric_name
@@ -80,23 +84,27 @@ def check_table_options(options: argparse.Namespace) -> None:
     key = options.sort_by
     if device_metric_name(key) not in (*METRIC_FIELDS, "key", "name"):
         raise errors.ValueError(
-            f"cannot sort by {key!r}{suggestion(key, SORT_KEYS)}; "
-            f"valid keys: {', '.join(SORT_KEYS)}"
+            f"cannot sort by {key!r}{suggestion(key, SORT_KEYS)}. "
+            f"Valid keys: {', '.join(SORT_KEYS)}."
         )
     if options.by_stack < 0:
-        raise errors.ValueError(f"--by-stack {options.by_stack}: give 0 or more frames")
+        raise errors.ValueError(
+            f"invalid --by-stack {options.by_stack}. Use the number of frames, 0 or more."
+        )
     if options.row_limit < -1:
-        raise errors.ValueError(f"--row-limit {options.row_limit}: give -1 (all rows) or more")
+        raise errors.ValueError(
+            f"invalid --row-limit {options.row_limit}. Use -1 (all rows), or 0 or more."
+        )
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """How much memory reading a trace may take."""
+    """Add the option that limits the memory for reading a trace."""
     parser.add_argument(
         "--max-memory-mb",
         type=_positive,
         default=0,
         metavar="MB",
-        help="memory that reading may take (default: 4096); files are untrusted",
+        help="stop with an error if reading needs more memory (default: 4096); guards against damaged files",
     )
 
 
@@ -108,7 +116,7 @@ def _positive(text: str) -> int:
 
 
 def load_trace(path: str, options: argparse.Namespace) -> Any:
-    """The table of a trace file; "-" is standard input."""
+    """Return the table of a trace file; "-" is standard input."""
     from fastprof.importers import load
     from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
 
@@ -118,12 +126,12 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
 
 
 def counted(number: int, noun: str) -> str:
-    """ "1 thread", "2 threads"."""
+    """Return the number and the noun, such as "1 thread" or "2 threads"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_table(events: Any, options: argparse.Namespace, stream: TextIO | None) -> str:
-    """The averages of an EventList as text; on a terminal no wider than it is."""
+    """Return the averages of an EventList as text, not wider than the terminal if there is one."""
     averages = events.key_averages(
         group_by_input_shape=options.by_shape,
         group_by_stack_n=options.by_stack,
@@ -141,7 +149,7 @@ def print_table(events: Any, options: argparse.Namespace, stream: TextIO | None)
 
 
 def terminal_width(stream: TextIO | None) -> int | None:
-    """Columns of the terminal that a stream writes to; None when it is no terminal."""
+    """Return the width in characters of a stream's terminal; None if it is not a terminal."""
     try:
         if stream is None or not stream.isatty():
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing what `fastprof run` recorded, so that no failure loses it."""
+"""Write the recording of `fastprof run` in such a way that no failure loses it."""
 
 from __future__ import annotations
 
@@ -16,60 +16,61 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.cli.formats import FORMATS, write_table
 
-__all__ = ["check_output", "keep", "patient_with_ctrl_c", "tell"]
+__all__ = ["check_output", "keep", "patient_with_ctrl_c", "print_message"]
 
 
-def tell(text: str) -> None:
-    """Print to stderr, if there still is one."""
+def print_message(text: str) -> None:
+    """Print to stderr; ignore a closed or missing stderr."""
     with suppress(OSError, ValueError, AttributeError):
         print(text, file=sys.stderr, flush=True)
 
 
 def check_output(path: str) -> None:
-    """Raise errors.IoError when no file can be made at `path`.
+    """Raise errors.IoError if no file can be created at `path`; for use before a long run.
 
-    For use before a long run. Nothing is created: the folder must exist and be writable, and the
-    path must not be a folder.
+    Creates nothing: the folder must exist and be writable, and the path must not be a folder.
     """
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise errors.IoError(
-            errno.EISDIR, f"cannot write {path}: it is a folder; give the name of a file"
+            errno.EISDIR, f"cannot write {path}: it is a folder. Use the name of a file."
         )
     if not os.path.isdir(folder):
         raise errors.IoError(
-            errno.ENOENT, f"cannot write {path}: there is no folder {folder}; make it first"
+            errno.ENOENT, f"cannot write {path}: the folder {folder} does not exist. Create it."
         )
     special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or device
     if not os.access(path if special else folder, os.W_OK | (0 if special else os.X_OK)):
         raise errors.IoError(
             errno.EACCES,
-            f"cannot write {path}: no permission to write in {folder}; choose another place",
+            f"cannot write {path}: no permission to write in {folder}. Choose another folder.",
         )
 
 
 def keep(profiler: Any, path: str, kind: str, start_folder: str) -> tuple[str, str, int]:
-    """Write the recording to `path`, or else where it can be written.
+    """Write the recording to `path`, or else to another place.
 
-    Returns (path, format, 0), or (another path, its format, 1) after a failure, which is printed;
-    path "" when no place could be written to. The places: the folder of `path`, the one that the
-    program started in, the folder for temporary files, the home folder; in each the format asked
-    for, then fastprof's own, which is the smallest and can hold every recording.
+    Returns (path, format, 0); after a failure, which is printed, (other path, its format, 1), with
+    path "" if no place was writable. Tries in turn the folder of `path`, the folder in which the
+    program started, the folder for temporary files and the home folder; in each the requested
+    format, then fastprof's own, which is the smallest and can represent every recording.
     """
     try:
         _write(profiler, path, kind)
         return path, kind, 0
     except Exception as error:
-        tell(f"fastprof: error: {_reason(error)}")
+        print_message(f"fastprof: error: {_reason(error)}")
     for folder in _places(path, start_folder):
         for other in dict.fromkeys((kind, "native")):
             target = _free_name(folder, path, kind, other)
             if target is None:
                 continue
-            with suppress(Exception):  # the next place may work
+            with suppress(Exception):  # try the next place
                 _write(profiler, target, other)
                 return target, other, 1
-    tell("fastprof: error: no other place could be written to either: the trace is lost")
+    print_message(
+        "fastprof: error: the trace is lost: none of the other folders could be written to either"
+    )
     return "", kind, 1
 
 
@@ -90,13 +91,13 @@ def _reason(error: Exception) -> str:
 def _places(path: str, start_folder: str) -> Iterator[str]:
     yield os.path.dirname(path)
     yield start_folder
-    with suppress(OSError):  # a private folder: names in /tmp could be taken by others
+    with suppress(OSError):  # a private folder: in /tmp, others could take the name
         yield tempfile.mkdtemp(prefix="fastprof-")
     yield os.path.expanduser("~")
 
 
 def _free_name(folder: str, path: str, kind: str, other: str) -> str | None:
-    """A name in a folder that nothing has, None when the folder is not there."""
+    """Return an unused path in a folder; None if the folder does not exist."""
     if not os.path.isdir(folder):
         return None
     name = os.path.basename(path)
@@ -115,7 +116,7 @@ def _free_name(folder: str, path: str, kind: str, other: str) -> str | None:
 
 @contextmanager
 def patient_with_ctrl_c(what: str) -> Iterator[None]:
-    """The first Ctrl-C in the block only says what is going on; the second one interrupts."""
+    """In the block, the first Ctrl-C only prints `what` is in progress; the second interrupts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -126,10 +127,10 @@ def patient_with_ctrl_c(what: str) -> Iterator[None]:
         if interrupted:
             raise KeyboardInterrupt
         interrupted = True
-        tell(f"fastprof: {what}; press Ctrl-C again to give it up")
+        print_message(f"fastprof: {what}; press Ctrl-C again to cancel")
 
     before: Callable[..., Any] | int | None = signal.getsignal(signal.SIGINT)
-    if before is None or before == signal.SIG_IGN:  # not ours to change
+    if before is None or before == signal.SIG_IGN:  # SIGINT is ignored or handled outside Python
         yield
         return
     signal.signal(signal.SIGINT, on_signal)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CommandParser: an argparse parser without abbreviations that suggests the right spelling."""
+"""CommandParser: an argparse parser without abbreviations that suggests the closest spelling."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An ArgumentParser that takes options in full only, and names the closest known one.
+    """An ArgumentParser that accepts only complete option names and suggests the closest one.
 
-    Abbreviations are off because an option that is added later would change the meaning of one.
+    Abbreviations are off because an option added later would change the meaning of one.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -27,7 +27,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse; exit with code 2 on unknown arguments, which are named here with a suggestion."""
+        """Parse; for unknown arguments print an error with a suggestion and exit with code 2."""
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(self._unknown(unknown))
@@ -40,11 +40,11 @@ class CommandParser(argparse.ArgumentParser):
         return f"unknown option {first}{suggestion(first.partition('=')[0], self.option_names())}"
 
     def option_names(self) -> list[str]:
-        """Every long and short option."""
+        """Return every long and short option."""
         return list(self._option_string_actions)
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and the message, and exit with code 2."""
+        """Print usage and the message, with a suggestion, and exit with code 2."""
         wrong = _CHOICE.search(message)
         if wrong is not None:
             known = re.findall(r"[\w.-]+", wrong["known"])
@@ -55,7 +55,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:
-    """ "; did you mean X?" for the known spelling that is closest, "" when none is close."""
+    """Return "; did you mean X?" for the closest known spelling; "" if none is close."""
     names = list(known)
     close = difflib.get_close_matches(given, names, n=1, cutoff=0.6)
     close = close or [name for name in names if len(given) > 2 and given in name]

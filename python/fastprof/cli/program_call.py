@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the program begins on the command line of `fastprof run`, and what kind of program it is."""
+"""Find the program and its arguments on the command line of `fastprof run`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ProgramCall", "find_program"]
 class ProgramCall(NamedTuple):
     """A program to run, as on the command line of python.
 
-    kind: "script" (a file, a folder or zip file with a __main__.py), "module" (-m), "code" (-c) or
+    kind: "script" (a file, or a folder or zip file with a __main__.py), "module" (-m), "code" (-c) or
     "stdin" (-). target: path, module name, code, or "-".
     """
 
@@ -31,25 +31,25 @@ class ProgramCall(NamedTuple):
 
     @property
     def file_stem(self) -> str:
-        """What the default trace is named after."""
+        """File name, without suffix, of the default trace."""
         if self.kind == "code":
             return "command"
         if self.kind == "stdin":
             return "stdin"
         name = self.target
         if self.kind == "script":
-            name = os.path.basename(os.path.abspath(name))  # "." has a name, too
+            name = os.path.basename(os.path.abspath(name))  # resolves "." to the folder's name
         return name.removesuffix(".py") or "program"
 
 
 def find_program(
     options: Mapping[str, argparse.Action], words: Sequence[str]
 ) -> tuple[int, ProgramCall | None]:
-    """(how many words are options of fastprof, the program behind them; None: there is none).
+    """Return (number of words that belong to fastprof, the program; None if there is none).
 
-    `options`: those of `fastprof run` by name. As python does, the first word that is neither an
-    option nor the value of one is the script; -m and -c take the next word. All that follows
-    belongs to the program, "--" and the names of our options included.
+    options: the options of `fastprof run` by name. As in python, the first word that is neither an
+    option nor an option's value is the script; -m and -c take the next word. All words after that
+    belong to the program, including "--" and names of fastprof's options.
     """
     at = 0
     while at < len(words):
@@ -64,7 +64,7 @@ def find_program(
             return at, ProgramCall("stdin", "-", tuple(rest))
         if not word.startswith("-"):
             return at, ProgramCall("script", word, tuple(rest))
-        action = options.get(word)  # an unknown option is left to argparse
+        action = options.get(word)  # None: argparse reports the unknown option
         at += 1 if action is None or action.nargs == 0 else 2
     return len(words), None
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof report: the table of a trace file."""
+"""fastprof report: print the table of a trace file."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from fastprof.cli.options import (
     Subparsers,
@@ -19,64 +21,98 @@ from fastprof.cli.options import (
 )
 from fastprof.cli.outcome import check_output
 
-__all__ = ["add_parser"]
+__all__ = ["add_parser", "add_report_options", "check_report_options", "report_table"]
+
+_MOST_KINDS = 8  # number of kinds printed
 
 _EPILOG = """\
-FILE is a trace of fastprof (.fastprof, Chrome JSON, .pftrace) or of torch.profiler, gzipped or
-not; the content tells which. - is standard input. On a terminal the table is no wider than it is;
-into a pipe or file all columns are printed in full.
+FILE is a trace of fastprof (.fastprof, Chrome JSON, .pftrace) or of torch.profiler, gzipped or not; the
+format is detected from the content. - is standard input. On a terminal the table is cut to its width;
+in a pipe or file all columns are printed in full.
 
 examples:
   fastprof report train.trace.json
   fastprof report --sort-by cpu_time_total --row-limit 10 train.fastprof
   fastprof report --by-shape torch_trace.json.gz
   ssh server cat train.fastprof | fastprof report -
-  fastprof report --csv averages.csv train.fastprof     the same numbers for a spreadsheet
+  fastprof report --csv averages.csv train.fastprof
 """
 
 
 def add_parser(commands: Subparsers) -> None:
-    """Add the subcommand."""
+    """Add the subcommand's parser."""
     parser = command_parser(commands, "report", "print the table of a trace", _EPILOG)
-    parser.add_argument("file", metavar="FILE")
-    add_table_options(parser)
+    parser.add_argument("file", metavar="FILE", help="the trace to read")
+    add_report_options(parser)
     add_reading_options(parser)
-    parser.add_argument("--csv", metavar="PATH", help="also write the averages as CSV")
-    parser.add_argument("--json", metavar="PATH", help="also write the averages as JSON")
     parser.set_defaults(command=report)
 
 
 def report(options: argparse.Namespace) -> int:
-    """Print; the exit code."""
-    from fastprof.cli.event_lists import list_of
-
-    check_table_options(options)
-    for path in (options.csv, options.json):
-        if path:
-            check_output(path)
+    """Print the report; return the exit code."""
+    check_report_options(options)
     table = load_trace(options.file, options)
-    events = list_of(table)
-    averages = events.key_averages(
-        group_by_input_shape=options.by_shape,
-        group_by_stack_n=options.by_stack,
-        include_python_functions=True,
-    )
-    text = print_table(events, options, sys.stdout)
     kind = table.metadata.get("format", "fastprof")
-    span_ms = (table.t1_ns - table.t0_ns) / 1e6
-    name = table.process_name or "a process"
     if options.file == "-":
         print(f"standard input ({kind})")
     else:
         print(f"{options.file} ({kind}, {counted(os.path.getsize(options.file), 'byte')})")
+    unread = _unread(table.metadata)
+    report_table(table, options, [f"not read: {unread}"] if unread else [])
+    return 0
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of report_table()."""
+    add_table_options(parser)
+    parser.add_argument("--csv", metavar="PATH", help="also write the averages as CSV")
+    parser.add_argument("--json", metavar="PATH", help="also write the averages as JSON")
+
+
+def check_report_options(options: argparse.Namespace) -> None:
+    """Raise errors.Error for options of report_table() that cannot be honoured."""
+    check_table_options(options)
+    for path in (options.csv, options.json):
+        if path:
+            check_output(path)
+
+
+def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> None:
+    """Print a line about the process, the notes, and the averages; write them where asked for."""
+    from fastprof.cli.event_lists import list_of
+
+    events = list_of(table)
+    text = print_table(events, options, sys.stdout)
+    span_ms = (table.t1_ns - table.t0_ns) / 1e6
+    name = table.process_name or "a process"
     threads = len(set(table.thread.tolist()))
     print(
         f"{name}, pid {table.pid}: {counted(len(table), 'row')} on {counted(threads, 'thread')} "
         f"in {span_ms:.3f} ms"
     )
-    print(text if text else "no ranges")
+    for note in notes:
+        print(note)
+    print(text if text else "the trace contains no ranges")
+    if not (options.csv or options.json):
+        return
+    averages = events.key_averages(
+        group_by_input_shape=options.by_shape,
+        group_by_stack_n=options.by_stack,
+        include_python_functions=True,
+    )
     if options.csv:
         averages.export_csv(options.csv)
     if options.json:
         averages.export_json(options.json)
-    return 0
+
+
+def _unread(metadata: Mapping[str, Any]) -> str:
+    """Return the kinds and counts of packets and events of the file that the table lacks."""
+    found: list[str] = []
+    for name in ("skipped_packets", "skipped_events"):
+        counts = metadata.get(name)
+        if isinstance(counts, dict):
+            # "Trace" events describe Kineto itself, not the program.
+            found += (f"{what} ({count})" for what, count in counts.items() if what != "Trace")
+    more = [f"{len(found) - _MOST_KINDS} other kinds"] if len(found) > _MOST_KINDS else []
+    return ", ".join(found[:_MOST_KINDS] + more)

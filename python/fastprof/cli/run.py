@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof run: profile a script that knows nothing of it."""
+"""fastprof run: profile an unmodified script."""
 
 from __future__ import annotations
 
@@ -17,108 +17,132 @@ from fastprof.cli.options import (
     command_parser,
     print_table,
 )
-from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c, tell
+from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.script import Program, leave_as, wait_for_threads
 
 __all__ = ["add_parser"]
 
 _EPILOG = f"""\
-Options of fastprof come before the program; everything behind it is the program's own, "--"
-included. Options are given in full. The program sees the argv, __main__, sys.path and working
-folder it would see under python. Its exit code, its exceptions and Ctrl-C work as ever, and what was
-recorded until then is kept: where PATH cannot be written after the run, in another place, which is
-printed. The table goes to stderr, so that the program's output can still be piped.
+Options of fastprof come before the program; all later words, including "--", are the program's arguments.
+Option names cannot be abbreviated. The program gets the argv, __main__, sys.path and working folder that
+it has under python; its exit code, exceptions and Ctrl-C are passed on, and what was recorded until then
+is written. If PATH cannot be written after the run, the trace is written to another folder, and its path
+is printed. The table is printed to stderr, so that the program's output can be piped.
 
 PROGRAM is a script, a folder or zip file with a __main__.py (such as .), -m MODULE, -c CODE, or -
 (standard input).
 
-What is recorded: the whole run as one range, every range, mark and counter of the program
-(fastprof.record_function) and of annotated libraries, and PyTorch's ops, on all threads. Processes
-that the program starts are not. A program that exits (sys.exit) without having entered a range, as
-with its own --help, leaves no trace.
+What is recorded: the whole run as one range; every range, mark and counter of the program
+(fastprof.record_function) and of annotated libraries; PyTorch's ops; with --calls, every call of a
+function; on all threads. Processes that the program starts are not recorded. If the program exits
+(sys.exit) before it enters a range, as with its own --help, no trace is written.
 
 examples:
   fastprof run train.py --epochs 3
   fastprof run -o trace.pftrace --sort-by cpu_time_total train.py
   fastprof run --no-trace -m package.module args...
+  fastprof run --calls -o calls.pstats script.py
   fastprof run -o run.fastprof --profile-memory train.py && fastprof report run.fastprof
 
 {format_help()}"""
 
 
-# A program that exits within this time without a range gets no table either.
+# If the program exits within this time without having entered a range, no table is printed.
 _AT_ONCE_S = 2.0
 
 
 def add_parser(commands: Subparsers) -> None:
-    """Add the subcommand."""
+    """Add the subcommand's parser."""
     parser = command_parser(
         commands, "run", "profile a Python script, print a table and write a trace", _EPILOG
     )
     parser.usage = f"{parser.prog} [options] (SCRIPT | -m MODULE | -c CODE | -) [ARG ...]"
-    # Found before argparse sees the line (program_call.py); here for the help only.
+    # For the help text only: program_call.py extracts these before argparse parses the line.
     parser.add_argument("-m", metavar="MODULE", help="run a module, like python -m")
     parser.add_argument("-c", metavar="CODE", help="run code, like python -c")
     parser.add_argument(
-        "-o", "--output", metavar="PATH", help="the trace (default: NAME.trace.json, see formats)"
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="file of the trace (default: NAME.trace.json; formats are listed below)",
     )
-    parser.add_argument("--to", choices=tuple(FORMATS), help="its format, whatever its suffix")
-    parser.add_argument("--no-trace", action="store_true", help="write none")
-    parser.add_argument("--no-table", action="store_true", help="print none")
+    parser.add_argument(
+        "--to", choices=tuple(FORMATS), help="trace format (default: by the suffix of PATH)"
+    )
+    parser.add_argument("--no-trace", action="store_true", help="do not write a trace")
+    parser.add_argument("--no-table", action="store_true", help="do not print the table")
     recording = parser.add_argument_group("recording")
-    recording.add_argument("--record-shapes", action="store_true", help="shapes of inputs")
-    recording.add_argument("--profile-memory", action="store_true", help="reported allocations")
-    recording.add_argument("--with-stack", action="store_true", help="Python stack of each range")
-    recording.add_argument("--with-flops", action="store_true", help="FLOPs, where known")
     recording.add_argument(
-        "--with-modules", action="store_true", help="TorchScript modules that ops run in"
+        "--calls",
+        action="store_true",
+        help="record every call of a Python function, and print a table by function",
+    )
+    recording.add_argument(
+        "--record-shapes", action="store_true", help="record the shapes of op inputs"
+    )
+    recording.add_argument(
+        "--profile-memory", action="store_true", help="record allocations and frees"
+    )
+    recording.add_argument(
+        "--with-stack", action="store_true", help="record the Python stack of each range"
+    )
+    recording.add_argument(
+        "--with-flops", action="store_true", help="estimate FLOPs of ops with a known formula"
+    )
+    recording.add_argument(
+        "--with-modules", action="store_true", help="record the TorchScript modules of ops"
     )
     recording.add_argument(
         "--this-thread",
         action="store_true",
-        help="only the thread that runs the program and what is propagated from it",
+        help="record only the program's main thread and work propagated from it to other threads",
     )
     recording.add_argument(
         "--counter",
         action="append",
         default=[],
         metavar="NAME",
-        help="a perf counter around each range, such as instructions or page-faults, in the trace;"
-        " may be given 4 times",
+        help="count a perf event in each range, such as instructions or page-faults; up to 4 times",
     )
     recording.add_argument(
-        "--max-mb", type=int, default=0, metavar="MB", help="memory for records (0: automatic)"
+        "--max-mb",
+        type=int,
+        default=0,
+        metavar="MB",
+        help="memory limit for records (default: 0, automatic)",
     )
     recording.add_argument(
         "--overflow",
         choices=("drop_newest", "overwrite_oldest", "spill"),
         default="drop_newest",
-        help="what goes when it is full, or spill: move records to a file; what was dropped is"
-        " counted and shown",
+        help="at the memory limit: drop new records (default), overwrite old ones, or move records to a"
+        " file; the number of dropped records is printed",
     )
     recording.add_argument(
         "--spill-folder",
         metavar="DIR",
-        help="where the file of --overflow spill lies (default: the folder for temporary files)",
+        help="folder for the file of --overflow spill (default: the folder for temporary files)",
     )
     add_table_options(parser)
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the program under a profile; leaves as the program does."""
+    """Run the program under a profile; exit the way the program does."""
     from fastprof import profile, record_function
 
     call: ProgramCall | None = getattr(options, "program", None)
     if call is None:
-        raise errors.ValueError("there is nothing to run: give a SCRIPT, -m MODULE or -c CODE")
+        raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")
     start_folder = os.getcwd()
     path, kind = _output(options, call)
     if not options.no_table:
         check_table_options(options)
     if options.max_mb < 0:
-        raise errors.ValueError(f"--max-mb {options.max_mb}: give 0 (automatic) or more")
+        raise errors.ValueError(
+            f"invalid --max-mb {options.max_mb}. Use 0 (automatic) or a number of megabytes."
+        )
     profiler = profile(
         record_shapes=options.record_shapes,
         profile_memory=options.profile_memory,
@@ -130,6 +154,7 @@ def run(options: argparse.Namespace) -> int:
         overflow=options.overflow,
         spill_folder=options.spill_folder,
         counters=options.counter,
+        python_calls=options.calls,
     )
     pid = os.getpid()
     raised: BaseException | None = None
@@ -149,7 +174,7 @@ def run(options: argparse.Namespace) -> int:
             wait_for_threads()
     except BaseException as error:
         raised = error
-    if os.getpid() == pid:  # the parent of a forked child reports the result
+    if os.getpid() == pid:  # in a forked child nothing is reported: the parent does it
         with patient_with_ctrl_c("writing the trace"):
             whole.__exit__(None, None, None)
             profiler.stop()
@@ -162,17 +187,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _output(options: argparse.Namespace, call: ProgramCall) -> tuple[str | None, str]:
-    """(absolute path of the trace, its format), checked before the program runs."""
+    """Return (absolute path of the trace, its format), validated before the program runs."""
     if options.no_trace:
         return None, ""
     path = options.output or f"{call.file_stem}.trace.json"
     kind = format_of(path, options.to)
     if kind == "memory":
         if not options.profile_memory:
-            raise errors.ValueError(f"{path} is memory over time: add --profile-memory")
+            raise errors.ValueError(
+                f"cannot write {path}: this format shows memory over time. Add --profile-memory."
+            )
         check_memory_path(path)
     check_output(path)
-    return os.path.abspath(path), kind  # the program may change its folder
+    return os.path.abspath(path), kind  # absolute: the program may change its folder
 
 
 def _report(
@@ -182,12 +209,12 @@ def _report(
     start_folder: str,
     raised: BaseException | None,
 ) -> int:
-    """Write and print; 1 when something could not be written."""
+    """Write the trace and print the table; return 1 if something could not be written."""
     path, kind = output
     nothing = _only_the_run(profiler)
     exited = isinstance(raised, SystemExit)
     if nothing and exited and _run_time_s(profiler) < _AT_ONCE_S:
-        # Its own --help or wrong arguments: the user wants to see that alone.
+        # The program printed its --help or a usage error: print nothing else.
         return 0
     failed = 0
     wrote = ""
@@ -198,24 +225,26 @@ def _report(
             wrote = f"fastprof: {what} {path}{_how_to_open(kind)}"
     if not options.no_table:
         try:
-            tell(print_table(profiler.events(), options, sys.stderr))
+            print_message(print_table(profiler.events(), options, sys.stderr))
+            if options.calls and "python_calls" not in profiler.missing:
+                print_message(profiler.python_calls().table(row_limit=options.row_limit))
         except Exception as error:
-            tell(f"fastprof: error: the table could not be made: {error!r}")
+            print_message(f"fastprof: error: cannot print the table: {error!r}")
             failed = 1
     if nothing:
-        tell(_why_nothing(profiler, options, bool(wrote)))
+        print_message(_why_nothing(profiler, options, bool(wrote)))
     if wrote:
-        tell(wrote)
+        print_message(wrote)
     return failed
 
 
 def _only_the_run(profiler: Any) -> bool:
-    """Whether the range around the whole run is all that was recorded."""
+    """Return whether only the range around the whole run was recorded."""
     try:
         table = profiler.event_table
         return len(table) <= 1 and not table.dropped
     except Exception:
-        return False  # keep() tries what can be had
+        return False  # let keep() save whatever it can
 
 
 def _run_time_s(profiler: Any) -> float:
@@ -225,20 +254,19 @@ def _run_time_s(profiler: Any) -> float:
 
 def _why_nothing(profiler: Any, options: argparse.Namespace, wrote: bool) -> str:
     lines = [
-        "fastprof: only the run as a whole was recorded"
+        "fastprof: the program entered no range"
         + ("" if wrote or options.no_trace else ", so no trace was written")
-        + ": the program entered no range."
-        " fastprof records ranges that the program marks, annotated C++ libraries, and torch ops;"
-        " it does not trace every Python call. Mark what you want to see:",
+        + ". fastprof records the ranges of the program and of annotated C++ libraries, and torch ops;"
+        " with --calls, every Python call, too. To add a range:",
         "    from fastprof import record_function",
         '    with record_function("load data"): ...',
     ]
     if options.this_thread:
-        lines.append("Other threads were left out by --this-thread.")
+        lines.append("--this-thread excluded all other threads.")
     for what, reason in profiler.missing.items():
         lines.append(f"Not recorded: {what}: {reason}")
     if "torch" in sys.modules and "torch_ops" in profiler.missing:
-        lines.append("`fastprof doctor` lists what this machine lacks.")
+        lines.append("`fastprof doctor` lists what is unavailable here, and why.")
     return "\n".join(lines)
 
 

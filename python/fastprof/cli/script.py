@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a script, module or code as the interpreter itself would: argv, __main__, sys.path, tracebacks, exit."""
+"""Run a script, module or code exactly as the interpreter would: argv, __main__, sys.path, tracebacks, exit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Program", "leave_as", "wait_for_threads"]
 class Program:
     """A script, a folder or zip file with a __main__.py, a module, -c CODE, or standard input.
 
-    Raises errors.IoError when there is none.
+    The constructor prepares sys.path and sys.argv. Raises errors.IoError if there is no such program.
     """
 
     def __init__(self, call: ProgramCall) -> None:
@@ -47,19 +47,19 @@ class Program:
             self._first_path("")
             self.code = self._compile(sys.stdin.buffer.read(), "<stdin>")
         else:
-            # Absolute, as the interpreter shows it in __file__ and tracebacks.
+            # Absolute, as in the interpreter's own __file__ and tracebacks.
             file = os.path.abspath(target)
             if os.path.isdir(file) or zipfile.is_zipfile(file):
                 self._first_path(file)
-                outer = sys.modules.pop("__main__")  # or its spec would pass for the target's
+                outer = sys.modules.pop("__main__")  # otherwise its spec would be used
                 try:
                     spec, self.code = self._module("__main__")
                 except errors.IoError:
                     what = "folder" if os.path.isdir(file) else "zip file"
                     raise errors.IoError(
                         errno.ENOENT,
-                        f"cannot run {target}: the {what} has no __main__.py; give a script, "
-                        "or -m MODULE",
+                        f"cannot run {target}: the {what} contains no __main__.py. Use the path of a "
+                        "script, or -m MODULE.",
                     ) from None
                 finally:
                     sys.modules["__main__"] = outer
@@ -79,13 +79,13 @@ class Program:
         sys.argv[:] = [argv0, *call.args]
 
     def run(self) -> None:
-        """Run it in this thread; what it raises goes through."""
+        """Run the program in this thread; its exceptions propagate."""
         sys.modules["__main__"] = self.main
         exec(self.code, self.main.__dict__)
 
     @staticmethod
     def _first_path(folder: str) -> None:
-        # As the interpreter does: the first entry is that of the program, not ours.
+        # As in the interpreter, the first entry is the program's, here instead of fastprof's.
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = folder
 
@@ -97,7 +97,7 @@ class Program:
         except OSError as error:
             reason = error.strerror or str(error)
             raise errors.IoError(
-                error.errno, f"cannot run {path}: {reason}; give a Python script, or -m MODULE"
+                error.errno, f"cannot run {path}: {reason}. Use the path of a script, or -m MODULE."
             ) from None
         if path.endswith(".pyc"):
             loader = importlib.machinery.SourcelessFileLoader("__main__", path)
@@ -116,12 +116,12 @@ class Program:
         try:
             _, spec, code = details(name)
         except ImportError as error:
-            raise errors.IoError(2, f"cannot run the module {name}: {error}") from None
+            raise errors.IoError(errno.ENOENT, f"cannot run the module {name}: {error}") from None
         return spec, code
 
 
 def wait_for_threads() -> None:
-    """Join the threads that the interpreter would wait for at exit."""
+    """Join the non-daemon threads, for which the interpreter would wait at exit."""
     current = threading.current_thread()
     while True:
         left = [t for t in threading.enumerate() if t is not current and not t.daemon]
@@ -132,10 +132,10 @@ def wait_for_threads() -> None:
 
 
 def leave_as(error: BaseException) -> None:
-    """Raise what the program raised; its traceback is shown without the frames of fastprof.
+    """Raise the program's exception, with fastprof's frames removed from the printed traceback.
 
-    The interpreter then ends the process as it would have: exit codes, the text of sys.exit("..."),
-    and death by SIGINT after Ctrl-C.
+    The interpreter then ends the process as usual: exit codes, the text of sys.exit("..."), and
+    death by SIGINT after Ctrl-C.
     """
     shown = sys.excepthook
 
@@ -150,7 +150,7 @@ def leave_as(error: BaseException) -> None:
 
 
 def _below_exec(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the program's first frame on; without one of its frames, nothing."""
+    """Return the traceback from the program's first frame on; None if it has no frame of the program."""
     at = trace
     here = Program.run.__code__
     while at is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fastprof doctor says of torch: a small profile is made of it, in a process of its own."""
+"""The torch check of `fastprof doctor`: records a small profile of torch in a separate process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["torch_findings"]
 
 _LIMIT_S = 120
 
-# Prints one line of JSON. The cache of layouts is read and not written: doctor changes nothing.
+# Program that prints one line of JSON. It reads the cache of layouts but does not write it.
 _TRIAL = """
 import json
 import torch
@@ -33,7 +33,7 @@ print(json.dumps({
     "memory": bool(adds and adds[0].cpu_memory_usage),
 }))
 """
-# What is recorded, and where profile.missing says why it is not.
+# Recorded part -> key in profile.missing with the reason if it is not recorded.
 _PARTS = {
     "ops": "torch_ops",
     "shapes": "record_shapes",
@@ -43,10 +43,10 @@ _PARTS = {
 
 
 def torch_findings(version: str) -> Iterator[tuple[bool, str]]:
-    """(Whether it is recorded, text): one line for all that is, one for each thing that is not.
+    """Yield (is recorded, text): one line for all recorded parts, one per part that is not recorded.
 
-    version: of the installed package, for the case that it cannot be imported. Seconds, as torch is
-    imported by another process; never raises.
+    version: of the installed package, for the case that it cannot be imported. Takes seconds, because
+    another process imports torch. Never raises.
     """
     here = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
@@ -64,23 +64,23 @@ def torch_findings(version: str) -> Iterator[tuple[bool, str]]:
         said = done.stderr.strip().rpartition("\n")[2]
         told = json.loads(done.stdout.strip().rpartition("\n")[2])
     except subprocess.TimeoutExpired:
-        yield False, f"{version}: a trial in another process took over {_LIMIT_S} s and was ended"
+        yield False, f"{version}: the test profile in a separate process exceeded {_LIMIT_S} s"
         return
     except (OSError, ValueError) as error:
-        yield False, f"{version}: a trial in another process failed: {said or error}"
+        yield False, f"{version}: the test profile in a separate process failed: {said or error}"
         return
     missing = told["missing"]
     lost = {
-        part: missing.get(key, "a trial has none")
+        part: missing.get(key, "absent from a test profile")
         for part, key in _PARTS.items()
         if key in missing or told.get(part) is False
     }
-    if "ops" in lost:  # the others come with them
+    if "ops" in lost:  # the other parts depend on ops
         lost = {"ops": lost["ops"]}
         recorded = []
     else:
         recorded = [part for part in _PARTS if part not in lost]
     if recorded:
-        yield True, f"{told['version']}: {', '.join(recorded)} are recorded (tried out)"
+        yield True, f"{told['version']}: {', '.join(recorded)} are recorded (tested)"
     for part, reason in lost.items():
         yield False, f"{told['version']}: {part} are not recorded: {reason}"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What exists for the sake of PyTorch's interface: names of its submodules, its legacy profiler, its emitters."""
+"""PyTorch compatibility: names of its submodules, its legacy profiler, its emitters."""

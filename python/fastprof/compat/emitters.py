@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's names for handing ranges to other tools while a program runs, which this build does not do.
+"""PyTorch's classes that emit ranges to other tools; this build does not emit any.
 
-They can be named, made and passed around; using one says what to do instead.
+They can be imported, constructed and passed around; using one raises an error that says what to do instead.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class _Emitter:
         if not self.enabled:
             return None
         raise errors.UnavailableError(
-            f"this build of fastprof emits no ranges for {self.tool}: use fastprof.profile() and "
-            f"export_chrome_trace(), or torch.autograd.profiler.{type(self).__name__} where torch is"
+            f"this build of fastprof cannot emit {self.tool} ranges. Use fastprof.profile() and "
+            f"export_chrome_trace(), or torch.autograd.profiler.{type(self).__name__} if torch is installed."
         )
 
     def __exit__(self, *error: object) -> None:
@@ -35,59 +35,59 @@ class _Emitter:
 
 
 class emit_nvtx(_Emitter):  # noqa: N801 - the field's name
-    """Ranges for Nsight: errors.UnavailableError when entered, unless enabled=False."""
+    """Emitter for Nsight. Raises errors.UnavailableError when entered, unless enabled=False."""
 
     tool = "NVTX"
 
 
 class emit_itt(_Emitter):  # noqa: N801
-    """Ranges for VTune: errors.UnavailableError when entered, unless enabled=False."""
+    """Emitter for VTune. Raises errors.UnavailableError when entered, unless enabled=False."""
 
     tool = "ITT"
 
 
 class ExecutionTraceObserver:
-    """PyTorch's writer of execution traces: errors.UnavailableError when a file is asked for.
+    """PyTorch's writer of execution traces. Raises errors.UnavailableError when given a file.
 
-    torch.profiler.ExecutionTraceObserver itself may be given to profile(): it is started and
-    stopped with the recording, and its file, which contains the ranges of record_function, is
-    completed at the end of the with block.
+    Pass torch.profiler.ExecutionTraceObserver itself to profile(): it is started and stopped with
+    the recording, and its file, which contains the ranges of record_function, is completed at the
+    end of the with block.
     """
 
     is_registered = False
     is_running = False
 
     def register_callback(self, output_file_path: str | os.PathLike[str]) -> ExecutionTraceObserver:
-        """Raises."""
+        """Raise errors.UnavailableError."""
         raise errors.UnavailableError(
-            "this build of fastprof writes no execution traces: give profile() a "
-            "torch.profiler.ExecutionTraceObserver, or write a trace with export_chrome_trace()"
+            "this build of fastprof cannot write execution traces. Pass a "
+            "torch.profiler.ExecutionTraceObserver to profile(), or use export_chrome_trace()."
         )
 
     def unregister_callback(self) -> None:
-        """Nothing is registered."""
+        """Do nothing."""
 
     def cleanup(self) -> None:
-        """Nothing is registered."""
+        """Do nothing."""
 
     def start(self) -> None:
-        """Nothing is registered."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing is registered."""
+        """Do nothing."""
 
     def get_output_file_path(self) -> None:
-        """No file."""
+        """Return None: there is no file."""
         return
 
     def set_extra_resource_collection(self, value: Any) -> None:
-        """Nothing is collected."""
+        """Do nothing."""
 
     @staticmethod
     def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
         """Return torch's observer if ENABLE_PYTORCH_EXECUTION_TRACE is "1", else None.
 
-        It writes a file for temporary files, named *.et.json. errors.UnavailableError if torch is not imported.
+        It writes a file *.et.json in the folder for temporary files. errors.UnavailableError if torch is not imported.
         """
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
             return None
@@ -96,10 +96,10 @@ class ExecutionTraceObserver:
 
 
 def observer_of_environment() -> Any:
-    """Return what torch's own ExecutionTraceObserver makes of the environment; None without torch.
+    """Return the observer that torch's ExecutionTraceObserver builds from the environment, or None.
 
-    The variables are ENABLE_PYTORCH_EXECUTION_TRACE and ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS. torch is not imported
-    for it. Any thread.
+    Reads ENABLE_PYTORCH_EXECUTION_TRACE and ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS. None if torch is not imported,
+    which this function does not do. Any thread.
     """
     if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
         return None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exclusive profiler with the interface of torch.autograd.profiler_legacy.
+"""The exclusive profiler, with the interface of torch.autograd.profiler_legacy.
 
-It records the ranges of one thread and of the work that is propagated from it: `record_function`
-ranges and those of annotated C++ libraries. fastprof.profile records more, of all threads, and
-costs less; this one is for programs that use PyTorch's legacy profiler, and for collecting what
-other processes recorded (`add_remote_events`). It does not see PyTorch's ops.
+It records the ranges of one thread and of work propagated from it: `record_function` ranges and those
+of annotated C++ libraries, but no PyTorch ops. It is for programs that use PyTorch's legacy profiler,
+and for collecting what other processes recorded (`add_remote_events`). Otherwise use fastprof.profile,
+which records more, on all threads, at a lower cost.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from fastprof import _core
+from fastprof.base.native_numbers import ProfilerState
 from fastprof.compat.records import LegacyRecord, parse_records
 from fastprof.views import EventList, FunctionEventAvg
 
@@ -27,37 +28,34 @@ __all__ = [
     "set_default_node_id",
 ]
 
-# ProfilerState in csrc/include/fastprof/legacy/profiler_config.hpp.
-_CPU, _CUDA = 1, 2
-
 default_node_id = _core.default_node_id
 
 
 def set_default_node_id(node_id: int) -> None:
-    """Set which node of a distributed program this process is, for every thread.
+    """Set the node number of this process in a distributed program, for every thread.
 
-    node_id: 0 or more. Events without a node of their own have it: those of profiles that end
-    later, and the records of the exclusive profiler. errors.ValueError for a negative number.
+    node_id: 0 or more; errors.ValueError for a negative number. It applies to events without a node of
+    their own: those of profiles that end later, and the records of the exclusive profiler. Any thread.
     """
     _core.set_default_node_id(node_id)
 
 
 def add_remote_events(events: bytes) -> None:
-    """Add what another process recorded to the profile that runs on this thread.
+    """Add the recording of another process to the profile that runs on this thread.
 
-    events: the bytes of `profile.encode()` of that process. Each of their lists stays a list of its
-    own, and its events are remote (`FunctionEvent.is_remote`), with the node id of that process
-    (`set_default_node_id`). errors.StateError when no exclusive profile runs on this thread,
-    errors.FormatError, naming the byte, when the bytes are not such a text; nothing is added then.
-    Any thread to which the profile was propagated.
+    events: the bytes of `profile.encode()` of that process. Its lists stay separate lists, and its
+    events are remote (`FunctionEvent.is_remote`), with the node id of that process
+    (`set_default_node_id`). Raises errors.StateError if no exclusive profile runs on this thread, and
+    errors.FormatError, naming the byte, for invalid bytes; then nothing is added. Callable on any
+    thread to which the profile was propagated.
     """
     _core.add_remote_events(events)
 
 
 def decode_events(events: bytes) -> list[list[LegacyRecord]]:
-    """Decode the bytes of `profile.encode()`: a list of records for each of its lists, all remote.
+    """Decode the bytes of `profile.encode()` to lists of records, all of them remote.
 
-    errors.FormatError, naming the byte, when the bytes do not follow the format.
+    Raises errors.FormatError, naming the byte, for invalid bytes.
     """
     return _records(_core.LegacyEvents.decode(events))
 
@@ -73,17 +71,19 @@ def _records(events: _core.LegacyEvents) -> list[list[LegacyRecord]]:
 
 
 class profile:  # noqa: N801 - PyTorch's name
-    """Record the ranges of this thread, as torch.autograd.profiler_legacy.profile does.
+    """Record the ranges of this thread, like torch.autograd.profiler_legacy.profile.
 
-    enabled: False makes a context manager that does nothing. use_cuda: time device work with the
-    registered device support (fastprof::register_device_stubs); without any a warning is given and
-    only CPU times are recorded. record_shapes: shapes of inputs; with_flops, which turns it on:
-    estimates of FLOPs. profile_memory: memory that allocators report. with_stack: Python frames at
-    the begin of each range. with_modules is accepted; modules are PyTorch's and not recorded.
+    enabled: False makes a context manager that does nothing.
+    use_cuda: time device work with the registered device support
+    (fastprof::register_device_stubs); without any, warn and record only CPU times.
+    record_shapes: record shapes of inputs. with_flops: estimate FLOPs; implies record_shapes.
+    profile_memory: record memory that allocators report.
+    with_stack: record Python frames at the begin of each range.
+    with_modules: no effect.
 
-    Raises errors.StateError when this thread has an exclusive profile already, RuntimeError when
-    the object is entered twice, and from the results before the end. Use it on one thread; work
-    given to others through fastprof.propagate is recorded as well.
+    Raises errors.StateError if this thread already has an exclusive profile, and RuntimeError if the
+    object is entered twice or its results are read before the end. Use it on one thread; work handed
+    to others through fastprof.propagate is recorded as well.
 
         with fastprof.profiler_legacy.profile() as prof:
             with fastprof.record_function("step"):
@@ -113,7 +113,7 @@ class profile:  # noqa: N801 - PyTorch's name
         self.use_cuda = use_cuda
         self._events: _core.LegacyEvents | None = None
         if enabled and use_cuda:
-            reason = _core.legacy_state_missing(_CUDA)
+            reason = _core.legacy_state_missing(ProfilerState.CUDA)
             if reason:
                 warnings.warn(
                     f"CUDA is not available, disabling CUDA profiling: {reason}", stacklevel=2
@@ -126,7 +126,7 @@ class profile:  # noqa: N801 - PyTorch's name
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         _core.legacy_enable(
-            state=_CUDA if self.use_cuda else _CPU,
+            state=ProfilerState.CUDA if self.use_cuda else ProfilerState.CPU,
             record_shapes=self.record_shapes,
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
@@ -217,7 +217,7 @@ class profile:  # noqa: N801 - PyTorch's name
         """Sum of the self CPU times of all events, us."""
         return self._finished().self_cpu_time_total
 
-    # ---- the records behind --------------------------------------------------------------------
+    # ---- the underlying records ----------------------------------------------------------------
 
     def _recorded(self) -> _core.LegacyEvents:
         self._finished()
@@ -226,7 +226,7 @@ class profile:  # noqa: N801 - PyTorch's name
         return self._events
 
     def records(self) -> list[list[LegacyRecord]]:
-        """Return the records: a list for each thread, by thread id, then the remote lists."""
+        """Return the records: one list per thread, by thread id, then the remote lists."""
         return _records(self._recorded())
 
     def encode(self) -> bytes:
@@ -241,5 +241,5 @@ class profile:  # noqa: N801 - PyTorch's name
             file.write(self._recorded().json())
 
 
-# What a forked child has of a profile of its parent: nothing.
+# Records of a profile inherited from the parent process by a fork: none but the start mark.
 _EMPTY: Iterable[Iterable[Any]] = ((LegacyRecord("mark", "__start_profile"),),)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""parse_records: lists of begin, end and memory records become rows of an EventList."""
+"""parse_records: convert lists of begin, end and memory records to an EventList."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from fastprof.base.record_scope import RecordScope
 from fastprof.views import EventList, EventViewError, FunctionEvent
 from fastprof.views.names import (
     MEMORY_EVENT_NAME,
@@ -28,9 +29,9 @@ DEVICE_START_MARK = "__cuda_start_event"
 class LegacyRecord:
     """One record of the exclusive profiler, as plain values.
 
-    kind: "mark", "push", "pop", "memory_alloc" or "out_of_memory". cpu_ns: a monotonic time. handle identifies a
-    range within its node. device_us: time of the record's device event on `device`, None without
-    one. Memory in bytes, negative when freed. stack: innermost first.
+    kind: "mark", "push", "pop", "memory_alloc" or "out_of_memory". cpu_ns: a monotonic time. handle: identifies a
+    range within its node. device_us: time of the record's device event on `device`; None without one.
+    Memory in bytes, negative for a free. stack: innermost frame first.
     """
 
     kind: str
@@ -47,27 +48,30 @@ class LegacyRecord:
     device_us: float | None = None
     sequence_nr: int = -1
     fwd_thread_id: int = 0
-    scope: int = 0
+    scope: int = RecordScope.FUNCTION.value
     flops: int = 0
     shapes: Any = field(default_factory=list)
     stack: Sequence[str] = ()
 
     @property
     def has_cuda(self) -> bool:
-        """True when the record carries a device event."""
+        """Whether the record has a device event."""
         return self.device_us is not None
 
     def cpu_elapsed_us(self, other: LegacyRecord) -> float:
-        """CPU time from this record to another, us."""
+        """Return the CPU time from this record to another, us."""
         return (other.cpu_ns - self.cpu_ns) / 1000
 
     def cuda_elapsed_us(self, other: LegacyRecord) -> float:
-        """Device time from this record to another, us; both need an event on the same device."""
+        """Return the device time from this record to another, us; EventViewError across devices."""
         if self.device_us is None or other.device_us is None:
-            raise EventViewError("device time needs a device event on both records")
+            raise EventViewError(
+                "cannot compute device time: one of the two records has no device event (device_us)"
+            )
         if self.device != other.device:
             raise EventViewError(
-                f"device time needs one device, not {self.device} and {other.device}"
+                "cannot compute device time between records of two devices, "
+                f"{self.device} and {other.device}"
             )
         return other.device_us - self.device_us
 
@@ -79,25 +83,29 @@ def parse_records(
     profile_memory: bool = False,
     with_flops: bool = False,
 ) -> EventList[FunctionEvent]:
-    """FunctionEvents of record lists: one list for each thread, and one for each remote addition.
+    """Convert record lists, one per thread and one per remote addition, to FunctionEvents.
 
-    A record is a LegacyRecord or anything with the same fields, as values or as methods without
-    arguments (torch's own legacy records are taken). Within a list, push and pop pair by (handle,
-    node_id). Times are us from the first `__start_profile`, which must exist and be local. Ranges
-    of the profiler's own machinery are dropped, and so is a push right after a push of the same
-    name and node (an operator's wrapper). Memory counts for every range open in its list, or
-    becomes a `[memory]` row. A failed allocation becomes an `[OutOfMemory]` row at its time, whose
-    memory is what was asked for. Sorted by (start, -end). A push without its pop is no event, as in
-    PyTorch. Raises EventViewError, naming the key, for a pop without its push, and for a record of
-    an unknown kind. The records are only read.
+    lists: records are LegacyRecords or objects with the same fields, as values or as methods without
+    arguments (such as torch's own legacy records); they are not modified. use_device, profile_memory,
+    with_flops: as in EventList.
+
+    Within a list, push and pop pair by (handle, node_id). Times are in us from the first
+    `__start_profile`, which must exist and be local. Ranges of the profiler's own machinery are
+    dropped, and so is a push directly after a push of the same name and node (an operator's wrapper).
+    Memory counts for every range open in its list, or else becomes a `[memory]` row. A failed
+    allocation becomes an `[OutOfMemory]` row at its time, with the requested bytes. A push without a
+    pop is no event, as in PyTorch. The result is sorted by (start, -end).
+
+    Raises EventViewError for a pop without a push (naming its key), for an unknown kind of record, and
+    for a missing or remote start.
     """
     kept = [[_Record(record) for record in records] for records in lists]
     start = next((r for r in chain.from_iterable(kept) if r.name == START_MARK), None)
     if start is None or start.is_remote:
-        what = "is of a remote process" if start else "is missing"
+        what = "belongs to a remote process" if start else "is missing"
         raise EventViewError(
-            f"the record {START_MARK!r} {what}; pass the lists as the profiler returned them, "
-            "local threads first"
+            f"the record {START_MARK!r} {what}. Pass the lists in the profiler's order, local threads "
+            "first."
         )
     marks = {
         (r.node_id, r.device): r
@@ -114,7 +122,7 @@ def parse_records(
 
 
 class _Record:
-    """The fields of a record that are used, read once."""
+    """The used fields of a record, each read once."""
 
     __slots__ = (
         "cpu_memory_usage",
@@ -150,7 +158,7 @@ class _Record:
 
 
 class _Open:
-    """A range whose pop has not come yet."""
+    """A range whose pop has not been read yet."""
 
     __slots__ = ("cpu_memory", "device_memory", "record")
 
@@ -161,7 +169,7 @@ class _Open:
 
 
 class _ThreadParser:
-    """State of one list."""
+    """Parser of one list."""
 
     def __init__(self, start: _Record, marks: dict[tuple[int, int], _Record]) -> None:
         self.start = start
@@ -173,7 +181,7 @@ class _ThreadParser:
         dropped: set[tuple[int, int]] = set()
         previous: _Record | None = None
         for record in records:
-            if record.kind == "out_of_memory":  # its name is one of those that are filtered
+            if record.kind == "out_of_memory":  # before the name filter, which would remove it
                 self._fail_to_allocate(record)
                 previous = record
                 continue
@@ -191,8 +199,8 @@ class _ThreadParser:
                 self._allocate(record)
             elif record.kind != "mark":
                 raise EventViewError(
-                    f"a record has the unknown kind {record.kind!r}; kinds are mark, push, pop, "
-                    "memory_alloc and out_of_memory"
+                    f"unknown record kind {record.kind!r}. Use mark, push, pop, memory_alloc or "
+                    "out_of_memory."
                 )
             previous = record
         return self.events

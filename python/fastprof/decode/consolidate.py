@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a session captured to an EventTable: columns without a copy, payload decoded on demand."""
+"""Make an EventTable of a session's capture: columns without a copy, payload decoded on access."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.decode.detail_columns import COUNTERS_BEGIN, COUNTERS_END, Details, find_details
+from fastprof.base.native_numbers import ArgType, DetailFlag, DetailType
+from fastprof.decode.detail_columns import Details, find_details
 from fastprof.decode.op_columns import overload_names
 from fastprof.model.table import (
     NO_PAYLOAD,
     CodedColumn,
+    EventKind,
     EventTable,
     SiteTable,
     Track,
@@ -25,17 +27,15 @@ __all__ = ["CaptureLike", "table_of", "without_pauses"]
 
 Array: TypeAlias = NDArray[Any]
 
-# detail_flag in csrc/include/fastprof/range_detail/detail_block.hpp, shifted as in the block's word.
-_WRITTEN, _UNAVAILABLE = 1 << 32, 2 << 32
-# ArgType there.
-_UINT64, _FLOAT64, _BOOLEAN, _STRING, _POINTER = 1, 2, 3, 4, 5
+# Flags at their position in a block's head word.
+_WRITTEN, _UNAVAILABLE = (flag << 32 for flag in (DetailFlag.WRITTEN, DetailFlag.UNAVAILABLE))
 
-# Arguments of a range that become columns of their own (csrc/bindings/range_payload.cpp).
+# Arguments of a range that become columns (csrc/bindings/range_payload.cpp).
 _FLOPS_ARGUMENT, _SHAPES_MEMBER, _TEXT_ARGUMENT = "flops", "Input Dims", "args"
 
 
 class CaptureLike(Protocol):
-    """What is read of a fastprof._core.Capture; a test may hand in anything that answers alike."""
+    """The part of fastprof._core.Capture that is read here; tests may pass their own object."""
 
     @property
     def t0_ns(self) -> int: ...
@@ -52,8 +52,8 @@ class CaptureLike(Protocol):
     def tracks(self) -> list[tuple[int, int, int, str, bool]]: ...
     def strings(self) -> list[str]: ...
     def payload_words(self) -> Any: ...
-    def foreign_row(self) -> Any: ...
-    def foreign_end_track(self) -> Any: ...
+    def cross_thread_end_row(self) -> Any: ...
+    def cross_thread_end_track(self) -> Any: ...
     def dropped(self) -> dict[str, int]: ...
 
 
@@ -67,12 +67,12 @@ def table_of(
     keeps_frame: Callable[[str], bool] = bool,
     metadata: Mapping[str, Any] | None = None,
 ) -> EventTable:
-    """The table of a capture; its arrays keep the capture alive.
+    """Return the table of a capture. Its arrays keep the capture alive.
 
-    with_stack: fill the stack column when the capture has Python stacks; with_modules: the modules
-    that ops run in, when it has them; with_shapes, with_flops: the columns of ops' inputs and FLOPs,
-    when it has inputs. keeps_frame: which of the stack entries "file(line): function" are kept;
-    default: all.
+    Each column is filled only if the capture has data for it. with_stack: the Python stacks.
+    with_modules: the modules that ops run in. with_shapes, with_flops: the inputs and FLOPs of ops.
+    keeps_frame: predicate on stack entries "file(line): function"; default: keep all.
+    metadata: becomes the table's.
     """
     columns: dict[str, Array] = dict(capture.columns())
     fields = capture.sites()
@@ -99,10 +99,10 @@ def table_of(
     overloads = overload_names(columns["site"], sites, coded.get("overload_name"))
     if overloads is not None:
         coded["overload_name"] = overloads
-    rows = np.asarray(capture.foreign_row())
+    rows = np.asarray(capture.cross_thread_end_row())
     if len(rows):
         end_track = np.full(len(columns["start_ns"]), -1, np.int64)
-        end_track[rows] = np.asarray(capture.foreign_end_track())
+        end_track[rows] = np.asarray(capture.cross_thread_end_track())
         columns["end_track"] = end_track
     return EventTable(
         columns,
@@ -125,7 +125,7 @@ def table_of(
 def without_pauses(
     table: EventTable, pauses: Sequence[tuple[int | None, int | None]]
 ) -> EventTable:
-    """The rows that did not begin in one of the pauses [from, to), Unix ns; None: the end."""
+    """Return the rows that did not begin in a pause [from, to), in Unix ns; to None: open-ended."""
     kept = np.ones(len(table), np.bool_)
     for begin_ns, end_ns in pauses:
         inside = table.start_ns >= begin_ns
@@ -136,7 +136,7 @@ def without_pauses(
 
 
 class _Payload:
-    """The payload words of a capture's ranges, decoded column by column."""
+    """Decodes the payload words of a capture's ranges, column by column."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class _Payload:
         self.details = details
 
     def plain(self, with_flops: bool) -> dict[str, Array]:
-        """Columns of numbers: those of ops, flops and node_id, where some range gave them."""
+        """Return the numeric columns for which some range has a value: ops' numbers, flops, node_id."""
         inputs = self.details.inputs
         found: dict[str, Array] = {}
         if with_flops and inputs:
@@ -168,7 +168,7 @@ class _Payload:
             if _FLOPS_ARGUMENT not in names:
                 continue
             position = names.index(_FLOPS_ARGUMENT)
-            if self.sites.field("arg_types")[site][position] != _FLOAT64:
+            if self.sites.field("arg_types")[site][position] != ArgType.FLOAT64:
                 continue
             rows = np.flatnonzero(self.site == site)
             flops = found.setdefault("flops", np.full(self.size, np.nan))
@@ -184,7 +184,7 @@ class _Payload:
         with_shapes: bool,
         keeps_frame: Callable[[str], bool],
     ) -> dict[str, CodedColumn]:
-        """Columns of objects, where some range has them."""
+        """Return the coded columns for which some range has a value."""
         found: dict[str, CodedColumn] = {}
         if with_stack:
             stack = self._texts(
@@ -204,7 +204,7 @@ class _Payload:
             shapes = [value.get(_SHAPES_MEMBER) for value in members.values]
             if any(shape is not None for shape in shapes):
                 given = np.array([shape is not None for shape in shapes])
-                none = len(shapes)  # the others have an empty list, as in PyTorch
+                none = len(shapes)  # rows without shapes have an empty list, as in PyTorch
                 codes = np.where(given[members.codes] & (members.codes >= 0), members.codes, none)
                 found["input_shapes"] = CodedColumn(codes.astype(np.int32), (*shapes, []))
         found.update(self._arguments(members))
@@ -213,7 +213,7 @@ class _Payload:
         return found
 
     def _texts(self, kind: str, decode: Any) -> CodedColumn | None:
-        """One coded value per row from the texts of this kind."""
+        """Return the texts of a kind as a coded column; None if there are none."""
         texts = self.details.texts.get(kind)
         if texts is None:
             return None
@@ -221,7 +221,7 @@ class _Payload:
         return CodedColumn(codes, tuple(decode(self.strings[i]) for i in indices))
 
     def _arguments(self, members: CodedColumn | None) -> dict[str, CodedColumn]:
-        """kwinputs and concrete_inputs; a row's values are decoded when they are asked for."""
+        """Return kwinputs and concrete_inputs; a row's values are decoded on access."""
         names = self.sites.field("arg_names")
         keyword = np.array([any(not _own(n) for n in site) for site in names], np.bool_)
         text = np.array([_TEXT_ARGUMENT in site for site in names], np.bool_)
@@ -241,25 +241,30 @@ class _Payload:
         return found
 
     def _with_arguments(self, sites: Array) -> Array | None:
-        """Mask of the ranges of these sites that carry their arguments; None without such sites."""
+        """Return the mask of ranges of these sites that have arguments; None without such sites."""
         if not sites.any():
             return None
-        given: Array = (self.payload != NO_PAYLOAD) & (self.kind <= 1) & sites[self.site]
+        given: Array = (
+            (self.payload != NO_PAYLOAD) & (self.kind <= EventKind.ASYNC_RANGE) & sites[self.site]
+        )
         return given
 
     def counters(self, names: Sequence[str]) -> CodedColumn | None:
-        """Perf counters of the rows that have them: what each counted from begin to end, by name.
+        """Return perf counters by row: name -> count from begin to end; None if no row has any.
 
-        Scaled by enabled / running time when the CPU shared its counters, as perf_event_open(2)
-        says. A row whose counters could not be read, or that did not end, has None.
+        Scaled by enabled / running time if the counters were multiplexed, see perf_event_open(2). A
+        row that did not end, or whose counters could not be read, has None.
         """
         if not names:
             return None
-        begin, end = (np.zeros(self.size, np.int64) for _ in range(2))  # 0: no block
-        for column, kind in ((begin, COUNTERS_BEGIN), (end, COUNTERS_END)):
+        begin, end = (np.zeros(self.size, np.int64) for _ in range(2))  # index of block, 0: none
+        for column, kind in (
+            (begin, DetailType.COUNTERS_BEGIN),
+            (end, DetailType.COUNTERS_END),
+        ):
             for rows, at in self.details.blocks_of(kind):
                 column[rows] = at
-        size = len(names) + 2  # and the times
+        size = len(names) + 2  # the counters, and enabled and running time
         both = np.flatnonzero((begin > 0) & (end > 0))
         first, last = self.words[begin[both] - 1], self.words[end[both] - 1]
         known = (last & np.uint64(_WRITTEN)) != 0
@@ -293,7 +298,7 @@ class _Payload:
         return read
 
     def arguments(self, row: int) -> dict[str, Any]:
-        """The typed arguments of a row by name."""
+        """Return the typed arguments of a row by name."""
         site, first = int(self.site[row]), int(self.payload[row])
         names, types = self.sites.field("arg_names")[site], self.sites.field("arg_types")[site]
         if first == NO_PAYLOAD:
@@ -306,7 +311,7 @@ class _Payload:
 
 
 class _LazyValues(Sequence[Any]):
-    """Values of a coded column that are made when they are read."""
+    """Values of a coded column that are computed on each access."""
 
     def __init__(self, rows: Array, value: Any) -> None:
         self._rows = rows
@@ -326,12 +331,12 @@ def _own(name: str) -> bool:
 
 
 def _argument(kind: int, word: Array, strings: Sequence[str]) -> Any:
-    if kind == _FLOAT64:
+    if kind == ArgType.FLOAT64:
         return float(word.view(np.float64)[0])
-    if kind == _BOOLEAN:
+    if kind == ArgType.BOOLEAN:
         return bool(word[0])
-    if kind == _STRING:
+    if kind == ArgType.STRING:
         return strings[int(word[0])]
-    if kind in (_UINT64, _POINTER):
+    if kind in (ArgType.UINT64, ArgType.POINTER):
         return int(word[0])
     return int(word.view(np.int64)[0])

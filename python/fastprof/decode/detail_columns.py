@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the details of a capture's rows say, as columns: by the capture itself, or by NumPy.
+"""Columns from the detail blocks of a capture's rows, found by the native capture or by NumPy.
 
-A session's capture finds them in one walk (csrc/include/fastprof/range_detail/detail_columns.hpp).
-What NumPy finds here is the same, for captures that cannot, and what the tests hold that to.
+A native capture finds them in one pass (csrc/include/fastprof/payload/blocks/detail_columns.hpp). The
+NumPy form here has the same result; it serves other captures, and tests as the oracle.
 """
 
 from __future__ import annotations
@@ -14,52 +14,53 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.native_numbers import DetailType
+from fastprof.base.record_scope import ENGINE_RANGE_PREFIX
 from fastprof.decode.op_columns import OpInputColumns, formula_sites
 from fastprof.model.table import EventFlag, SiteTable
 
-__all__ = ["COUNTERS_BEGIN", "COUNTERS_END", "DetailReader", "Details", "find_details"]
+__all__ = ["DetailReader", "Details", "find_details"]
 
 Array: TypeAlias = NDArray[Any]
 Blocks: TypeAlias = Iterator[tuple[Array, Array]]
 
-# DetailType in csrc/include/fastprof/recorder/site.hpp.
-COUNTERS_BEGIN, COUNTERS_END = 1, 2
-_PYTHON_STACK, _OP, _SHAPES, _JSON, _MODULES, _SHAPES_AT, _OVERLOAD = 4, 5, 6, 7, 9, 10, 11
-_TEXTS = {"stack": _PYTHON_STACK, "modules": _MODULES, "json": _JSON, "overload": _OVERLOAD}
+_TEXTS = {
+    "stack": DetailType.PYTHON_STACK,
+    "modules": DetailType.MODULES,
+    "json": DetailType.JSON,
+    "overload": DetailType.OVERLOAD,
+}
 _NUMBERS = ("sequence_nr", "fwd_thread", "record_function_id", "node_id")
-
-# Names of the ranges that PyTorch's autograd engine puts around each backward function.
-_ENGINE_PREFIX = "autograd::engine::evaluate_function: "
 
 
 @runtime_checkable
 class DetailReader(Protocol):
-    """A capture that reads its rows' details itself: csrc/bindings/register_blocks.cpp."""
+    """A capture that reads its rows' detail blocks itself: csrc/bindings/register_blocks.cpp."""
 
     def read_details(self, pair_sites: Sequence[bool]) -> dict[str, Any]:
-        """Columns by name; what no row has is left out."""
+        """Return columns by name, without those for which no row has a value."""
 
     def flops_of(
         self,
         inputs: Array,
-        pairs: Sequence[tuple[int, int]],
+        site_inputs: Sequence[tuple[int, int]],
         estimates: Sequence[float],
-        covering: Sequence[bool],
+        wrappers: Sequence[bool],
     ) -> Array:
-        """FLOPs by row: the estimate of its (site, code) of inputs, less what is covered."""
+        """Return FLOPs by row: the estimate of its (site, inputs code); 0 for wrappers of counted ops."""
 
     def find_blocks(self, types: Sequence[int]) -> list[tuple[Array, Array]]:
-        """(rows, index in the payload words of the first content word) for each type, int64."""
+        """Return for each type (rows, index of the first content word in the payload words), int64."""
 
 
 @dataclass(frozen=True)
 class Details:
-    """numbers: sequence_nr, fwd_thread and node_id, where some row has one, -1 for none;
-    record_function_id, 0 for none.
+    """The columns found in detail blocks; columns for which no row has a value are absent.
 
-    texts: (code of each row, -1 for none; index of the text in the capture's strings, by code) of
-    "stack", "modules", "json" and "overload", where some row has one. blocks_of: (rows, index in the payload
-    words of the first content word) of the blocks of a type.
+    numbers: sequence_nr, fwd_thread and node_id, -1 for none; record_function_id, 0 for none.
+    texts: for "stack", "modules", "json" and "overload" (code of each row, -1 for none; index of each
+    code's text in the capture's strings).
+    blocks_of: type -> (rows, index of the first content word in the payload words) of its blocks.
     """
 
     numbers: Mapping[str, Array]
@@ -69,7 +70,7 @@ class Details:
 
 
 class _Flops(NamedTuple):
-    pairs: Sequence[tuple[int, int]]
+    site_inputs: Sequence[tuple[int, int]]
     flops_of: Callable[..., Array]
 
 
@@ -80,25 +81,25 @@ def find_details(
     words: Array,
     with_flops: bool,
 ) -> Details:
-    """The details of a capture with these columns, sites and payload words.
+    """Return the details of a capture with these columns, sites and payload words.
 
-    Raises errors.ValueError when a row's details are cut short or refer to what is not there.
+    Raises errors.ValueError if a row's details are truncated or contain an invalid reference.
     """
     if not isinstance(capture, DetailReader):
         return _Finder(columns, sites, words).details()
     found = capture.read_details(formula_sites(sites.names) if with_flops else [])
-    codes, blocks, pairs = found.get("inputs", (None, [], []))
+    codes, blocks, site_inputs = found.get("inputs", (None, [], []))
     reader = capture
     return Details(
         {name: found[name] for name in _NUMBERS if name in found},
         {name: found[name] for name in _TEXTS if name in found},
-        OpInputColumns(codes, blocks, _Flops(pairs, capture.flops_of)),
+        OpInputColumns(codes, blocks, _Flops(site_inputs, capture.flops_of)),
         lambda kind: iter(reader.find_blocks([kind])),
     )
 
 
 class _Finder:
-    """The same by NumPy, block after block of all rows at once."""
+    """Finds details with NumPy: the first block of all rows, then the second, and so on."""
 
     def __init__(self, columns: Mapping[str, Array], sites: SiteTable, words: Array) -> None:
         self._columns, self._sites, self._words = columns, sites, words
@@ -110,12 +111,12 @@ class _Finder:
         return Details(
             self._numbers(),
             {name: found for name, found in texts.items() if found is not None},
-            OpInputColumns.find(self._of(_SHAPES), self._words, self._size),
+            OpInputColumns.find(self._of(DetailType.OP_INPUTS), self._words, self._size),
             self._of,
         )
 
     def _find(self) -> Iterator[tuple[int, Array, Array]]:
-        """(type, rows, index of the first content word) of all detail blocks, a layer at a time."""
+        """Yield (type, rows, index of the first content word) of all blocks, one position at a time."""
         rows = np.flatnonzero(self._columns["flags"] & EventFlag.DETAIL)
         if not len(rows):
             return
@@ -133,9 +134,9 @@ class _Finder:
             known = kinds != 0
             for kind in np.unique(kinds[known]):
                 chosen = kinds == kind
-                if kind == _SHAPES_AT:
+                if kind == DetailType.OP_INPUTS_REF:
                     shared = (block[chosen] >> np.uint64(32)).astype(np.int64)
-                    yield _SHAPES, rows[chosen], shared + 1
+                    yield int(DetailType.OP_INPUTS), rows[chosen], shared + 1
                 else:
                     yield int(kind), rows[chosen], at[chosen] + 1
             rows, at, last = rows[known], at[known] + 1 + counts[known], last[known]
@@ -145,8 +146,8 @@ class _Finder:
 
     def _numbers(self) -> dict[str, Array]:
         found: dict[str, Array] = {}
-        for rows, at in self._of(_OP):
-            # Ops carry as many of (sequence number, forward thread, record function id, node) as they have.
+        for rows, at in self._of(DetailType.OP):
+            # An op has the first `count` of sequence number, forward thread, record function id, node.
             count = (self._words[at - 1] >> np.uint64(16)) & np.uint64(0xFFFF)
             for name, word in zip(_NUMBERS, (0, 1, 2, 3), strict=True):
                 given = count > word
@@ -155,7 +156,7 @@ class _Finder:
         return found
 
     def _gather(self, found: dict[str, Array], name: str, rows: Array, at: Array) -> None:
-        """Put the words at `at` into a column, made when some row has a value."""
+        """Store the words at `at` in a column, which is created with its first valid value."""
         values = self._words[at].view(np.int64)
         counts_from_one = name in ("fwd_thread", "record_function_id")
         given = values > 0 if counts_from_one else values >= 0
@@ -166,9 +167,9 @@ class _Finder:
             column[rows[given]] = values[given]
 
     def _complete_links(self, found: dict[str, Array]) -> None:
-        """PyTorch's rule: the engine's range around a backward function shows that one's numbers.
+        """Copy a backward function's numbers to the engine's range around it, as PyTorch does.
 
-        Without a sequence number there is no forward thread (AccumulateGrad has one of its own).
+        Rows without a sequence number lose their forward thread (AccumulateGrad sets its own).
         """
         if "fwd_thread" not in found:
             return
@@ -177,7 +178,7 @@ class _Finder:
         sequence = found.setdefault("sequence_nr", np.full(self._size, -1, np.int64))
         forward[sequence < 0] = -1
         names = self._sites.names
-        wrapper = np.array([name.startswith(_ENGINE_PREFIX) for name in names], np.bool_)
+        wrapper = np.array([name.startswith(ENGINE_RANGE_PREFIX) for name in names], np.bool_)
         rows = np.flatnonzero(forward > 0)
         parents = parent[rows]
         rows, parents = rows[parents >= 0], parents[parents >= 0]
@@ -186,7 +187,7 @@ class _Finder:
         sequence[parents], forward[parents] = sequence[rows], forward[rows]
 
     def _texts(self, kind: int) -> tuple[Array, list[int]] | None:
-        """Codes by row and what they stand for, from blocks that hold an index of a text."""
+        """Return (code by row, text index by code) of the blocks that contain a text's index."""
         blocks = list(self._of(kind))
         if not blocks:
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of the inputs of ops: what of a capture's payload says shapes, dtypes, values and FLOPs."""
+"""Columns of the inputs of ops: shapes, dtypes, values and FLOPs from a capture's payload."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ Array: TypeAlias = NDArray[Any]
 
 
 class FlopsKernel(Protocol):
-    """What adds up FLOPs in the place of NumPy: csrc/include/fastprof/range_detail/op_flops.hpp."""
+    """Native replacement for NumPy's FLOP sums: csrc/include/fastprof/payload/blocks/op_flops.hpp."""
 
     @property
-    def pairs(self) -> Sequence[tuple[int, int]]:
-        """The distinct (site, block) of the rows of formula_sites."""
+    def site_inputs(self) -> Sequence[tuple[int, int]]:
+        """The distinct (site, block) pairs of the rows of formula_sites."""
 
     @property
     def flops_of(self) -> Callable[..., Array]:
-        """From codes, pairs, an estimate for each, and by site whether it covers others."""
+        """Function of codes, site_inputs, one estimate per pair, and per site whether it covers others."""
 
 
 def formula_sites(names: Sequence[str]) -> list[bool]:
-    """Which names are of ops that have a formula for FLOPs."""
-    from fastprof.analysis.flops import FLOP_FORMULAS  # not before there are ops with inputs
+    """Return for each name whether it is an op with a FLOP formula."""
+    from fastprof.analysis.flops import FLOP_FORMULAS  # imported only if there are ops with inputs
 
     return [name.removeprefix("aten::") in FLOP_FORMULAS for name in names]
 
 
 class OpInputColumns:
-    """The inputs of a capture's rows. Falsy when no row has any.
+    """The inputs of a capture's rows. False if no row has any.
 
-    codes: 1 + which of `blocks`, the distinct contents of their DetailType::shapes blocks, each row
-    has, 0 for none; None when no row has any. A block is decoded when somebody looks at it.
+    codes: per row 1 + the index of its block in `blocks`, 0 for none; None if no row has any.
+    blocks: the distinct contents of DetailType::op_inputs blocks, decoded on first access.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OpInputColumns:
 
     @classmethod
     def find(cls, blocks: Iterable[tuple[Array, Array]], words: Array, size: int) -> OpInputColumns:
-        """From rows and, for each, the index in `words` of its block's first word."""
+        """Make it from (rows, index in `words` of each row's first content word) pairs."""
         found = [(rows, at) for rows, at in blocks if len(rows)]
         if not found:
             return cls(None, [])
@@ -72,13 +72,13 @@ class OpInputColumns:
         return self._codes is not None
 
     def coded(self, others: Mapping[str, CodedColumn]) -> dict[str, CodedColumn]:
-        """The columns of objects; rows without inputs keep what `others` say of them."""
+        """Return the coded columns; rows without inputs keep their value in `others`."""
         found: dict[str, CodedColumn] = {}
         if self._codes is None:
             return found
         for name in OpInputs._fields:
             other = others.get(name)
-            if other is None:  # rows without inputs have nothing, as in PyTorch
+            if other is None:  # rows without inputs have an empty value, as in PyTorch
                 nothing: Any = {} if name == "kwinputs" else []
                 found[name] = CodedColumn(self._codes, _Field(self._inputs, name, (nothing,)))
                 continue
@@ -89,15 +89,15 @@ class OpInputColumns:
         return found
 
     def flops(self, site: Array, names: Sequence[str], parent: Array) -> Array:
-        """FLOPs by row: 0 for what has no formula (flops.py), as in PyTorch.
+        """Return FLOPs by row; 0 for ops without a formula (flops.py), as in PyTorch.
 
-        An op whose formula covers what ops inside it are counted for has 0.
+        An attention op is 0 if ops inside it are counted themselves.
         """
-        covering = [name.endswith("dot_product_attention") for name in names]
+        wrappers = [name.endswith("dot_product_attention") for name in names]
         if self._kernel is not None and self._codes is not None:
-            pairs = self._kernel.pairs
-            estimates = [self._estimate(names[at], block) for at, block in pairs]
-            return self._kernel.flops_of(self._codes, pairs, estimates, covering)
+            site_inputs = self._kernel.site_inputs
+            estimates = [self._estimate(names[at], block) for at, block in site_inputs]
+            return self._kernel.flops_of(self._codes, site_inputs, estimates, wrappers)
         flops = np.zeros(len(site))
         if self._codes is None:
             return flops
@@ -108,8 +108,8 @@ class OpInputColumns:
         split = (divmod(pair, len(self._inputs)) for pair in found.tolist())
         estimated = [self._estimate(names[at], block) for at, block in split]
         flops[rows] = np.array(estimated, np.float64)[which.reshape(-1)]
-        if any(covering):
-            _leave_out_covered(flops, np.array(covering, np.bool_)[site], parent)
+        if any(wrappers):
+            _leave_out_covered(flops, np.array(wrappers, np.bool_)[site], parent)
         return flops
 
     def _estimate(self, name: str, block: int) -> float:
@@ -122,21 +122,21 @@ class OpInputColumns:
         return 0.0 if estimate is None else float(estimate.flops)
 
 
-def _leave_out_covered(flops: Array, covering: Array, parent: Array) -> None:
-    at = parent[np.flatnonzero((flops > 0) & ~covering)]
+def _leave_out_covered(flops: Array, wrappers: Array, parent: Array) -> None:
+    at = parent[np.flatnonzero((flops > 0) & ~wrappers)]
     while len(at):
         at = np.unique(at[at >= 0])
-        flops[at[covering[at]]] = 0.0
+        flops[at[wrappers[at]]] = 0.0
         at = parent[at]
 
 
 def overload_names(
     site: Array, sites: SiteTable, recorded: CodedColumn | None = None
 ) -> CodedColumn | None:
-    """Overload names of ops; None without any.
+    """Return the overload names of ops; None without any.
 
-    recorded: what RecordFunctions of C++ recorded with the row. PyTorch's ops have theirs as the
-    function of their site, which has no file.
+    recorded: names recorded with the row, by C++ RecordFunctions. PyTorch's ops have theirs in the
+    function field of their site, whose file is empty.
     """
     categories, files = sites.field("category"), sites.field("file")
     names = [
@@ -155,7 +155,7 @@ def overload_names(
 
 
 class _Decoded(Sequence[OpInputs]):
-    """Blocks of inputs, each decoded once, when it is looked at first."""
+    """Input blocks, each decoded once, on first access."""
 
     def __init__(self, blocks: Sequence[Sequence[int]]) -> None:
         self._blocks = blocks
@@ -169,14 +169,14 @@ class _Decoded(Sequence[OpInputs]):
         if made is None:
             try:
                 made = decode_op_inputs(self._blocks[index])
-            except IndexError:  # which would end a loop over the values as if there were no more
-                raise errors.ValueError("the recorded inputs of an op are cut short") from None
+            except IndexError:  # would otherwise end an iteration silently
+                raise errors.ValueError("the recorded inputs of an op are incomplete") from None
             self._made[index] = made
         return made
 
 
 class _Field(Sequence[Any]):
-    """One field of all inputs, behind the values `lead`."""
+    """One field of all inputs, after the values `lead`."""
 
     def __init__(self, inputs: Sequence[OpInputs], name: str, lead: Sequence[Any] = ()) -> None:
         self._inputs, self._name, self._lead = inputs, name, lead
@@ -194,7 +194,7 @@ class _Field(Sequence[Any]):
 
 
 class _Joined(Sequence[Any]):
-    """Two sequences, one behind the other; the second may make its values when they are read."""
+    """Two concatenated sequences; the values of both may be computed on access."""
 
     def __init__(self, first: Sequence[Any], second: Sequence[Any]) -> None:
         self._first, self._second = first, second

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of ops as columns: shapes, strides, dtypes and values from the words recorded with each op.
+"""Decode the inputs of ops: shapes, strides, dtypes and values, from the words recorded with each op.
 
-The words are described in csrc/include/fastprof/range_detail/op_inputs.hpp. Ops of one kind are
-called again and again with the same inputs, so each distinct block is decoded once.
+The words are described in csrc/include/fastprof/payload/op_inputs/op_inputs.hpp. Most calls repeat the
+inputs of earlier calls, so each distinct block is decoded once.
 """
 
 from __future__ import annotations
@@ -13,18 +13,22 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.native_numbers import InputBit, InputKind
+
 __all__ = ["DTYPE_NAMES", "OpInputs", "code_blocks", "decode_op_inputs"]
 
 Array: TypeAlias = NDArray[Any]
 
-# InputKind there.
-_TENSOR, _UNDEFINED, _INTEGER, _REAL, _BOOLEAN, _COMPLEX, _LIST, _TENSOR_LIST, _TEXT = range(1, 10)
-# input_bit there.
-_WIDE, _PACKED, _STRIDES, _CUT = 1 << 4, 1 << 4, 1 << 5, 1 << 6
+# Plain ints, because access to enum members is slow and every input is compared with several.
+_OTHER, _TENSOR, _UNDEFINED, _INTEGER, _REAL, _BOOLEAN, _COMPLEX, _LIST, _TENSOR_LIST, _TEXT = map(
+    int, InputKind
+)
+_WIDE, _PACKED = int(InputBit.WIDE), int(InputBit.PACKED)
+_STRIDES, _CUT = int(InputBit.STRIDES), int(InputBit.CUT)
 
 _NO_DTYPE = 0xFFFF  # DType::undefined of a TensorDescription
 
-# Names of element types as PyTorch's traces have them, by the number of the type (c10::ScalarType).
+# Element type names as in PyTorch's traces, indexed by c10::ScalarType.
 DTYPE_NAMES = (
     "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "float", "double",
     "c10::complex<c10::Half>", "c10::complex<float>", "c10::complex<double>", "bool", "c10::qint8",
@@ -38,13 +42,14 @@ DTYPE_NAMES = (
 
 
 class OpInputs(NamedTuple):
-    """Inputs of one op, a list entry each, as torch.profiler's events have them.
+    """The inputs of one op, one list entry each, as in torch.profiler's events.
 
-    input_shapes: sizes of tensors, [] for all else. structured_input_shapes, ..._strides: lists of
-    tensors too, as a list for each. input_dtypes: the name of the element type, "Scalar",
-    "ScalarList", "TensorList", "" for all else, "..." for what there was no room to record.
-    concrete_inputs: values of numbers and of lists of numbers, None for all else. kwinputs: values
-    by name.
+    input_shapes: sizes of tensors, else [].
+    structured_input_shapes, structured_input_strides: also of lists of tensors, as a list of lists.
+    input_dtypes: element type name of tensors, "Scalar", "ScalarList", "TensorList", "..." for inputs
+    that did not fit into the record, else "".
+    concrete_inputs: values of numbers and of lists of numbers, else None.
+    kwinputs: values by name.
     """
 
     input_shapes: list[Any]
@@ -56,7 +61,7 @@ class OpInputs(NamedTuple):
 
 
 def decode_op_inputs(words: Sequence[int]) -> OpInputs:
-    """The contents of one block; errors.ValueError is the reader's to raise: bad words give IndexError."""
+    """Decode one block. Raises IndexError for invalid words (callers turn it into errors.ValueError)."""
     inputs = OpInputs([], [], [], [], [], {})
     if not words:
         return inputs
@@ -75,6 +80,8 @@ def decode_op_inputs(words: Sequence[int]) -> OpInputs:
             column.append(value)
     for _ in range(keywords):
         name = reader.item()[3]
+        if not isinstance(name, str):
+            raise IndexError("the name of a keyword input is not text")
         inputs.kwinputs[name] = reader.item()[3]
     return inputs
 
@@ -99,8 +106,8 @@ class _Reader:
     def _double(self) -> float:
         return float(np.uint64(self._next()).view(np.float64))
 
-    def item(self) -> _Item:
-        """Sizes, strides, dtype and value."""
+    def item(self, inside: bool = False) -> _Item:
+        """Return (sizes, strides, dtype, value); inside=True within a list, where lists are invalid."""
         head = self._next()
         kind, high = head & 15, head >> 32
         if kind == _TENSOR:
@@ -114,21 +121,27 @@ class _Reader:
         if kind == _COMPLEX:
             return [], [], "Scalar", complex(self._double(), self._double())
         if kind == _LIST:
-            return [], [], "ScalarList", self._list(head, high)
+            return [], [], "ScalarList", self._list(head, high, inside)
         if kind == _TENSOR_LIST:
-            stored = self._next() if head & _CUT else high
-            items = [self.item() for _ in range(stored)]
+            items = self._items(self._next() if head & _CUT else high, inside)
             return [item[0] for item in items], [item[1] for item in items], "TensorList", None
         if kind == _TEXT:
             words = [self._next() for _ in range((high + 7) // 8)]
             text = np.array(words, "<u8").tobytes()[:high].decode("utf-8", "replace")
             return [], [], "", text + "..." if head & _CUT else text
-        return [], [], "", None
+        if kind in (_OTHER, _UNDEFINED):
+            return [], [], "", None
+        raise IndexError(f"unknown kind of input {kind}")
 
-    def _list(self, head: int, count: int) -> list[Any]:
+    def _list(self, head: int, count: int, inside: bool) -> list[Any]:
         if head & _PACKED:
             return [self._integer() for _ in range(count)]
-        return [self.item()[3] for _ in range(count)]
+        return [item[3] for item in self._items(count, inside)]
+
+    def _items(self, count: int, inside: bool) -> list[_Item]:
+        if inside:
+            raise IndexError("nested list of items")
+        return [self.item(inside=True) for _ in range(count)]
 
     def _tensor(self, head: int) -> _Item:
         number = head >> 16 & 0xFFFF
@@ -148,13 +161,13 @@ class _Reader:
 
 
 def code_blocks(words: Array, first: Array, count: Array) -> tuple[Array, list[list[int]]]:
-    """Number the distinct blocks words[first:first + count]: a code each, and the blocks by code."""
+    """Number the distinct blocks words[first:first + count]; return (codes, blocks by code)."""
     codes = np.empty(len(first), np.int32)
     blocks: list[list[int]] = []
     for length in np.unique(count).tolist():
         rows = np.flatnonzero(count == length)
         at = first[rows]
-        # A hash of each block finds its equals; that they are equal is checked.
+        # Blocks of equal hash are compared; on a collision, the blocks themselves are sorted.
         mixed = np.zeros(len(rows), np.uint64)
         for k in range(length):
             mixed = (mixed ^ words[at + k]) * np.uint64(0x9E3779B97F4A7C15)

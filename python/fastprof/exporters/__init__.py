@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers of files. They read tables, trees and lists, and write through atomic_file."""
+"""Exporters: write tables, trees and lists to files, each through atomic_file."""

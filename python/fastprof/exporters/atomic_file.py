@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that appear under their name only when they are complete."""
+"""Atomic files: a file appears under its name only once it is complete."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ __all__ = ["atomic_binary", "atomic_text"]
 
 @contextmanager
 def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file that is renamed to `path` when the block ends without an exception.
+    """Open a temporary binary file that is renamed to `path` when the block ends without an exception.
 
-    Until then it has a temporary name in the same folder; on an exception it is removed and what
-    stood under `path` stays. A path ending in .gz is compressed. An OSError of opening, writing
-    (a full disk) or renaming becomes errors.IoError that names the path; the caller's data stay
-    in memory. A file that is replaced keeps its mode, which the temporary file has from the
-    beginning; a new file has that of the umask. Symbolic links are followed, so the link keeps
-    pointing to the new file; a device or pipe is written in place.
+    The temporary file is in the same folder; on an exception it is removed and an existing `path`
+    stays unchanged. A path ending in .gz is compressed. Symbolic links are followed, so a link points
+    to the new file; a device or pipe is written in place. A replaced file keeps its mode, which the
+    temporary file has from its creation; a new file gets its mode from the umask.
+
+    Raises errors.IoError, naming the path, for an OSError of opening, writing (a full disk) or
+    renaming; the caller's data stay in memory.
     """
     target = Path(os.path.realpath(os.fspath(path)))
     compressed = os.fspath(path).endswith(".gz")
@@ -37,7 +38,7 @@ def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(temporary, "wb" if in_place else "xb", opener=_opener(target)) as raw:
             opened = True
             if compressed:
-                # A fixed time and no name in the header: equal data give equal files.
+                # No time and no name in the header: equal data give equal files.
                 with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
                     yield cast(BinaryIO, packed)
             else:
@@ -54,8 +55,8 @@ def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         reason = error.strerror or str(error)
         raise errors.IoError(
             error.errno,
-            f"could not write {os.fspath(path)}: {reason}; nothing was left under that name, "
-            "and the data are still in memory: free some space or export to another path",
+            f"cannot write {os.fspath(path)}: {reason}. No partial file was left, and the data are still "
+            "in memory: free space, or export to another path.",
         ) from error
     except BaseException:
         if opened and not in_place:
@@ -65,9 +66,9 @@ def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """As atomic_binary, for UTF-8 text with "\\n" line ends.
+    """Like atomic_binary, for UTF-8 text with "\\n" line ends.
 
-    Lone surrogates, which UTF-8 cannot hold, are written as backslash escapes.
+    Lone surrogates, which UTF-8 cannot encode, are written as backslash escapes.
     """
     with atomic_binary(path) as binary:
         text = io.TextIOWrapper(
@@ -76,7 +77,7 @@ def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         try:
             yield text
         finally:
-            # Leave the closing to atomic_binary: a wrapper that is collected must not flush late.
+            # atomic_binary closes the file: the wrapper must not flush when it is collected later.
             try:
                 text.flush()
             finally:
@@ -84,15 +85,15 @@ def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 def _temporary_name(target: Path) -> Path:
-    # Names are bounded by the file system; a long target still gets a legal one.
+    # The target's name is cut, because file systems limit the length of names.
     return target.with_name(f".{target.name[:64]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
 def _opener(target: Path) -> Callable[[str, int], int]:
-    """Opens the temporary file with the mode of the file that it will replace, or by the umask.
+    """Return an opener that creates the temporary file with the mode of the file to be replaced.
 
-    With that mode from the first moment on: who may not read the target must not read the new data
-    meanwhile.
+    The mode applies from creation, so that whoever may not read the target cannot read the new data
+    in the meantime. For a new file: by the umask.
     """
     mode = _mode_of(target)
     return lambda path, flags: os.open(path, flags, 0o666 if mode is None else mode & 0o777)
@@ -106,12 +107,12 @@ def _mode_of(target: Path) -> int | None:
 
 
 def _keep_mode(target: Path, temporary: Path) -> None:
-    """Give the new file the mode of the one it replaces; the umask may have taken bits away."""
+    """Give the new file the mode of the one it replaces; at creation the umask may have cleared bits."""
     mode = _mode_of(target)
     if mode is not None:
         os.chmod(temporary, mode)
 
 
 def _remove(path: Path) -> None:
-    with suppress(OSError):  # the first error is the one to report
+    with suppress(OSError):  # the original error is the one to report
         path.unlink()

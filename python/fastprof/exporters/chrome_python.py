@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chrome trace of a list of events, hand-made ones above all. Captured tables have a native writer.
+"""Chrome trace of hand-made FunctionEvents, which have no table.
 
-Format: the Trace Event Format of Chromium, JSON array form; times in us.
+Tables and captures are written by exporters/trace_writers.py. This schema is separate because
+PyTorch's export of such lists shows what a capture cannot hold: device events and their kernels with
+flows, one process per remote node, several processes at once, and times that are not finite.
+Format: Chromium's Trace Event Format, JSON array form; times in us.
 """
 
 from __future__ import annotations
@@ -17,14 +20,14 @@ from fastprof.exporters.atomic_file import atomic_text
 
 __all__ = ["chrome_events", "export_chrome_trace"]
 
-# pid and tid are integers so that every reader keeps the slices apart; labels say what they are.
+# pid and tid are integers, so that every reader keeps the tracks apart; labels name them.
 _CPU_PID = 0
 _NODE_PID = 1 << 20
 _DEVICE_PID = 1 << 21
 
 
 def export_chrome_trace(events: Iterable[Any], path: str | os.PathLike[str]) -> None:
-    """Write a list of FunctionEvents as a Chrome trace; gzip when the path ends in .gz."""
+    """Write a list of FunctionEvents as a Chrome trace, compressed with gzip if `path` ends in .gz."""
     with atomic_text(path) as file:
         file.write("[")
         separator = "\n"
@@ -35,12 +38,11 @@ def export_chrome_trace(events: Iterable[Any], path: str | os.PathLike[str]) -> 
 
 
 def chrome_events(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Trace events of a list: metadata as processes turn up, slices, kernels with their flows.
+    """Yield the trace events of a list: process metadata, slices, and kernels with their flows.
 
-    A CPU event is a slice on its thread; each of its kernels a slice on the device's track, joined
-    to the CPU slice by a flow of the same id. Kernels whose begin is not known are laid out one
-    after the other from the event's start. Remote events stand on a process
-    "node N". Events without a trace_name are left out.
+    A CPU event is a slice on its thread. Each of its kernels is a slice on the device's track, linked
+    to the CPU slice by a flow; kernels without a known start are placed one after the other from the
+    event's start. Remote events are in a process "node N". Events without a trace_name are left out.
     """
     named: set[int] = set()
     next_flow = 0
@@ -130,7 +132,7 @@ def _arguments(event: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: NaN and infinities as text, unknown objects by their text."""
+    """Convert to JSON values: NaN and infinities to text, unknown objects to their str()."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int):
@@ -145,7 +147,7 @@ def _plain(value: Any) -> Any:
 
 
 def _safe_text(text: str) -> str:
-    """The text with lone surrogates replaced, so that strict readers take the file."""
+    """Return the text with lone surrogates replaced, so that strict readers accept the file."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory over time, per device, from the memory records of a table: JSON, CSV or a page to look at."""
+"""Memory over time per device, from the memory records of a table: JSON, CSV or an HTML page."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _WIDTH, _HEIGHT, _POINTS = 900, 240, 1800
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The memory records of one device in the order of time; arrays of one length, int64."""
+    """The memory records of one device in time order; int64 arrays of equal length."""
 
     device: str  # "cpu:0", "cuda:1"
     time_ns: Array  # Unix time
-    bytes: Array  # of each record, negative for frees
-    allocated: Array  # the allocator's own total after it; 0 where it tells none
+    bytes: Array  # change by each record, negative for frees
+    allocated: Array  # the allocator's own total after the record; 0 if not reported
     reserved: Array
 
     @property
     def recorded(self) -> Array:
-        """Running sum of `bytes`: what was allocated since the session began, less what was freed."""
+        """Running sum of `bytes`: allocated since the session began, minus freed."""
         return np.cumsum(self.bytes)
 
 
 def memory_timeline(table: EventTable | EventTree) -> list[DeviceMemory]:
-    """One timeline per device, by device type and index; [] without memory records.
+    """Return one timeline per device, by device type and index; [] without memory records.
 
-    Rows of kind MEMORY, and those that attribute_memory listed as ranges "[memory]".
+    Reads rows of kind MEMORY and those that attribute_memory converted to ranges "[memory]".
     """
     if isinstance(table, EventTree):
         table = table.table
@@ -89,7 +89,9 @@ def _memory_rows(table: EventTable) -> Array:
     is_memory |= np.array(left_over, np.bool_)[table.column("site")] & (kind == EventKind.RANGE)
     rows: Array = np.flatnonzero(is_memory & (payload != NO_PAYLOAD))
     if len(rows) and int(payload[rows].max()) + 4 > len(table.payload_words):
-        raise errors.ValueError("a memory row points behind the payload words; give four for each")
+        raise errors.ValueError(
+            "the payload of a memory row lies outside payload_words. Add four words per memory row."
+        )
     return rows
 
 
@@ -106,26 +108,32 @@ def export_memory_timeline(
 ) -> None:
     """Write memory_timeline as JSON, CSV or HTML, by the suffix of `path` (.gz may follow).
 
-    device: only this one ("cpu:0", or "cpu" for all of a type). Times in us from the begin of the
-    session. JSON: {"unit": "bytes", "t0_ns": ..., "devices": [{"device", "times_us", "bytes",
-    "recorded", "allocated", "reserved"}]}. CSV: the same by row. HTML: a page without scripts or
-    links, the highest point of each pixel kept. Raises errors.ValueError for another suffix, or
-    when there is nothing to write: memory is recorded with profile_memory=True.
+    device: only this one ("cpu:0", or "cpu" for all of a type). Times are in us from the begin of
+    the session.
+
+    JSON: {"unit": "bytes", "t0_ns": ..., "devices": [{"device", "times_us", "bytes", "recorded",
+    "allocated", "reserved"}]}. CSV: the same values, one row per record. HTML: a page without scripts
+    or links; of the records in half a pixel the highest is drawn.
+
+    Raises errors.ValueError for another suffix or without memory records (they are recorded with
+    profile_memory=True).
     """
     source = table.table if isinstance(table, EventTree) else table
     name = os.fspath(path).removesuffix(".gz")
     writers = {".json": _json_text, ".csv": _csv_rows, ".html": _page}
     suffix = os.path.splitext(name)[1]
     if suffix not in writers:
-        raise errors.ValueError(f"{path}: end it in one of {', '.join(writers)} (.gz may follow)")
+        raise errors.ValueError(
+            f"cannot write {path}: unknown suffix. Use {', '.join(writers)}, optionally with .gz."
+        )
     devices = memory_timeline(source)
     if device is not None:
         devices = [d for d in devices if device in (d.device, d.device.partition(":")[0])]
     if not devices:
         what = "memory records" if device is None else f"memory records of {device}"
         raise errors.ValueError(
-            f"there are no {what}: profile with profile_memory=True, and report allocations with "
-            "fastprof.report_memory_usage or the C++ API"
+            f"the table contains no {what}. Profile with profile_memory=True, and report allocations with "
+            "fastprof.report_memory_usage or the C++ API."
         )
     with atomic_text(path) as file:
         writers[suffix](file, source, devices)
@@ -209,7 +217,7 @@ def _chart(device: DeviceMemory, table: EventTable) -> str:
 
 
 def _highest(x: Array, values: Array) -> Array:
-    """Indices to draw: of the points of each half pixel the highest; the last point always."""
+    """Return the indices to draw: the highest point in each half pixel, and always the last point."""
     if len(x) <= _POINTS:
         return np.arange(len(x))
     pixel = (x * (_POINTS / _WIDTH)).astype(np.int64)
@@ -219,7 +227,7 @@ def _highest(x: Array, values: Array) -> Array:
 
 
 def _steps(x: list[float], y: list[float]) -> str:
-    """Points of a line that keeps its height until the next record."""
+    """Return SVG points of a step line, which keeps its height until the next record."""
     points = [f"{x[0]:.1f},{_HEIGHT}"]
     for i, (at, height) in enumerate(zip(x, y, strict=True)):
         if i > 0:

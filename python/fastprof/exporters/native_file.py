@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""save: an EventTable as a compact file that load() turns back into an equal one."""
+"""save: write an EventTable to a compact file, from which load() restores an equal table."""
 
 from __future__ import annotations
 
@@ -32,16 +32,21 @@ __all__ = ["save"]
 Array: TypeAlias = NDArray[Any]
 Progress: TypeAlias = Callable[[int, int], None]
 
-_PIECE_BYTES = 1 << 24  # written and reported at a time
+_PIECE_BYTES = 1 << 24  # unit of writing and of progress reports
 
 
 def save(table: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-    """Write every column of a table to `path`; gzip when it ends in .gz. Layout: formats/native_file.py.
+    """Write every column of a table to `path`, compressed with gzip if it ends in .gz.
 
-    table: an EventTable, or what has one: an EventTree, an EventList made from a table, a finished
-    profile. About the size of the columns in memory: 26 to 34 bytes a row. progress: called with
-    (bytes done, bytes in all). The file appears only when it is whole. Raises errors.IoError when
-    it cannot be written and errors.ValueError for values that have no form in the file.
+    table: an EventTable, or an object with one: an EventTree, an EventList made from a table, a
+    finished profile. progress: called with (bytes written, total bytes).
+
+    The file has about the size of the columns in memory: 26 to 34 bytes per row. It appears once it
+    is complete. Raises errors.IoError if it cannot be written and errors.ValueError for values that
+    the format does not support. Layout: formats/native_file.py.
+
+        fastprof.save(prof, "run.fastprof")
+        table = fastprof.load("run.fastprof")
     """
     source = table_of(table)
     blocks = _blocks(source)
@@ -79,7 +84,7 @@ def save(table: Any, path: str | os.PathLike[str], *, progress: Progress | None 
 
 
 def table_of(source: Any) -> EventTable:
-    """The table behind an EventTable, EventTree, EventList or profile; errors.ValueError else."""
+    """Return the table of an EventTable, EventTree, EventList or profile; else errors.ValueError."""
     if isinstance(source, EventTable):
         return source
     if isinstance(source, EventTree):
@@ -90,14 +95,16 @@ def table_of(source: Any) -> EventTable:
     if isinstance(found, EventTable):
         return found
     raise errors.ValueError(
-        f"there is no EventTable in a {type(source).__name__}: give a table, a finished profile, "
-        "or the events() of one"
+        f"cannot get an EventTable from a {type(source).__name__}. Pass a table, a finished profile, "
+        "or its events()."
     )
 
 
 def _little(array: Array) -> Array:
     if array.dtype.name not in DTYPES:
-        raise errors.ValueError(f"dtype {array.dtype} has no form in the file")
+        raise errors.ValueError(
+            f"cannot save an array of dtype {array.dtype}. Use one of {', '.join(DTYPES)}."
+        )
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of long exports: a bar of tqdm (extra `progress`) on a terminal, else nothing."""
+"""Progress of long exports: a tqdm bar (extra `progress`) on a terminal, otherwise nothing."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ __all__ = ["terminal_progress"]
 def terminal_progress(
     what: str, stream: TextIO | None = None
 ) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A function(done, total) that draws a bar, or None when there is nobody to see one.
+    """Yield a function(done, total) that draws a progress bar in bytes, or None without a terminal.
 
-    Bytes. A total of None is not known: then what is done and its rate are shown.
-
-    None when `stream` (default: stderr) is no terminal or tqdm is not installed. The bar goes away
-    when the block ends; what takes less than half a second shows none.
+    total: None if unknown; then the bar shows bytes done and their rate. Yields None if `stream`
+    (default: stderr) is not a terminal or tqdm is not installed. The bar appears after half a second
+    and disappears when the block ends.
     """
     out = sys.stderr if stream is None else stream
     if out is None or not out.isatty():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collapsed stacks of nested ranges: a flame graph without captured Python stacks.
 
-A line repeats the names of all ranges around it, so the text of a deep tree is quadratic in its
-depth: 10^5 nested ranges would take 100 GB. Beyond a limit the deepest ranges are folded.
+Each line contains the names of all enclosing ranges, so the text of a deep tree is quadratic in its
+depth: 10^5 nested ranges would take 100 GB. Beyond a limit the deepest ranges are merged.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["DEEPER", "DEFAULT_MAX_CHARS", "collapsed_ranges", "export_range_stac
 Array: TypeAlias = NDArray[Any]
 
 DEFAULT_MAX_CHARS = 64 << 20
-DEEPER = "[deeper ranges]"  # the frame that stands for what was folded
+DEEPER = "[deeper ranges]"  # the frame of merged ranges
 _SEPARATORS = str.maketrans(";\t\n\r", "____")
-_VALUE_CHARS = 21  # of a line: a space, the time, and the line end, at most
+_VALUE_CHARS = 21  # maximum per line for a space, the time, and the line end
 
 
 class _Paths(NamedTuple):
-    """The distinct paths of a tree, parents before their children; arrays of one length."""
+    """The distinct name paths of a tree, parents before their children; arrays of equal length."""
 
     parent: Array  # int64, -1 for roots
-    name: Array  # int64: index into the texts of names; of a root's thread: in `head`
-    head: Array  # int64: index into the heads (thread names)
+    name: Array  # int64: index into the names
+    head: Array  # int64: index into the heads (thread names), that of the path's root
     depth: Array  # int64, 0 for roots
     self_ns: Array  # int64
 
@@ -43,13 +43,14 @@ class _Paths(NamedTuple):
 def collapsed_ranges(
     table: EventTable | EventTree, *, threads: bool = False, max_chars: int = DEFAULT_MAX_CHARS
 ) -> Iterator[tuple[str, int]]:
-    """("outer;inner", self time in ns) for each distinct path of nested ranges, summed.
+    """Yield ("outer;inner", self time in ns) for each distinct path of nested ranges, summed.
 
-    `threads` puts the thread's name in front. Paths whose self time is not positive are left out:
-    flame graphs have no place for them. Async rows and device activities have no self time.
-    max_chars: size of the text of all paths, in characters; when it would be larger, ranges below
-    the deepest level that fits are summed as one frame "[deeper ranges]", with a UserWarning that
-    says from which level on.
+    threads: begin each path with the thread's name. max_chars: limit of the text of all paths, in
+    characters; beyond it, ranges below the deepest level that fits are summed as one frame
+    "[deeper ranges]", with a UserWarning that names the level.
+
+    Paths with a self time of 0 or less are left out, because flame graphs cannot show them. Async
+    rows and device activities have no self time.
     """
     tree = table if isinstance(table, EventTree) else EventTree.of(table)
     texts = [text.translate(_SEPARATORS) for text in tree.table.names]
@@ -65,9 +66,8 @@ def collapsed_ranges(
     if limit is not None:
         deepest = int(paths.depth.max()) + 1
         warnings.warn(
-            f"ranges are nested up to {deepest} deep; below level {limit + 1} they are summed as "
-            f"{DEEPER!r}, because the text would have more than {max_chars} characters "
-            "(max_chars)",
+            f"ranges nest up to {deepest} deep; those below level {limit + 1} are summed as "
+            f"{DEEPER!r}, because the text would exceed max_chars={max_chars} characters",
             stacklevel=2,
         )
         folded = _folded_ns(paths, limit)
@@ -90,7 +90,7 @@ def collapsed_ranges(
 
 
 def _paths_of(tree: EventTree, names_size: int, threads: bool) -> _Paths:
-    """One path for each distinct chain of names; level by level, so that parents are known."""
+    """Return one path per distinct chain of names; computed level by level, parents first."""
     names = tree.take(tree.table.name_id).astype(np.int64)
     path = np.zeros(len(tree), np.int64)
     root_head: Array = np.zeros(len(tree), np.int64)
@@ -121,12 +121,12 @@ def _paths_of(tree: EventTree, names_size: int, threads: bool) -> _Paths:
 
 
 def _fold_depth(paths: _Paths, texts: list[str], heads: list[str], max_chars: int) -> int | None:
-    """The deepest level whose paths are written in full; None when all are."""
+    """Return the deepest level whose paths are written in full; None if all are."""
     if not len(paths.parent):
         return None
     sizes = np.array([len(text) + 1 for text in texts], np.float64)
     chars = sizes[paths.name]
-    begins = np.flatnonzero(np.diff(paths.depth, prepend=-1))  # of each level
+    begins = np.flatnonzero(np.diff(paths.depth, prepend=-1))  # first path of each level
     for low, high in itertools.pairwise([*begins[1:].tolist(), len(chars)]):
         chars[low:high] += chars[paths.parent[low:high]]
     chars += np.array([len(text) for text in heads])[paths.head] + _VALUE_CHARS
@@ -134,14 +134,14 @@ def _fold_depth(paths: _Paths, texts: list[str], heads: list[str], max_chars: in
     written = np.cumsum(levels)
     if written[-1] <= max_chars:
         return None
-    # Folding after a level adds at most a line for each of its paths.
+    # Merging below a level adds at most one line for each of the level's paths.
     folds = np.bincount(paths.depth, chars + len(DEEPER) + 1)
     fits = np.flatnonzero(written + folds <= max_chars)
     return int(fits.max()) if len(fits) else 0
 
 
 def _folded_ns(paths: _Paths, limit: int) -> Array:
-    """Self time below each path of the level `limit`."""
+    """Return the total self time (ns) below each path of the level `limit`."""
     ancestor = np.where(paths.depth <= limit, np.arange(len(paths.parent)), paths.parent)
     while not np.array_equal(further := ancestor[ancestor], ancestor):
         ancestor = further
@@ -158,7 +158,7 @@ def export_range_stacks(
     threads: bool = False,
     max_chars: int = DEFAULT_MAX_CHARS,
 ) -> None:
-    """Write collapsed_ranges, sorted, a line each with the self time in ns; gzip for .gz."""
+    """Write collapsed_ranges, sorted, one per line with the self time in ns; gzip for .gz."""
     lines = sorted(collapsed_ranges(table, threads=threads, max_chars=max_chars))
     with atomic_text(path) as file:
         for label, value in lines:

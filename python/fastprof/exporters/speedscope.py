@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""speedscope JSON: one evented profile a thread, for https://www.speedscope.app.
+"""speedscope JSON: one evented profile per thread, for https://www.speedscope.app.
 
 Format: the schema published with speedscope (file-format-schema.json), profiles of type "evented".
 """
@@ -25,16 +25,16 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 def export_speedscope(
     table: EventTable | EventTree, path: str | os.PathLike[str], name: str = "fastprof"
 ) -> None:
-    """Write the ranges of a table; gzip when the path ends in .gz. Async rows are left out."""
+    """Write the ranges of a table, without async rows; gzip if the path ends in .gz."""
     with atomic_text(path) as file:
         json.dump(speedscope_profile(table, name), file, separators=(",", ":"), allow_nan=False)
 
 
 def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") -> dict[str, Any]:
-    """The document as a dictionary. Times in ns from the first row.
+    """Return the document as a dictionary. Times in ns from the first row.
 
-    Within a thread the format wants events that open and close like brackets: a range that
-    overlaps an earlier one only partly is cut off where that one ends.
+    The format requires the events of a thread to nest properly: a range that partly overlaps an
+    earlier one is cut at the earlier one's end.
     """
     tree = table if isinstance(table, EventTree) else EventTree.of(table)
     start, end = tree.column("start_ns"), tree.column("end_ns")
@@ -81,7 +81,7 @@ def speedscope_profile(table: EventTable | EventTree, name: str = "fastprof") ->
 
 
 def _brackets(spans: Any) -> Iterator[dict[str, Any]]:
-    """Open and close events in time order, properly nested."""
+    """Yield open and close events in time order, properly nested."""
     open_: list[tuple[int, int]] = []  # (end, frame)
     for start, end, frame in spans:
         while open_ and open_[-1][0] <= start:

@@ -20,7 +20,7 @@ STACK_METRICS = (
     "self_xpu_time_total",
     "self_privateuse1_time_total",
 )
-# "device" is ours: it reads the same field for whatever device there is.
+# "device" is fastprof's own spelling: it reads the same field for any device.
 _FIELDS = {
     "self_cpu_time_total": "self_cpu_time_total",
     "self_device_time_total": "self_device_time_total",
@@ -31,19 +31,19 @@ _SEPARATORS = str.maketrans(" ;\t\n", "____")
 
 
 def collapsed_stacks(events: Iterable[Any], metric: str = "self_cpu_time_total") -> Iterator[str]:
-    """One line for each event with a stack whose metric is at least 1 us.
+    """Yield a line for each event with a stack whose metric is at least 1 us.
 
-    Of a list whose lines would have more than 64 million characters, one line for each distinct
-    stack, with the sum.
-
-    Frames outermost first joined by ";" with separators inside them replaced by "_", a space, and
-    the metric in whole us. Format: the folded form of Brendan Gregg's flame graph scripts. An
-    unknown metric raises errors.ValueError listing the valid ones.
+    A line is the frames, outermost first, joined by ";" (separators inside a frame become "_"), a
+    space, and the metric in whole us: the folded format of Brendan Gregg's flame graph scripts.
+    If the lines would have more than 64 million characters, equal stacks are summed to one line.
+    Raises errors.ValueError, listing the metrics, for an unknown one.
     """
     field = _FIELDS.get(metric)
     if field is None:
-        raise errors.ValueError(f"metric should be one of: {list(STACK_METRICS)}, not {metric!r}")
-    # A list computes on its columns; anything else is read event by event.
+        raise errors.ValueError(
+            f"unknown metric {metric!r}. metric should be one of: {list(STACK_METRICS)}"
+        )
+    # An EventList computes on its columns; any other iterable is read event by event.
     columns = getattr(events, "_frame", None)
     return _lines(events, field) if columns is None else _column_lines(columns(), field)
 
@@ -60,7 +60,7 @@ def _column_lines(frame: Any, field: str) -> Iterator[str]:
     texts = {code: _folded(frame.stack.values[code]) for code in used}
     sizes = np.bincount(codes, minlength=1)
     if sum(int(sizes[code]) * len(texts[code]) for code in used) > _MAX_CHARS:
-        # Readers sum equal stacks anyway, and what is stored once is then written once.
+        # Write each distinct stack once with the sum; readers sum equal stacks anyway.
         sums = np.zeros(len(sizes), np.int64)
         np.add.at(sums, codes, values)
         codes, values = np.array(used), sums[used]
@@ -84,7 +84,7 @@ def _folded(stack: Sequence[str]) -> str:
 def export_stacks(
     events: Iterable[Any], path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
 ) -> None:
-    """Write collapsed_stacks of the events, one a line; gzip when the path ends in .gz."""
+    """Write collapsed_stacks of the events, one per line; gzip if the path ends in .gz."""
     lines = collapsed_stacks(events, metric)
     with atomic_text(path) as file:
         for line in lines:

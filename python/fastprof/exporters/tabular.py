@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists as columns: NumPy, pandas, polars, Arrow, CSV, JSON."""
+"""EventLists as columns: NumPy, pandas, polars, Arrow, CSV, JSON."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_text
+from fastprof.model.parents import new_numbers
 
 __all__ = ["export_csv", "export_json", "list_columns", "to_arrow", "to_pandas", "to_polars"]
 
@@ -33,12 +34,12 @@ _MEMORY = (
 
 
 def list_columns(events: Any) -> dict[str, Any]:
-    """Columns of an EventList in list order: arrays, or lists of Python values for shapes etc.
+    """Return the columns of an EventList in list order, as arrays, or lists of Python values.
 
-    name (a list of str), count, times in us (float64), memory in bytes (int64), flops (float64,
-    NaN for unknown), node_id, device_type, is_async; for events also id, thread, start_us, end_us,
-    parent (row in the list, -1 for none). Columns that hold nothing are left out: memory and
-    device times that were not recorded, shapes, stacks, overload names.
+    name (list of str), count, times in us (float64), memory in bytes (int64), flops (float64, NaN
+    if unknown), node_id, device_type, is_async; for events also id, thread, start_us, end_us and
+    parent (position in the list, -1 for none). Columns without data are left out: memory and device
+    times that were not recorded, shapes, stacks, overload names.
     """
     frame = events._frame()
     order: Any = slice(None) if frame.order is None else frame.order
@@ -72,15 +73,13 @@ def list_columns(events: Any) -> dict[str, Any]:
 
 
 def _event_columns(events: Any, order: Any) -> dict[str, Any]:
-    """What only events have; nothing for averages."""
+    """Return the columns that only events have; {} for averages."""
     tree = events.event_tree
     if tree is not None and events._columnar() is not None:
         start = tree.column("start_ns")[order] - tree.table.t0_ns
         parent = tree.parent[order]
         if not isinstance(order, slice):
-            position = np.full(len(tree) + 1, -1, np.int64)
-            position[order] = np.arange(len(tree))
-            parent = position[parent]
+            parent = new_numbers(order, len(tree))[parent]
         return {
             "id": tree.column("id")[order],
             "thread": tree.take(tree.table.thread)[order],
@@ -106,31 +105,31 @@ def _package(name: str, extra: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise errors.UnavailableError(
-            f"this needs the package {name}, which cannot be imported here ({error}); "
-            f"install it, for instance with: pip install 'fastprof[{extra}]'"
+            f"the required package {name} cannot be imported ({error}). "
+            f"Install it, for example with: pip install 'fastprof[{extra}]'"
         ) from error
 
 
 def to_pandas(events: Any) -> Any:
-    """A pandas DataFrame of list_columns."""
+    """Return a pandas DataFrame of list_columns; errors.UnavailableError without pandas."""
     pandas = _package("pandas", "pandas")
     return pandas.DataFrame(list_columns(events))
 
 
 def to_polars(events: Any) -> Any:
-    """A polars DataFrame of list_columns; shapes and stacks of mixed form become text."""
+    """Return a polars DataFrame of list_columns; shapes and stacks become JSON text."""
     polars = _package("polars", "polars")
     return polars.DataFrame(_uniform(list_columns(events)))
 
 
 def to_arrow(events: Any) -> Any:
-    """A pyarrow Table of list_columns; shapes and stacks of mixed form become text."""
+    """Return a pyarrow Table of list_columns; shapes and stacks become JSON text."""
     pyarrow = _package("pyarrow", "arrow")
     return pyarrow.table(_uniform(list_columns(events)))
 
 
 def _uniform(columns: dict[str, Any]) -> dict[str, Any]:
-    """The columns with Python values as text, except names: typed columns want one type."""
+    """Convert lists of Python values to JSON text (strings stay): typed columns need one type."""
     return {
         name: [
             None if v is None else v if isinstance(v, str) else json.dumps(v, default=str)
@@ -143,10 +142,10 @@ def _uniform(columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def export_csv(events: Any, path: str | os.PathLike[str]) -> None:
-    """Write list_columns as CSV with a header line; gzip when the path ends in .gz.
+    """Write list_columns as CSV with a header line; gzip if the path ends in .gz.
 
-    NUL in a text is written as its symbol: readers of CSV stop at it, and so does Python's writer
-    before 3.11.
+    NUL characters are written as their symbol U+2400: CSV readers stop at NUL, and so does Python's
+    writer before 3.11.
     """
     columns = {
         name: [v.replace("\0", "\u2400") if v else v for v in values]
@@ -161,7 +160,7 @@ def export_csv(events: Any, path: str | os.PathLike[str]) -> None:
 
 
 def export_json(events: Any, path: str | os.PathLike[str]) -> None:
-    """Write list_columns as a JSON array of objects, one a line; NaN and infinities as null."""
+    """Write list_columns as a JSON array of objects, one per line; NaN and infinities as null."""
     columns = list_columns(events)
     rows = zip(*(_python_values(c) for c in columns.values()), strict=True)
     with atomic_text(path) as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chrome and Perfetto traces of any EventTable, by the native writers that sessions use."""
+"""Write any EventTable as a Chrome or Perfetto trace, with the native writers that sessions use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.native_numbers import DetailType
 from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.exporters.progress import terminal_progress
 from fastprof.formats.trace_members import WRITER_MEMBERS
 from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.parents import new_numbers
 from fastprof.model.table import EventFlag, EventKind, EventTable
 from fastprof.model.tree import EventTree
 
@@ -29,15 +31,14 @@ __all__ = [
 ]
 
 Array: TypeAlias = NDArray[Any]
-_JSON = 7  # DetailType
 
 
 def write_chrome_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
-    """Write a table as Chrome JSON with Kineto's schema; gzip when the path ends in .gz.
+    """Write a table as Chrome JSON in Kineto's schema, compressed with gzip if `path` ends in .gz.
 
-    Rows may be in any order; args of rows that were read from a trace are written again, their
-    ids ("External id", "Record function id", "Ev Idx") included. Rows of a table with operators
-    and without ids are numbered. Raises errors.IoError when the file cannot be written.
+    Rows may be in any order. Arguments of rows that were read from a trace are written again,
+    including their ids ("External id", "Record function id", "Ev Idx"); rows of a table that has
+    operators but no ids are numbered. Raises errors.IoError if the file cannot be written.
     """
     members = {str(k): _json(v) for k, v in table.metadata.items() if k not in _OWN_MEMBERS}
     event_ids = False if table.has("external_id") else None
@@ -45,7 +46,7 @@ def write_chrome_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
 
 
 def write_perfetto_trace(table: EventTable, path: str | os.PathLike[str]) -> None:
-    """Write a table in Perfetto's format; gzip when the path ends in .gz. As write_chrome_trace."""
+    """Write a table in Perfetto's format, gzip for .gz. Otherwise like write_chrome_trace."""
     write_perfetto_capture(capture_of_table(table), path)
 
 
@@ -56,10 +57,10 @@ def write_chrome_capture(
     *,
     event_ids: bool | None = None,
 ) -> None:
-    """Write a capture as Chrome JSON; gzip when the path ends in .gz.
+    """Write a capture as Chrome JSON, compressed with gzip if `path` ends in .gz.
 
-    `members`: JSON texts by name, for the top level. event_ids: whether events carry Kineto's ids;
-    None: when the capture has operators. Raises errors.IoError.
+    members: name -> JSON text, for the top level. event_ids: whether events have Kineto's ids; None:
+    if the capture has operators. Raises errors.IoError if the file cannot be written.
     """
     target, pairs = os.fspath(path), list(members.items())
     _write(
@@ -71,14 +72,14 @@ def write_chrome_capture(
 
 
 def write_perfetto_capture(capture: _core.Capture, path: str | os.PathLike[str]) -> None:
-    """Write a capture in Perfetto's format; gzip when the path ends in .gz. Raises errors.IoError."""
+    """Write a capture in Perfetto's format, gzip if `path` ends in .gz. Raises errors.IoError."""
     _write(
         os.fspath(path), lambda file, told: capture.write_perfetto_trace(os.fsencode(file), told)
     )
 
 
 def _write(target: str, write: Callable[[str, Callable[[int], object] | None], object]) -> None:
-    """Let `write` write the file, or a temporary one that is packed into it; both show how far they are."""
+    """Call `write` with the target, or for .gz with a temporary file to compress; show progress."""
     if not target.endswith(".gz"):
         with terminal_progress(f"writing {target}") as progress:
             write(target, _without_total(progress))
@@ -102,11 +103,11 @@ def _write(target: str, write: Callable[[str, Callable[[int], object] | None], o
 def _without_total(
     progress: Callable[[int, int | None], None] | None,
 ) -> Callable[[int], object] | None:
-    """For a writer that does not know how many bytes it will be."""
+    """Adapt a progress function to a writer that does not know the total."""
     return None if progress is None else lambda done: progress(done, None)
 
 
-# Members of the top level that the writer makes itself, or that load() added.
+# Top-level members that the writer generates itself or that load() added.
 _OWN_MEMBERS = WRITER_MEMBERS | {"format", "skipped_events", "skipped_packets"}
 
 
@@ -118,16 +119,16 @@ def _json(value: Any) -> str:
 
 
 def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _core.Capture:
-    """A native capture of the rows: grouped by track, in begin order, parents first.
+    """Return a native capture of the rows: grouped by track, in begin order, parents first.
 
-    `counter_names`: of the perf counters in the payload of a table that a session made.
+    counter_names: names of the perf counters in the payload of a table made by a session.
     """
     order, parent = _arrangement(table)
     site, sites = _sites(table, order)
     flags = table.column("flags")[order] & ~np.uint8(EventFlag.DETAIL)
     payload, words, strings = _payload(table, order, flags)
     end_track = table.column("end_track")[order]
-    foreign = np.flatnonzero((flags & EventFlag.FOREIGN_END != 0) & (end_track >= 0))
+    crossed = np.flatnonzero((flags & EventFlag.CROSS_THREAD_END != 0) & (end_track >= 0))
     track = table.column("track")[order]
     tracks = list(table.tracks)
     if not tracks:
@@ -144,8 +145,8 @@ def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _c
             "kind": table.column("kind")[order],
             "flags": flags,
             "payload_words": words,
-            "foreign_row": foreign,
-            "foreign_end_track": end_track[foreign],
+            "cross_thread_end_row": crossed,
+            "cross_thread_end_track": end_track[crossed],
         },
         sites=[tuple(s) for s in sites],
         tracks=[tuple(t) for t in tracks],
@@ -161,28 +162,21 @@ def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _c
 
 
 def _arrangement(table: EventTable) -> tuple[Array, Array]:
-    """(rows in the order of a capture, the parent of each by its new number)."""
+    """Return (rows in a capture's order, the parent of each in that numbering)."""
     size = len(table)
     if table.begin_ordered and table.has("parent"):
         return np.arange(size), table.column("parent")
     track = table.column("track")
     order = np.lexsort((-table.end_ns, table.start_ns, track))
-    tree = EventTree.of(table)
-    rows = np.arange(size) if tree.rows is None else tree.rows
-    above = np.full(size, -1, np.int64)
-    nested = tree.parent >= 0
-    above[rows[nested]] = rows[tree.parent[nested]]
-    position = np.empty(size + 1, np.int64)
-    position[order] = np.arange(size)
-    position[size] = -1
-    parent = position[above][order]
+    above = EventTree.of(table).parent_rows()
+    parent = new_numbers(order, size)[above[order]]
     kept = (parent >= 0) & (parent < np.arange(size))
     kept &= track[order][np.where(kept, parent, 0)] == track[order]
     return order, np.where(kept, parent, -1).astype(np.int32)
 
 
 def _sites(table: EventTable, order: Array) -> tuple[Array, list[Any]]:
-    """(site of each row, sites), where every site has the kind of its rows."""
+    """Return (site of each row, sites); a site with rows of another kind is duplicated for that kind."""
     site = table.column("site")[order].astype(np.int64)
     kind = table.column("kind")[order]
     sites = list(table.sites)
@@ -196,7 +190,7 @@ def _sites(table: EventTable, order: Array) -> tuple[Array, list[Any]]:
 
 
 def _payload(table: EventTable, order: Array, flags: Array) -> tuple[Array, Array, list[str]]:
-    """(payload, words, strings); sets flag DETAIL. Args that a trace had become JSON blocks."""
+    """Return (payload, words, strings); arguments read from a trace become JSON blocks (flag DETAIL)."""
     strings = list(table.strings)
     words = np.zeros(0, np.uint64) if table.payload_words is None else table.payload_words
     payload = table.column("payload")[order].astype(np.int64)
@@ -213,12 +207,14 @@ def _payload(table: EventTable, order: Array, flags: Array) -> tuple[Array, Arra
     simple &= by_site[table.column("site")[order]] == 0
     rows = np.flatnonzero((codes >= 0) & ~given & simple)
     blocks = np.empty((len(rows), 3), np.uint64)
-    blocks[:, 0] = 2  # DetailHeader: words that follow
-    blocks[:, 1] = _JSON | 1 << 16  # DetailBlock: type and count
+    blocks[:, 0] = 2  # DetailHeader: number of words that follow
+    blocks[:, 1] = DetailType.JSON | 1 << 16  # DetailBlock: type, and count in the upper bits
     blocks[:, 2] = codes[rows] + len(strings)
     payload[rows] = len(words) + 3 * np.arange(len(rows))
     flags[rows] |= np.uint8(EventFlag.DETAIL)
     strings += [str(text) for text in column.values]
     if len(words) + blocks.size >= NO_PAYLOAD:
-        raise errors.ValueError("the table has more arguments than a trace can hold")
+        raise errors.ValueError(
+            f"the arguments of the table exceed {NO_PAYLOAD} words. Export a part of it: table[begin:end]."
+        )
     return payload, np.concatenate([words, blocks.reshape(-1)]), strings

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts of files that a writer and a reader share: one home for each, so that the two cannot differ."""
+"""File layouts that a writer and a reader share, defined once so that they cannot differ."""

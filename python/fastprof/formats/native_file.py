@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layout of fastprof's own trace files (customary suffix .fastprof), shared by writer and reader.
+"""Layout of fastprof's own trace files (usual suffix .fastprof), shared by writer and reader.
 
 All numbers are little-endian. A file is::
 
@@ -15,8 +15,8 @@ Header members: "rows"; "blocks": [{"name", "dtype", "count", "offset", "crc32"}
 from the end of the padded header; "sites": {field: [value per site]}; "tracks": [[id, pid, tid,
 name, alive]]; "strings"; "coded": {column: [values]}; "kernel_names"; "scalars"; "dropped";
 "metadata". Blocks are named "column:<name>", "codes:<name>", "kernels:<field>", "payload_words";
-their dtypes are NumPy's names. So any block can be mapped: np.memmap(path, dtype, "r", offset,
-count). Values of coded columns, strings and metadata are JSON as `encode_value` makes it.
+their dtypes are NumPy's names. A block can be mapped with np.memmap(path, dtype, "r", offset, count).
+Values of coded columns, strings and metadata are JSON as encoded by `encode_value`.
 """
 
 from __future__ import annotations
@@ -58,21 +58,22 @@ _MAX_DEPTH = 64
 
 
 def aligned(offset: int) -> int:
-    """The next multiple of ALIGNMENT."""
+    """Round up to a multiple of ALIGNMENT."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
 def encode_value(value: Any, depth: int = 0) -> Any:
-    """A JSON value that `decode_value` turns back into an equal one of the same type.
+    """Return a JSON value that `decode_value` converts back to an equal value of the same type.
 
-    None, bool, int, finite float, str and list stand for themselves, a dict with text keys too.
-    Other values are objects with one member: {"$tuple": [...]}, {"$float": "nan"},
-    {"$complex": [real, imaginary]}, {"$bytes": base64}, {"$dict": [[key, value], ...]},
-    {"$metadata": fields of EventMetadata}.
-    Anything else raises errors.ValueError.
+    None, bool, int, finite float, str, list, and dict with text keys are unchanged. Other values become
+    objects with one member: {"$tuple": [...]}, {"$float": "nan"}, {"$complex": [real, imaginary]},
+    {"$bytes": base64}, {"$dict": [[key, value], ...]}, {"$metadata": fields of EventMetadata}.
+    Raises errors.ValueError for anything else.
     """
     if depth > _MAX_DEPTH:
-        raise errors.ValueError(f"a value is nested more than {_MAX_DEPTH} levels deep")
+        raise errors.ValueError(
+            f"cannot save a value that is nested more than {_MAX_DEPTH} levels deep"
+        )
     kind = type(value)
     if value is None or kind is bool or kind is int or kind is str:
         return value
@@ -99,18 +100,18 @@ def encode_value(value: Any, depth: int = 0) -> Any:
         return {"$bytes": base64.b64encode(value).decode()}
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int):  # enums and the like
+    if isinstance(value, int):  # subclasses of int, such as enums
         return int(value)
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a NumPy scalar
         return encode_value(value.item(), depth + 1)
     raise errors.ValueError(
-        f"a value of type {type(value).__name__} cannot be saved; use numbers, text, lists, "
-        "tuples and dictionaries"
+        f"cannot save a value of type {type(value).__name__}. Use numbers, text, lists, tuples and "
+        "dictionaries."
     )
 
 
 def decode_value(value: Any) -> Any:
-    """The value that `encode_value` made this JSON of; errors.FormatError for what it never makes."""
+    """Return the value that `encode_value` encoded; errors.FormatError for invalid encodings."""
     if isinstance(value, list):
         return [decode_value(item) for item in value]
     if not isinstance(value, dict):
@@ -138,5 +139,5 @@ def _tagged(tag: str, content: Any) -> Any:
         if tag == "$dict":
             return {decode_value(key): decode_value(item) for key, item in content}
     except (TypeError, ValueError) as error:
-        raise errors.FormatError(f"a value tagged {tag!r} is malformed: {error}") from None
-    raise errors.FormatError(f"a value has the unknown tag {tag[:40]!r}")
+        raise errors.FormatError(f"malformed value with the tag {tag!r}: {error}") from None
+    raise errors.FormatError(f"unknown tag {tag[:40]!r} of a value")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Chrome writer itself puts at the top level of a trace (csrc/include/fastprof/export/chrome_trace.hpp)."""
+"""Top-level members that the Chrome writer itself puts into a trace (csrc/include/fastprof/export/chrome_trace.hpp)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of trace files, one format a file. Files are untrusted: errors name the place, memory is bounded."""
+"""Importers: read trace files. Files are untrusted: errors name the place, and memory is bounded."""
 
 from fastprof.importers.any_format import load
 

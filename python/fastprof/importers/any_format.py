@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""load: the table of a trace file, whatever its format; chosen by content, not by name."""
+"""load: read a trace file of any known format, detected from its content, not from its name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from typing import BinaryIO
 
 from fastprof.base import errors
+from fastprof.formats.backing_file import BACKING_MAGIC
 from fastprof.formats.native_file import MAGIC
 from fastprof.importers.check_table import check_indices
 from fastprof.importers.check_values import check_values
@@ -27,25 +28,30 @@ def load(
     max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES,
     mmap: bool = False,
 ) -> EventTable:
-    """Read a trace: fastprof's own (save), Chrome/Kineto JSON, or Perfetto as fastprof writes it.
+    """Read a trace file: fastprof's own format, Chrome/Kineto JSON, or Perfetto track events.
 
-    path: of a file, or a binary file object open for reading, such as sys.stdin.buffer; its
-    content decides the format, and each may be gzipped. EventList.from_table(load(path)) answers
-    what a profile does. metadata["format"] says what it was; JSON traces keep their top level in
-    metadata too. mmap: leave the columns of a fastprof file on disk until they are read.
+    path: a path, or a binary file object open for reading, such as sys.stdin.buffer. The content
+    decides the format; each may be gzipped.
+    max_bytes: limit of the file's size (16 GB). max_decompressed_bytes: limit of the bytes read from
+    a gzipped file (16 GB). max_memory_bytes: limit of the memory used for reading, by an upper
+    estimate (4 GiB).
+    mmap: leave the columns of a fastprof file on disk until they are accessed.
 
-    Files are untrusted: nothing in them is run. max_bytes (16 GB) limits the file,
-    max_decompressed_bytes (16 GB) what is read of a gzipped one, and max_memory_bytes (4 GiB) the
-    memory that reading takes, by an estimate from above. Raises errors.IoError when the file cannot
-    be read and errors.FormatError naming the place when it is malformed or exceeds a limit.
+    Returns an EventTable; EventList.from_table(table) has the methods of a profile's events.
+    metadata["format"] is the format; metadata["skipped_events"] and ["skipped_packets"] count by kind
+    what was not read; metadata also holds the top-level members of JSON traces.
+
+    Raises errors.IoError if the file cannot be read and errors.FormatError, naming the place, if it is
+    malformed or exceeds a limit. Nothing in the file is executed.
+
+        events = fastprof.EventList.from_table(fastprof.load("trace.json.gz"))
+        print(events.key_averages().table(row_limit=10))
     """
     with Source(path, max_bytes, max_decompressed_bytes, max_memory_bytes) as source:
         try:
             return _read(source, mmap)
         except MemoryError:
-            raise errors.FormatError(
-                f"{source.path}: reading it takes more memory than there is"
-            ) from None
+            raise errors.FormatError(f"{source.path}: not enough memory to read the file") from None
         except RecursionError:
             raise errors.FormatError(f"{source.path}: values are nested too deeply") from None
 
@@ -70,7 +76,7 @@ def _read(source: Source, mmap: bool) -> EventTable:
 
 
 def trace_format(source: Source) -> str:
-    """One of FORMATS, by the first bytes; the source is at its beginning before and after."""
+    """Return one of FORMATS, by the first bytes. The source is at its beginning before and after."""
     head = source.read(4096)
     source.rewind()
     if head.startswith(MAGIC):
@@ -80,9 +86,14 @@ def trace_format(source: Source) -> str:
         return "chrome"
     if head[:1] == b"\x0a":  # field 1 (packet) of a Perfetto trace, length-delimited
         return "perfetto"
+    if head.startswith(BACKING_MAGIC):
+        raise errors.FormatError(
+            f"{source.path}: the backing file of a profile: read it with fastprof.recover(), or "
+            "`fastprof recover`"
+        )
     if not head:
         raise errors.FormatError(f"{source.path}: the file is empty")
     raise errors.FormatError(
-        f"{source.path}: offset 0: unrecognised file format; known are Chrome/Kineto JSON, Perfetto "
-        "as fastprof writes it, and fastprof's own"
+        f"{source.path}: offset 0: unrecognised file format. Known formats are Chrome/Kineto JSON, "
+        "Perfetto, and fastprof's own."
     )

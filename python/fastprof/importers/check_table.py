@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of a table that was read before anything indexes with its columns."""
+"""Validate the indices in an imported table before anything uses them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from fastprof.base import errors
 from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
 
-__all__ = ["check_indices"]
+__all__ = ["FIXED_WORDS", "check_indices"]
 
 Array: TypeAlias = NDArray[Any]
-# Payload words a row of each kind has in front of its details; ranges and marks: by their site.
-_FIXED_WORDS = {
+# Payload words before the detail blocks of a row, by kind; for ranges and marks the site decides.
+FIXED_WORDS = {
     EventKind.COUNTER: 1,
     EventKind.FLOW_BEGIN: 1,
     EventKind.FLOW_END: 1,
@@ -25,7 +25,7 @@ _FIXED_WORDS = {
 
 
 def check_indices(table: EventTable, where: str) -> None:
-    """Raise errors.FormatError naming the first row whose columns point nowhere."""
+    """Raise errors.FormatError, naming the row, for the first index out of range."""
     size = len(table)
 
     def require(column: str, good: Array, what: str) -> None:
@@ -33,21 +33,22 @@ def check_indices(table: EventTable, where: str) -> None:
             row = int(np.argmin(good))
             raise errors.FormatError(f"{where}: row {row}: {column} {what}")
 
-    require("site", table.column("site") < len(table.sites), "is no index of a site")
+    require("site", table.column("site") < len(table.sites), "is not the index of a site")
     if table.has("track") and len(table.tracks):
-        require("track", table.column("track") < len(table.tracks), "is no index of a track")
+        require("track", table.column("track") < len(table.tracks), "is not the index of a track")
     if table.has("end_track"):
-        require("end_track", table.column("end_track") < max(len(table.tracks), 1), "is no track")
+        ends = table.column("end_track")
+        require("end_track", ends < max(len(table.tracks), 1), "is not the index of a track")
     if table.has("kind"):
-        require("kind", table.column("kind") <= max(EventKind), "is no EventKind")
+        require("kind", table.column("kind") <= max(EventKind), "is not an EventKind")
     if table.has("parent"):
         parent = table.column("parent")
-        require("parent", (parent >= -1) & (parent < size), "is no row")
+        require("parent", (parent >= -1) & (parent < size), "is not the index of a row")
         _require_no_cycle(parent, where)
         if table.begin_ordered:
             require("parent", parent < np.arange(size), "is not an earlier row")
     for name, column in table.coded.items():
-        require(name, column.codes < len(column.values), "is no index of a value")
+        require(name, column.codes < len(column.values), "is not the index of a value")
     kernels = table.kernels
     if kernels is not None:
         sizes = {len(kernels.row), len(kernels.name), len(kernels.device), len(kernels.duration_ns)}
@@ -56,7 +57,7 @@ def check_indices(table: EventTable, where: str) -> None:
         good = (kernels.row >= 0) & (kernels.row < size)
         good &= (kernels.name >= 0) & (kernels.name < len(kernels.names))
         good[1:] &= kernels.row[1:] >= kernels.row[:-1]
-        require("kernels", good, "points nowhere or is out of order")
+        require("kernels", good, "has an invalid index or is out of order")
     if table.has("payload"):
         _check_payload(table, require)
 
@@ -68,19 +69,19 @@ def _check_payload(table: EventTable, require: Any) -> None:
     by_site = np.array([len(types) for types in table.sites.field("arg_types")], np.int64)
     need = by_site[table.column("site")] if len(by_site) else np.zeros(len(table), np.int64)
     kind = table.column("kind")
-    for fixed, count in _FIXED_WORDS.items():
+    for fixed, count in FIXED_WORDS.items():
         need = np.where(kind == fixed, count, need)
-    require("payload", ~given | (payload + need <= words), "points behind the payload words")
+    require("payload", ~given | (payload + need <= words), "lies outside payload_words")
 
 
 def _require_no_cycle(parent: Array, where: str) -> None:
     if bool((parent < np.arange(len(parent))).all()):
-        return  # parents come first, so walking up ends
+        return  # parents precede children, so there is no cycle
     up = np.append(parent, -1).astype(np.int64)
     steps = 1
-    while steps < len(parent):  # pointer doubling: after that many steps every walk has ended
+    while steps < len(parent):  # pointer doubling: acyclic paths have ended after len(parent) steps
         up = up[up]
         steps *= 2
     if bool((up[:-1] >= 0).any()):
         row = int(np.argmax(up[:-1] >= 0))
-        raise errors.FormatError(f"{where}: row {row}: its parents go round in a circle")
+        raise errors.FormatError(f"{where}: row {row}: its parents form a cycle")

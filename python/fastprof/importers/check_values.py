@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the values of a table that was read: sites, tracks, coded columns and scalars.
+"""Validate the values of an imported table: sites, tracks, coded columns and scalars.
 
-Views and exporters take these for granted, so that whatever passes here can be used without an
-exception of another kind later.
+Views and exporters rely on these checks: a table that passes causes no unexpected exception later.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ import numpy as np
 
 from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
+from fastprof.base.native_numbers import MAX_ARGS, ArgType
+from fastprof.base.record_scope import RecordScope
 from fastprof.model.sites import SiteTable
 from fastprof.model.table import EventKind, EventTable
 
 __all__ = ["check_values"]
 
-_MAX_DEPTH = 64  # of lists in lists; also what save() writes
-_MAX_SCOPE = 9  # RecordScope.STATIC_RUNTIME_MODEL
-_MAX_ARG_TYPE = 5  # ArgType::pointer of recorder/site.hpp
-_MAX_ARGS = 12
+_MAX_DEPTH = 64  # of nested lists; save() writes at most this depth, too
+_MAX_SCOPE, _MAX_ARG_TYPE = max(RecordScope), max(ArgType)
 _INT16, _UINT32, _INT64 = 1 << 15, 1 << 32, 1 << 63
-_SITE_RANGES = {  # field -> the values from the first to before the second
+_SITE_RANGES = {  # field -> half-open range of its values
     "line": (0, _UINT32),
     "color": (0, _UINT32),
     "mask": (0, _UINT32),
@@ -55,7 +54,7 @@ def _is_metadata(value: Any) -> bool:
     return isinstance(value, (dict, tuple))  # EventMetadata is a named tuple
 
 
-# What the values of each coded column are.
+# Coded column -> test of its values and name of the expected type.
 _CODED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "overload_name": (_is_text, "text"),
     "activity_type": (_is_text, "text"),
@@ -74,7 +73,7 @@ _CODED: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check_values(table: EventTable, where: str) -> None:
-    """Raise errors.FormatError naming the first value that has the wrong type or range."""
+    """Raise errors.FormatError for the first value of a wrong type or out of range."""
 
     def require(good: bool, what: str) -> None:
         if not good:
@@ -84,12 +83,12 @@ def check_values(table: EventTable, where: str) -> None:
     for number, track in enumerate(table.tracks):
         ids = (track.id, track.pid, track.tid)
         good = all(-_INT64 <= value < _INT64 for value in ids)
-        require(good, f"track {number}: an id of more than 64 bits")
+        require(good, f"track {number}: an id exceeds 64 bits")
     for name in ("t0_ns", "t1_ns", "clock_error_ns", "pid"):
         value = getattr(table, name)
-        require(-_INT64 <= value < _INT64, f"{name} {value} has more than 64 bits")
+        require(-_INT64 <= value < _INT64, f"{name} {value} exceeds 64 bits")
     for cause, count in table.dropped.items():
-        require(0 <= count < _INT64, f"dropped {cause!r}: {count} is not a number of events")
+        require(0 <= count < _INT64, f"dropped {cause!r}: {count} is not a count of events")
     for name, column in table.coded.items():
         fits, kind = _CODED[name]
         for index, value in enumerate(column.values):
@@ -101,35 +100,37 @@ def check_values(table: EventTable, where: str) -> None:
         types = table.column("device_type")
         known = (types >= 0) & (types <= max(DeviceType))
         row = int(np.argmin(known)) if len(known) else 0
-        require(bool(known.all()), f"row {row}: device_type is no DeviceType")
+        require(bool(known.all()), f"row {row}: device_type is not a DeviceType")
     if table.has("scope"):
         scopes = table.column("scope")
-        require(bool((scopes <= _MAX_SCOPE).all()), "the column scope has a value that is none")
+        require(
+            bool((scopes <= _MAX_SCOPE).all()), "a value of the column scope is not a RecordScope"
+        )
 
 
 def _check_sites(sites: SiteTable, require: Callable[[bool, str], None]) -> None:
     for field, (first, end) in _SITE_RANGES.items():
         for index, value in enumerate(sites.field(field)):
             good = first <= value < end
-            require(good, f"site {index}: {field} {value} is not from {first} to {end - 1}")
+            require(good, f"site {index}: {field} {value} is outside {first} to {end - 1}")
     pairs = zip(sites.field("arg_names"), sites.field("arg_types"), strict=True)
     for index, (names, types) in enumerate(pairs):
         require(
             all(isinstance(name, str) for name in names),
-            f"site {index}: an argument name that is not text",
+            f"site {index}: an argument name is not text",
         )
         require(
             all(type(code) is int and 0 <= code <= _MAX_ARG_TYPE for code in types),
-            f"site {index}: an argument type that is not from 0 to {_MAX_ARG_TYPE}",
+            f"site {index}: an argument type is outside 0 to {int(_MAX_ARG_TYPE)}",
         )
         require(
-            len(types) <= min(len(names), _MAX_ARGS),
-            f"site {index}: {len(types)} argument types, but {len(names)} names",
+            len(types) <= min(len(names), MAX_ARGS),
+            f"site {index}: {len(types)} argument types for {len(names)} names",
         )
 
 
 def _depth_fits(value: Any) -> bool:
-    """Whether lists and dictionaries are nested at most _MAX_DEPTH deep; without recursion."""
+    """Return whether lists and dictionaries nest at most _MAX_DEPTH deep. Does not recurse."""
     level = [value]
     for _ in range(_MAX_DEPTH + 1):
         below: list[Any] = []

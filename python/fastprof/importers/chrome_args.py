@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The args of Chrome trace events: which of them are columns, and what they say of the row."""
+"""Decode the args of Chrome trace events into table columns, kind, flags and scope of a row."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import re
 from typing import Any
 
 from fastprof.base.device_type import DeviceType
+from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.table import EventFlag, EventKind
 
-__all__ = ["DEVICE_CATEGORIES", "ScopeRule", "as_int", "put_args", "range_state"]
+__all__ = ["DEVICE_CATEGORIES", "USER_SCOPE", "ScopeRule", "as_int", "put_args", "range_state"]
 
-# Kineto's activity types that happened on a device.
+USER_SCOPE = int(RecordScope.USER_SCOPE)
+_FUNCTION, _BACKWARD_FUNCTION = int(RecordScope.FUNCTION), int(RecordScope.BACKWARD_FUNCTION)
+
+# Kineto's activity types of device activities -> device type.
 DEVICE_CATEGORIES = {
     **dict.fromkeys(
         ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_sync", "cuda_event"),
@@ -39,7 +43,7 @@ _VALUES = (
     ("Input Strides", "structured_input_strides"),
     ("Concrete Inputs", "concrete_inputs"),
 )
-# What the flags of a row say; fastprof's writer adds them again.
+# Args that encode a row's flags; fastprof's writer generates them again.
 _STATE = {
     "finished",
     "is_async",
@@ -54,11 +58,11 @@ _FLAGS = (
     ("enclosing", int(EventFlag.ENCLOSING)),
 )
 _INT32 = 1 << 31
-_FRAMES = re.compile(r";\n?|\n")  # between the frames of a stack
+_FRAMES = re.compile(r";\n?|\n")  # separator of a stack's frames
 
 
 def as_int(value: Any) -> int | None:
-    """The value when it is an integer of 64 bits or the text of one, else None."""
+    """Return a 64-bit integer, or text of one, as int; None for anything else."""
     if isinstance(value, str) and len(value) <= 20:
         try:
             value = int(value)
@@ -68,35 +72,33 @@ def as_int(value: Any) -> int | None:
 
 
 class ScopeRule:
-    """The RecordScope of ranges, which traces do not carry, in the order of a trace."""
-
-    _ENGINE_PREFIX = "autograd::engine::evaluate_function: "
+    """Infer the RecordScope of ranges, which traces lack. Call in file order."""
 
     def __init__(self) -> None:
         self._backward_names: set[str] = set()
 
     def scope(self, name: str, category: Any, args: dict[str, Any]) -> int:
-        """FUNCTION or BACKWARD_FUNCTION for an operator, else USER_SCOPE.
+        """Return FUNCTION or BACKWARD_FUNCTION for an operator, else USER_SCOPE.
 
         A backward function has a forward thread, or its node has no sequence number
-        (AccumulateGrad); in both cases the range of the autograd engine names it and comes first.
+        (AccumulateGrad). In both cases a preceding range of the autograd engine contains its name.
         """
         if category != "cpu_op":
-            return 7
-        if name.startswith(self._ENGINE_PREFIX):
-            self._backward_names.add(name[len(self._ENGINE_PREFIX) :])
-            return 0
+            return USER_SCOPE
+        if name.startswith(ENGINE_RANGE_PREFIX):
+            self._backward_names.add(name[len(ENGINE_RANGE_PREFIX) :])
+            return _FUNCTION
         backward = name in self._backward_names or (as_int(args.get("Fwd thread id")) or 0) > 0
-        return int(backward)
+        return _BACKWARD_FUNCTION if backward else _FUNCTION
 
 
 def range_state(args: dict[str, Any]) -> tuple[int, int]:
-    """(kind, flags) of a complete event."""
+    """Return (kind, flags) of a complete event."""
     kind, flags = int(EventKind.RANGE), FINISHED
     if args.get("finished") is False:
         flags = 0
     if "End thread" in args:
-        flags |= EventFlag.FOREIGN_END
+        flags |= EventFlag.CROSS_THREAD_END
     elif args.get("is_async") is True:
         kind = int(EventKind.ASYNC_RANGE)
     for name, flag in _FLAGS:
@@ -105,14 +107,19 @@ def range_state(args: dict[str, Any]) -> tuple[int, int]:
     return kind, int(flags)
 
 
-def put_args(builder: TableBuilder, row: int, args: dict[str, Any]) -> None:
-    """Fill the columns that the args of a row give; the args as JSON text are one of them."""
+def put_args(
+    builder: TableBuilder, row: int, args: dict[str, Any], *, has_state: bool = True
+) -> None:
+    """Store the args of a row in their columns, and all of them as JSON text in metadata_json.
+
+    has_state: leave the args that range_state() reads out of the text.
+    """
     for key, column, default in _NUMBERS:
         if key in args:
             number = as_int(args[key])
             if number is None or (column == "node_id" and not -_INT32 <= number < _INT32):
                 continue
-            # Kineto numbers threads from 1 and writes 0 where there is no forward thread.
+            # Kineto numbers threads from 1 and writes 0 for "no forward thread".
             if number != 0 or column != "fwd_thread":
                 builder.put(column, row, number, default)
     for key, column in _VALUES:
@@ -128,7 +135,7 @@ def put_args(builder: TableBuilder, row: int, args: dict[str, Any]) -> None:
     modules = args.get("Module Hierarchy")
     if isinstance(modules, str):
         builder.code("module_hierarchy", row, modules, modules)
-    if not _STATE.isdisjoint(args):
+    if has_state and not _STATE.isdisjoint(args):
         args = {key: value for key, value in args.items() if key not in _STATE}
     if args:
         text = json.dumps(args)

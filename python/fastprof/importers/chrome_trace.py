@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of Chrome traces (Trace Event Format, object and array form), Kineto's and our own above all."""
+"""Reader of Chrome traces (Trace Event Format, object and array form), mainly Kineto's and fastprof's."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fastprof.base import errors
 from fastprof.importers.chrome_args import (
     DEVICE_CATEGORIES,
+    USER_SCOPE,
     ScopeRule,
     as_int,
     put_args,
@@ -33,26 +34,26 @@ Array: TypeAlias = NDArray[Any]
 _LANE = re.compile(r"(?s)(.*): (?:async|overlapping) \d+")
 _MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
 _INT64, _FLOAT64 = 0, 2  # ArgType
-# Kineto's own marks beside the program's events, and the process that fastprof writes them into.
+# Process ids of Kineto's own marks, and the process into which fastprof writes such marks.
 _PROFILER_PIDS = ("Spans", "Traces", "")
 _MARKS_PID = 0x20000000
-# Microseconds that stay within 64 bits of ns, sums of two included.
+# Times in us within these bounds, and sums of two, fit into 64 bits of ns.
 _LEAST, _MOST = -4e15, 4e15
 _BEGINS = {"B": "B", "b": "b", "S": "b"}
-# Upper bounds of what a reader keeps beside the rows.
+# Upper bounds of the bytes per entry that the reader keeps beside the rows.
 _DEVICE_ROW_BYTES, _LINK_BYTES, _ENTRY_BYTES = 300, 300, 700
 _ENDS = {"E": "B", "e": "b", "F": "b"}
 
 
 def read_chrome_trace(source: Source) -> EventTable:
-    """The rows of a trace in the order of the file; times as integer ns, as exact as the file.
+    """Return the table of a trace, rows in file order; times are integer ns, as exact as the file's.
 
     Complete events, begin/end pairs, async pairs, instants, counters, flows and memory records
-    become rows; names of processes and threads go to tracks, args to columns (shapes, stacks,
-    sequence numbers) and, as JSON text, to metadata_json; kernels are joined to the op with the
-    same "External id". Kinds of events that say nothing about time are counted in
-    metadata["skipped_events"]. Lanes that fastprof's writer made of a thread are put together
-    again. Parents are not in the file: EventTree.of nests by time.
+    become rows. Process and thread names go to tracks; args go to columns (shapes, stacks, sequence
+    numbers) and, as JSON text, to metadata_json. Kernels are attached to the op with the same
+    "External id". Kinds of events without a time are counted in metadata["skipped_events"]. The lanes
+    into which fastprof's writer splits a thread are merged again. The file has no parents:
+    EventTree.of computes them from times.
     """
     reader = _Reader(JsonStream(source), source.budget)
     reader.read()
@@ -75,7 +76,7 @@ class _Reader:
         self.device_rows: list[tuple[int, int, int, int]] = []  # row, type, index, stream
         self.links: list[tuple[int, int, bool]] = []  # row, External id, launches
         self.flow_ids: dict[str, int] = {}
-        # Of complete events without args: site by (name, category), track by (pid, tid).
+        # Caches for complete events without args: site by (name, category), track by (pid, tid).
         self.plain_sites: dict[tuple[str, str], int] = {}
         self.plain_tracks: dict[tuple[int, int], int] = {}
         self.scopes = ScopeRule()
@@ -93,12 +94,12 @@ class _Reader:
         found = False
         while True:
             if stream.peek() != '"':
-                raise stream.fail('expected the name of a member, in "quotes"')
+                raise stream.fail("expected the name of a member in double quotes")
             name = stream.value()
             stream.take(":")
             if name == "traceEvents":
                 if found:
-                    raise stream.fail("traceEvents comes twice")
+                    raise stream.fail("the object has two members traceEvents")
                 found = True
                 self._events(may_stop=False)
             else:
@@ -112,10 +113,10 @@ class _Reader:
         if not found:
             raise stream.fail("the object has no traceEvents")
         if not stream.at_end():
-            raise stream.fail("there is more text after the trace")
+            raise stream.fail("unexpected text after the end of the trace")
 
     def _events(self, may_stop: bool) -> None:
-        """The array of events. In the array form the format lets the closing bracket be missing."""
+        """Read the array of events. In the array form the closing bracket may be missing."""
         stream = self.stream
         stream.take("[")
         if stream.peek() == "]":
@@ -149,7 +150,7 @@ class _Reader:
                 )
 
     def _estimate_bytes(self) -> int:
-        """Memory that what was read so far takes, from above."""
+        """Return an upper bound of the memory used so far, in bytes."""
         return (
             self.rows.estimate_bytes()
             + _DEVICE_ROW_BYTES * len(self.device_rows)
@@ -159,7 +160,7 @@ class _Reader:
         )
 
     def _batch(self, batch: list[Any]) -> None:
-        """Many events. Complete ones without args, usually most, are only collected here."""
+        """Add many events; complete ones without args, usually most, are added as arrays."""
         sites, tracks = self.plain_sites, self.plain_tracks
         plain: list[tuple[float, float, int, int]] = []
         for position, event in enumerate(batch):
@@ -194,10 +195,10 @@ class _Reader:
 
     def _event(self, event: Any) -> None:
         if not isinstance(event, dict):
-            raise errors.FormatError(f"an object was expected, not {str(event)[:40]!r}")
+            raise errors.FormatError(f"expected an object, found {str(event)[:40]!r}")
         phase = event.get("ph")
         if not isinstance(phase, str):
-            raise errors.FormatError(f"its phase (ph) is {str(phase)[:40]!r}")
+            raise errors.FormatError(f"expected text as the phase (ph), found {str(phase)[:40]!r}")
         pid = event.get("pid", 0)
         if pid == _MARKS_PID and "fastprof" in self.top:
             if phase != "M":
@@ -241,8 +242,10 @@ class _Reader:
             return value * 1000
         if type(value) is float and math.isfinite(value):
             whole = int(value)
-            return whole * 1000 + round((value - whole) * 1000)  # the product could lose a digit
-        raise errors.FormatError(f"its {name} is {str(value)[:40]!r}, not a number of microseconds")
+            return whole * 1000 + round((value - whole) * 1000)  # value * 1000 could lose a digit
+        raise errors.FormatError(
+            f"expected a number of microseconds as {name}, found {str(value)[:40]!r}"
+        )
 
     def _track(self, event: dict[str, Any]) -> int:
         pid, tid = event.get("pid", 0), event.get("tid", 0)
@@ -258,7 +261,12 @@ class _Reader:
         return index
 
     def _site(
-        self, event: dict[str, Any], kind: int, scope: int = 7, suffix: str = "", **more: Any
+        self,
+        event: dict[str, Any],
+        kind: int,
+        scope: int = USER_SCOPE,
+        suffix: str = "",
+        **more: Any,
     ) -> int:
         name, category = event.get("name", ""), event.get("cat", "")
         if type(name) is not str or type(category) is not str:
@@ -363,7 +371,7 @@ class _Reader:
         row = opened.pop()
         end = self._time_ns(event, "ts")
         if not -(1 << 63) <= end < 1 << 63:
-            raise OverflowError("a time that 64 bits do not hold")
+            raise OverflowError("a time exceeds 64 bits")
         self.rows.end[row] = max(end, self.rows.start[row])
         self.rows.flags[row] |= FINISHED
 
@@ -378,7 +386,7 @@ class _Reader:
             track = self._track(event)
             self.rows.name_track(track, name)
             lane = _LANE.fullmatch(name) if "fastprof" in self.top else None
-            # The lanes of a thread are named right behind it.
+            # A thread's lanes directly follow it in the file.
             if lane and self.last_thread and self.last_thread[1] == lane[1]:
                 self.lanes[track] = self.last_thread[0]
             else:
@@ -399,9 +407,9 @@ class _Reader:
         dropped = own.get("dropped")
         cpu = [t for t in rows.tracks if t.pid > 0]
         pid = cpu[0].pid if cpu else 0
-        if own and self.processes:  # ours comes first
+        if own and self.processes:  # fastprof writes its own process first
             pid = _id_number(next(iter(self.processes)))
-            if self.processes.get(str(pid)) == f"process {pid}":  # for want of a name
+            if self.processes.get(str(pid)) == f"process {pid}":  # the writer's default name
                 del self.processes[str(pid)]
         metadata = {k: v for k, v in self.top.items() if k != "fastprof"}
         metadata["format"] = "chrome"
@@ -431,7 +439,7 @@ class _Reader:
 
 
 def _plain_columns(plain: list[tuple[float, float, int, int]]) -> tuple[Array, ...]:
-    """Columns of complete events without args: start and end in ns as _time_ns gives them."""
+    """Return (start ns, end ns, site, track) of complete events without args; rounded as in _time_ns."""
     start_us, duration_us, site, track = (np.array(column) for column in zip(*plain, strict=True))
 
     def ns(us: Array) -> Array:
@@ -444,12 +452,12 @@ def _plain_columns(plain: list[tuple[float, float, int, int]]) -> tuple[Array, .
 
 
 def _id_number(value: Any) -> int:
-    """The number of a process or thread id; 0 for text."""
+    """Return a process or thread id as a number; 0 for text."""
     return as_int(value) or 0
 
 
 def _word(value: Any) -> int:
-    """A payload word; addresses may use all 64 bits."""
+    """Return a payload word; addresses may use all 64 bits."""
     return value if type(value) is int else as_int(value) or 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JsonStream: values of a large JSON text one after the other, in memory bounded by the largest value."""
+"""JsonStream: decode values of a large JSON text one by one, in memory bounded by the largest value."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class JsonStream:
-    """A cursor over the text of a source.
+    """A cursor over the JSON text of a source.
 
-    `value()` decodes one value with json's own scanner; bare NaN and infinities, which some
-    writers emit, are taken as floats. The budget of the source limits the length of a value. Errors
-    are errors.FormatError with the byte offset and what was expected.
+    `value()` decodes one value with json's own scanner, which accepts bare NaN and infinities as
+    floats. The source's memory budget limits the length of a value. Raises errors.FormatError with
+    the byte offset and what was expected.
     """
 
     def __init__(self, source: Source) -> None:
@@ -35,11 +35,11 @@ class JsonStream:
         self._decode_json = decoder.decode
         self._text = ""
         self._at = 0
-        self._passed_bytes = 0  # of the text before self._text
+        self._passed_bytes = 0  # number of bytes before self._text
         self._ended = False
         self._batches = True
         self._batch_at = 0
-        self.value_chars = 0  # of the last value()
+        self.value_chars = 0  # length of the last value()
 
     @property
     def offset(self) -> int:
@@ -49,11 +49,11 @@ class JsonStream:
         return self._passed_bytes + size
 
     def fail(self, what: str) -> errors.FormatError:
-        """The error to raise for something at the cursor."""
+        """Return an error that names the cursor's offset."""
         return errors.FormatError(f"{self._source.path}: offset {self.offset}: {what}")
 
     def _more(self, size: int = 0) -> bool:
-        """Read on; False at the end of the file. Text before the cursor is forgotten."""
+        """Read more text, discarding what precedes the cursor; return False at the end of the file."""
         if self._ended:
             return False
         size = size or self._piece_bytes
@@ -72,7 +72,7 @@ class JsonStream:
         return True
 
     def peek(self) -> str:
-        """The next character that is no space, or "" at the end."""
+        """Skip white space and return the next character; "" at the end."""
         while True:
             match = _SPACE.match(self._text, self._at)
             assert match is not None
@@ -83,18 +83,16 @@ class JsonStream:
                 return ""
 
     def take(self, character: str) -> None:
-        """Step over the next character that is no space; it must be this one."""
+        """Skip white space and consume `character`; errors.FormatError for any other."""
         found = self.peek()
         if found != character:
-            raise self.fail(
-                f"expected {character!r}, found {found!r}" if found else "the text ends"
-            )
+            raise self.fail(f"expected {character!r}, found {found or 'the end of the file'!r}")
         self._at += 1
 
     def value(self) -> Any:
-        """Decode the value at the cursor and step over it."""
+        """Decode and consume the value at the cursor."""
         if not self.peek():
-            raise self.fail("the text ends where a value was expected")
+            raise self.fail("expected a value, found the end of the file")
         wanted = self._piece_bytes
         while True:
             problem = ""
@@ -105,16 +103,16 @@ class JsonStream:
             except RecursionError:
                 raise self.fail("a value is nested too deeply") from None
             except ValueError as error:
-                raise self.fail(f"a value that cannot be read: {error}") from None
-            # A number may go on in the next piece, so one that ends the text is not known yet.
+                raise self.fail(f"invalid value: {error}") from None
+            # A number at the end of the text may continue in the next piece.
             if not problem and (end < len(self._text) or self._ended):
                 self.value_chars = end - self._at
                 self._at = end
                 return value
             if len(self._text) - self._at > self._max:
                 raise self.fail(
-                    f"a value of more than {self._max} characters; "
-                    "raise max_memory_bytes (--max-memory-mb) if you trust the file"
+                    f"a value exceeds {self._max} characters. "
+                    "Raise max_memory_bytes (--max-memory-mb) if you trust the file."
                 )
             if not self._more(wanted):
                 if problem:
@@ -123,11 +121,11 @@ class JsonStream:
             wanted = min(wanted * 2, self._max, 1 << 26)
 
     def events(self) -> list[Any]:
-        """Many values of an array at once: those from the cursor to the last "ph" in sight.
+        """Decode many values of an array at once: from the cursor to about the last buffered "ph".
 
-        The cursor must be where a value begins; it then stands on the comma behind the last one.
-        An empty list says that it takes value() to go on. Text that is whole values between
-        brackets can be read in one way only, so where it is cut need only be guessed.
+        The cursor must be at the begin of a value; afterwards it is at the comma after the last one
+        returned. Returns [] if the caller must use value() instead. The cut is guessed: if the text
+        between brackets decodes as whole values, the guess was right, since JSON is unambiguous.
         """
         if not self._batches or not self.peek():
             return []
@@ -141,13 +139,13 @@ class JsonStream:
         try:
             found: list[Any] = self._decode_json(f"[{text[at:end]}]")
         except (ValueError, RecursionError):
-            self._batches = False  # value() says what is wrong and where
+            self._batches = False  # value() will report the error and its place
             return []
         self._batch_at, self._at = at, end
         return found
 
     def back_to(self, index: int) -> None:
-        """Put the cursor behind that value of the last events()."""
+        """Move the cursor behind value number `index` of the last events()."""
         self._at = self._batch_at
         for _ in range(index):
             self.value()
@@ -155,5 +153,5 @@ class JsonStream:
         self.value()
 
     def at_end(self) -> bool:
-        """True when only space is left."""
+        """Return whether only white space is left."""
         return self.peek() == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device activities of a trace that was read: their columns, and which op launched each."""
+"""Device activities of an imported trace: their columns, and the op that launched each."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def link_kernels(
     device_rows: Sequence[tuple[int, int, int, int]],
     links: Sequence[tuple[int, int, bool]],
 ) -> EventTable:
-    """The table with device columns and kernels.
+    """Return the table with device columns and kernels.
 
     device_rows: (row, DeviceType, device index, stream). links: (row, external id, launches). A
-    kernel belongs to the launching row with its external id; of several the last counts, as the
-    innermost op comes last.
+    kernel belongs to the launching row with its external id; if there are several, to the last,
+    which is the innermost op.
     """
     columns: dict[str, Any] = {}
     size = len(table)

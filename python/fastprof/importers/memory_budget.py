@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MemoryBudget: how much memory reading one trace may take."""
+"""MemoryBudget: limit of the memory that reading one trace may use."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ __all__ = ["DEFAULT_MAX_MEMORY_BYTES", "JSON_BYTES_A_CHARACTER", "MemoryBudget"]
 
 DEFAULT_MAX_MEMORY_BYTES = 4 << 30
 
-# Python objects of a JSON text take up to this many bytes a character: an empty list "[]," is a
-# list object of 56 bytes, its 16 bytes for the garbage collector, and a reference.
+# Upper bound of the bytes that Python objects take per character of JSON: an empty list "[]," is a
+# list object of 56 bytes, 16 bytes of the garbage collector, and a reference.
 JSON_BYTES_A_CHARACTER = 32
 _LEAST_PIECE_BYTES = 1 << 12
 
 
 class MemoryBudget:
-    """A limit in bytes for what a reader keeps. Not a measurement: readers report what they keep.
+    """A limit in bytes of what a reader keeps, by its own estimates, not by measurement.
 
-    The estimates are upper bounds for what a file can make of its bytes, so the true size is
-    lower. Raises errors.FormatError.
+    The estimates are upper bounds of what a file can expand to, so the true size is lower. Raises
+    errors.FormatError if the limit is exceeded.
     """
 
     def __init__(self, where: str, limit_bytes: int) -> None:
         if limit_bytes <= 0:
             raise errors.ValueError(
-                f"max_memory_bytes is {limit_bytes}: give a positive number of bytes"
+                f"invalid max_memory_bytes {limit_bytes}. Use a positive number of bytes."
             )
         self.where = where
         self.limit_bytes = limit_bytes
@@ -33,20 +33,20 @@ class MemoryBudget:
 
     @property
     def max_json_chars(self) -> int:
-        """The longest JSON text that may be decoded at once."""
+        """Maximum length of a JSON text that may be decoded at once."""
         return max(self.limit_bytes // (2 * JSON_BYTES_A_CHARACTER), _LEAST_PIECE_BYTES)
 
     def piece_bytes(self, most: int) -> int:
-        """How much of a file to read at a time, at most `most`."""
+        """Return how many bytes of a file to read at a time, at most `most`."""
         return max(min(most, self.max_json_chars), _LEAST_PIECE_BYTES)
 
     def keep(self, size_bytes: int) -> None:
-        """Account for memory that stays until the table is made."""
+        """Account for memory that is kept until the table is complete."""
         self._kept_bytes += size_bytes
         self.check(0)
 
     def check(self, more_bytes: int) -> None:
-        """Raise if what is kept and `more_bytes` exceed the limit."""
+        """Raise errors.FormatError if kept memory plus `more_bytes` exceeds the limit."""
         if self._kept_bytes + more_bytes > self.limit_bytes:
             raise errors.FormatError(
                 f"{self.where}: reading it takes more than {self.limit_bytes} bytes of memory; "

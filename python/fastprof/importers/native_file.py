@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of fastprof's own files; the layout is in formats/native_file.py."""
+"""Reader of fastprof's own files. Layout: formats/native_file.py."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _KERNEL_FIELDS = {"row": "int64", "name": "int32", "device": "int32", "duration_
 
 
 def read_native_file(source: Source, *, mmap: bool = False, verify: bool = True) -> EventTable:
-    """The table that save() wrote.
+    """Return the table that save() wrote.
 
-    mmap: columns stay on disk until they are read (not for compressed files; the file must not be
-    cut while the table lives). verify: compare each block's checksum, which reads all of it.
-    Raises errors.FormatError naming the place.
+    mmap: leave columns on disk until they are accessed (not for compressed files; the file must not
+    be truncated while the table exists). verify: compare each block's checksum, which reads the
+    block. Raises errors.FormatError, naming the place.
     """
     where = source.path
 
@@ -39,22 +39,25 @@ def read_native_file(source: Source, *, mmap: bool = False, verify: bool = True)
 
     prefix = source.read(PREFIX.size)
     if len(prefix) < PREFIX.size:
-        raise fail(f"ends at byte {len(prefix)}, inside the {PREFIX.size}-byte prefix")
+        raise fail(f"the file ends at byte {len(prefix)}, inside the {PREFIX.size}-byte prefix")
     magic, version, crc, header_size, total = PREFIX.unpack(prefix)
     if magic != MAGIC:
         raise fail("offset 0: not a fastprof trace")
     if version != VERSION:
-        raise fail(f"offset 8: version {version}; this fastprof reads version {VERSION}")
+        raise fail(
+            f"offset 8: the file has format version {version}, but this fastprof reads {VERSION}. "
+            "Use the version of fastprof that wrote it."
+        )
     known = source.limit if source.compressed else source.size
     if total > known or header_size > total or aligned(PREFIX.size + header_size) > total:
         raise fail(
-            f"offset 16: says {header_size} header bytes of {total}, but there are {known}; "
-            "the file is cut short or damaged"
+            f"offset 16: the prefix declares a header of {header_size} bytes in a file of {total}, but "
+            f"the file has {known}; it is truncated or damaged"
         )
     source.budget.keep(JSON_BYTES_A_CHARACTER * header_size)
     text = source.read(header_size)
     if len(text) < header_size:
-        raise fail(f"ends at byte {source.offset}, inside the header")
+        raise fail(f"the file ends at byte {source.offset}, inside the header")
     if zlib.crc32(text) != crc:
         raise fail("offset 32: the header does not match its checksum")
     header = _json(text, fail)
@@ -78,9 +81,9 @@ def _json(text: bytes, fail: Any) -> dict[str, Any]:
     try:
         header = json.loads(text.decode("ascii"))
     except (ValueError, RecursionError) as error:
-        raise fail(f"offset 32: the header is no JSON: {error}") from None
+        raise fail(f"offset 32: the header is not valid JSON: {error}") from None
     if not isinstance(header, dict):
-        raise fail("offset 32: the header is no JSON object")
+        raise fail("offset 32: the header is not a JSON object")
     return header
 
 
@@ -98,32 +101,36 @@ def _read_blocks(
     for block in header["blocks"]:
         name, dtype_name, count = block["name"], block["dtype"], block["count"]
         if not isinstance(name, str) or dtype_name not in DTYPES or name in arrays:
-            raise fail(f"offset 32: block {str(name)[:60]!r} is listed twice or has no known dtype")
+            raise fail(
+                f"offset 32: block {str(name)[:60]!r} is listed twice or has an unknown dtype"
+            )
         dtype = np.dtype(dtype_name).newbyteorder("<")
         if type(count) is not int or count < 0 or at + count * dtype.itemsize > total:
             raise fail(f"offset 32: block {name!r} of {count} values does not fit into the file")
         if block["offset"] != at - start:
-            raise fail(f"offset 32: block {name!r} should begin at {at - start}")
+            raise fail(
+                f"offset 32: block {name!r} begins at {block['offset']!r}, expected {at - start}"
+            )
         if mmap and source.can_map and not source.compressed and count:
             array: Array = np.memmap(source.path, dtype, "r", at, (count,))
         else:
             source.budget.keep(count * dtype.itemsize)
             array = _array(source, count, dtype)
             if len(array) < count:
-                raise fail(f"ends at byte {source.offset}, inside block {name!r}")
+                raise fail(f"the file ends at byte {source.offset}, inside block {name!r}")
             source.read(aligned(at + array.nbytes) - at - array.nbytes)
         if verify and count and zlib.crc32(array.view(np.uint8).data) != block["crc32"]:
             raise fail(f"offset {at}: block {name!r} does not match its checksum")
         arrays[name] = array
         at = aligned(at + array.nbytes)
     if at != total:
-        raise fail(f"offset 24: says {total} bytes, the blocks end at {at}")
+        raise fail(f"offset 24: the prefix declares {total} bytes, but the blocks end at {at}")
     return arrays
 
 
 def _array(source: Source, count: int, dtype: np.dtype[Any]) -> Array:
-    """The next `count` values; fewer when the file ends before."""
-    if source.compressed:  # the size is what the file says: memory grows with what there is
+    """Read the next `count` values; fewer if the file ends early."""
+    if source.compressed:  # the header's size is not trusted: allocate only what is actually read
         data = bytearray(source.read(count * dtype.itemsize))
         whole = len(data) // dtype.itemsize
         return np.frombuffer(data, dtype, whole) if whole else np.empty(0, dtype)
@@ -150,7 +157,7 @@ def _table(header: dict[str, Any], arrays: dict[str, Array]) -> EventTable:
             payload = array
         else:
             raise errors.FormatError(
-                f"block {name!r} of {array.dtype.name} is none that this version knows"
+                f"block {name!r} of dtype {array.dtype.name} is unknown to this version"
             )
     for array in arrays.values():
         array.flags.writeable = False
@@ -179,7 +186,9 @@ def _sites(fields: dict[str, list[Any]]) -> SiteTable:
     for field, values in decoded.items():
         default = Site._field_defaults.get(field, "")
         if not isinstance(values, list) or any(type(v) is not type(default) for v in values):
-            raise errors.FormatError(f"site field {field[:40]!r} has values of another type")
+            raise errors.FormatError(
+                f"a value of the site field {field[:40]!r} is not of type {type(default).__name__}"
+            )
     return SiteTable(decoded.pop("name"), **decoded)
 
 
@@ -194,17 +203,17 @@ def _texts(values: Any) -> tuple[str, ...]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise errors.FormatError(f"{str(value)[:40]!r} should be text")
+        raise errors.FormatError(f"expected text, found {str(value)[:40]!r}")
     return value
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise errors.FormatError("the metadata should be an object")
+        raise errors.FormatError("the metadata is not an object")
     return value
 
 
 def _int(value: Any) -> int:
     if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
-        raise errors.FormatError(f"{str(value)[:40]!r} should be a 64-bit integer")
+        raise errors.FormatError(f"expected a 64-bit integer, found {str(value)[:40]!r}")
     return value

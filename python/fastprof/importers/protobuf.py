@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocol buffers on the wire: fields of a message, and the messages of a stream.
+"""Protocol buffer wire format: fields of a message, and the messages of a stream.
 
-Format: https://protobuf.dev/programming-guides/encoding; groups, long out of use, are refused.
+Format: https://protobuf.dev/programming-guides/encoding. Groups, long deprecated, are rejected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,18 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.importers.source import Source
 
-__all__ = ["fields", "real", "signed", "text", "top_level_messages", "varint"]
+__all__ = [
+    "by_number",
+    "fields",
+    "message",
+    "numbers",
+    "real",
+    "signed",
+    "text",
+    "top_level_messages",
+    "varint",
+    "whole",
+]
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _PIECE_BYTES = 1 << 20
@@ -23,7 +34,7 @@ _FIXED32 = struct.Struct("<I")
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """(value, position behind it); FormatError when it is cut short or longer than 64 bits."""
+    """Return (value, next position); FormatError if it is cut short or longer than 64 bits."""
     value = shift = 0
     while at < end:
         byte = data[at]
@@ -33,12 +44,12 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
             return value & 0xFFFFFFFFFFFFFFFF, at
         shift += 7
         if shift >= 70:
-            raise errors.FormatError("a number of more than 10 bytes")
-    raise errors.FormatError("a number is cut short")
+            raise errors.FormatError("a varint exceeds 10 bytes")
+    raise errors.FormatError("a varint is truncated")
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(field number, value) in order: int for varint and fixed fields, bytes for the others."""
+    """Yield (field number, value) in order: int for varint and fixed fields, else bytes."""
     at, end = 0, len(data)
     while at < end:
         tag = data[at]
@@ -57,56 +68,83 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
         elif wire == LENGTH:
             size, at = varint(data, at, end)
             if size > end - at:
-                raise errors.FormatError(f"field {tag >> 3} of {size} bytes is cut short")
+                raise errors.FormatError(f"field {tag >> 3} of {size} bytes is truncated")
             yield tag >> 3, data[at : at + size]
             at += size
         elif wire in (FIXED64, FIXED32):
             form = _FIXED64 if wire == FIXED64 else _FIXED32
             if form.size > end - at:
-                raise errors.FormatError(f"field {tag >> 3} is cut short")
+                raise errors.FormatError(f"field {tag >> 3} is truncated")
             yield tag >> 3, form.unpack_from(data, at)[0]
             at += form.size
         else:
-            raise errors.FormatError(f"field {tag >> 3} has wire type {wire}")
+            raise errors.FormatError(f"field {tag >> 3} has the unsupported wire type {wire}")
+
+
+def by_number(data: bytes, repeated: frozenset[int] = frozenset()) -> dict[int, Any]:
+    """Return the fields of a message by number: lists for `repeated` ones, else the last value."""
+    found: dict[int, Any] = {}
+    for number, value in fields(data):
+        if number not in repeated:
+            found[number] = value
+        elif number in found:
+            found[number].append(value)
+        else:
+            found[number] = [value]
+    return found
+
+
+def numbers(values: list[Any]) -> list[int]:
+    """Return the numbers of a repeated field, single or packed as varints."""
+    found: list[int] = []
+    for value in values:
+        if type(value) is int:
+            found.append(value)
+            continue
+        at, end = 0, len(value)
+        while at < end:
+            number, at = varint(value, at, end)
+            found.append(number)
+    return found
 
 
 def signed(value: Any) -> int:
-    """The int64 behind a number."""
+    """Return a decoded number as int64."""
     number = whole(value)
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def whole(value: Any) -> int:
-    """The value, which must be a number."""
+    """Return the value; FormatError unless it is a number."""
     if type(value) is not int:
-        raise errors.FormatError("a number was expected, not bytes")
+        raise errors.FormatError("expected a number, found bytes")
     return value
 
 
 def real(value: Any) -> float:
-    """The double behind a fixed64 number."""
+    """Return the double encoded in a fixed64 number."""
     made: float = _DOUBLE.unpack(_FIXED64.pack(whole(value)))[0]
     return made
 
 
 def message(value: Any) -> bytes:
-    """The value, which must be bytes."""
+    """Return the value; FormatError unless it is bytes."""
     if type(value) is not bytes:
-        raise errors.FormatError("bytes were expected, not a number")
+        raise errors.FormatError("expected bytes, found a number")
     return value
 
 
 def text(value: Any) -> str:
-    """The text of a field; bytes that are not UTF-8 are replaced."""
+    """Return a field's text, with invalid UTF-8 replaced."""
     return message(value).decode("utf-8", "replace")
 
 
 def top_level_messages(
     source: Source, number: int, max_message_bytes: int = 64 << 20
 ) -> Iterator[tuple[int, bytes]]:
-    """(offset, bytes) of each message that is field `number` of a stream, read piece by piece.
+    """Yield (offset, bytes) of each message in field `number` of a stream, read in pieces.
 
-    Raises errors.FormatError with the offset for anything else at the top level.
+    Raises errors.FormatError with the offset for any other field at the top level.
     """
     expected = number << 3 | LENGTH
     data, at, passed = b"", 0, 0
@@ -124,12 +162,12 @@ def top_level_messages(
             raise errors.FormatError(f"{source.path}: offset {offset}: {error}") from None
         if tag != expected:
             raise errors.FormatError(
-                f"{source.path}: offset {offset}: field {tag >> 3} where a packet was expected"
+                f"{source.path}: offset {offset}: expected a packet, found field {tag >> 3}"
             )
         if size > max_message_bytes:
             raise errors.FormatError(
-                f"{source.path}: offset {offset}: a packet of {size} bytes, "
-                f"more than the {max_message_bytes} allowed"
+                f"{source.path}: offset {offset}: a packet of {size} bytes exceeds the limit of "
+                f"{max_message_bytes}"
             )
         missing = size - (len(data) - after)
         if missing > 0:
@@ -138,7 +176,7 @@ def top_level_messages(
             data, at = data[at:] + source.read(max(missing, _PIECE_BYTES)), 0
             if len(data) - after < size:
                 raise errors.FormatError(
-                    f"{source.path}: offset {offset}: a packet of {size} bytes is cut short"
+                    f"{source.path}: offset {offset}: a packet of {size} bytes is truncated"
                 )
         yield offset, data[after : after + size]
         at = after + size

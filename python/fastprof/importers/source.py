@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Source: the bytes of a trace file, decompressed on the way, never more than allowed."""
+"""Source: the bytes of a trace file, decompressed on the fly, up to a limit."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _PIECE_BYTES = 1 << 22
 
 
 class Source:
-    """A readable file. `offset` counts decompressed bytes; reading past `max_bytes` raises FormatError.
+    """A readable file. `offset` counts decompressed bytes. `budget` limits the readers' memory.
 
-    file: a path, or a binary file object that is open for reading, which stays open; one that
-    cannot seek (a pipe) is first copied to a temporary file. `budget` is the memory that readers
-    may take. Raises errors.IoError when the file cannot be opened or read and errors.FormatError
-    when it is larger than max_bytes, itself or decompressed, or its compression is damaged.
+    file: a path, or a binary file object open for reading, which stays open; one that cannot seek (a
+    pipe) is first copied to a temporary file. max_bytes, max_decompressed_bytes: limits of the file's
+    size, as stored and decompressed. max_memory_bytes: limit of `budget`.
+
+    Raises errors.IoError if the file cannot be opened or read and errors.FormatError if it exceeds a
+    limit or its compression is damaged.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class Source:
         self.offset = 0
         self.limit = max_decompressed_bytes
         self.budget = MemoryBudget(self.path, max_memory_bytes)
-        self.can_map = is_path  # as a file of its own, from its first byte
+        self.can_map = is_path  # np.memmap needs a path and offsets from the file's first byte
         self._owned: BinaryIO | None = None
         try:
             if is_path:
@@ -67,7 +69,7 @@ class Source:
             self._file = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw, mode="rb"))
 
     def _seekable(self, stream: BinaryIO, max_bytes: int) -> BinaryIO:
-        """The stream, or a temporary copy of one that cannot seek."""
+        """Return the stream, or a temporary copy of one that cannot seek."""
         if stream.seekable():
             return stream
         copy = self._owned = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
@@ -79,10 +81,9 @@ class Source:
         return copy
 
     def _too_large(self, max_bytes: int) -> errors.FormatError:
-        size = f"{self.size} bytes, more" if hasattr(self, "size") else "more"
+        size = f"its {self.size} bytes exceed" if hasattr(self, "size") else "its size exceeds"
         return errors.FormatError(
-            f"{self.path}: {size} than the {max_bytes} bytes allowed; "
-            "raise max_bytes if you trust the file"
+            f"{self.path}: {size} the limit of {max_bytes} bytes. Raise max_bytes if you trust the file."
         )
 
     def __enter__(self) -> Source:
@@ -109,12 +110,12 @@ class Source:
     def _check(self, offset: int) -> None:
         if offset > self.limit:
             raise errors.FormatError(
-                f"{self.path}: more than {self.limit} bytes when decompressed; "
-                "raise max_decompressed_bytes if you trust the file"
+                f"{self.path}: it exceeds {self.limit} bytes when decompressed. "
+                "Raise max_decompressed_bytes if you trust the file."
             )
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end. Memory grows with what there is, not with `size`."""
+        """Return up to `size` bytes, fewer only at the end. Allocates only what is actually read."""
         if size <= _PIECE_BYTES:
             return self._read(size)
         pieces, wanted = [], size
@@ -140,7 +141,7 @@ class Source:
         return data
 
     def readinto(self, view: memoryview) -> int:
-        """Fill `view` as far as the file goes; the bytes read."""
+        """Fill `view` as far as the file reaches; return the number of bytes read."""
         done = 0
         while done < len(view):
             data = self.read(min(_PIECE_BYTES, len(view) - done))
@@ -151,6 +152,6 @@ class Source:
         return done
 
     def rewind(self) -> None:
-        """Back to the first byte."""
+        """Go back to the first byte."""
         self._file.seek(0 if self.compressed else self._begin)
         self.offset = 0

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TableBuilder: collects the rows of a trace and makes an EventTable of them."""
+"""TableBuilder: collects the rows of a trace being read, and makes an EventTable of them."""
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Mapping
 from typing import Any
@@ -25,8 +26,8 @@ __all__ = ["Codes", "TableBuilder"]
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 FINISHED = int(EventFlag.FINISHED)
 
-# Upper bounds for estimate_bytes(): a row is 34 bytes here and as much again while the table is
-# made; the others are Python objects with their places in dictionaries and lists.
+# Upper bounds in bytes for estimate_bytes(). A row takes 34 bytes here and as much again while the
+# table is made; sites, tracks and values are Python objects with entries in dictionaries and lists.
 _ROW_BYTES = 96
 _SITE_BYTES = 1000
 _TRACK_BYTES = 700
@@ -34,36 +35,45 @@ _VALUE_BYTES = 250
 
 
 class Codes:
-    """Codes of one coded column, filled as rows need it."""
+    """Codes of one coded column, extended up to the last row that has a value."""
 
     def __init__(self) -> None:
         self.codes = array("i")
         self.values: list[Any] = []
-        self.value_bytes = 0  # an upper bound
+        self.value_bytes = 0  # upper bound of the values' memory
         self._index: dict[str, int] = {}
 
     def put(self, row: int, text: str, value: Any) -> None:
-        """Give a row a value; `text` identifies it."""
+        """Set the value of a row; equal `text` means equal values."""
         code = self._index.get(text)
         if code is None:
             code = self._index[text] = len(self.values)
             self.values.append(value)
             self.value_bytes += _VALUE_BYTES + JSON_BYTES_A_CHARACTER * len(text)
+        if row < len(self.codes):
+            self.codes[row] = code
+            return
         self.codes.extend([-1] * (row - len(self.codes)))
         self.codes.append(code)
 
+    def get(self, row: int) -> Any:
+        """Return the value of a row; None if it has none."""
+        code = self.codes[row] if row < len(self.codes) else -1
+        return self.values[code] if code >= 0 else None
+
     def column(self, size: int) -> CodedColumn:
-        """The column for `size` rows."""
+        """Return the column for `size` rows."""
         codes = np.full(size, -1, np.int32)
         codes[: len(self.codes)] = np.frombuffer(self.codes, np.int32)
         return CodedColumn(codes, tuple(self.values))
 
 
 class TableBuilder:
-    """Rows in the order they are added, about 40 bytes each while building."""
+    """Rows in the order in which they are added; about 40 bytes each while building."""
 
     def __init__(self) -> None:
         self._site_of: dict[Site, int] = {}
+        self._sites: list[Site] = []
         self._site_chars = 0
         self._track_of: dict[Any, int] = {}
         self.tracks: list[Track] = []
@@ -82,7 +92,7 @@ class TableBuilder:
         return len(self.start)
 
     def estimate_bytes(self) -> int:
-        """Memory that the rows take until the table is made, from above; a few operations."""
+        """Return an upper bound of the memory until the table is made, in bytes; O(columns)."""
         columns = 8 * len(self._numbers) + 4 * len(self._codes)
         values = sum(codes.value_bytes for codes in self._codes.values())
         return (
@@ -95,15 +105,20 @@ class TableBuilder:
         )
 
     def site_of(self, site: Site) -> int:
-        """Index of a site, one for equal ones."""
+        """Return the index of a site; equal sites share one."""
         known = len(self._site_of)
         index = self._site_of.setdefault(site, known)
         if index == known:
+            self._sites.append(site)
             self._site_chars += len(site.name) + len(site.category)
         return index
 
+    def site_at(self, index: int) -> Site:
+        """Return the site with this index."""
+        return self._sites[index]
+
     def track_of(self, key: Any, pid: int, tid: int) -> int:
-        """Index of the track with this key, made when it is new."""
+        """Return the index of the track with this key; create it if new."""
         index = self._track_of.get(key)
         if index is None:
             index = self._track_of[key] = len(self.tracks)
@@ -111,11 +126,11 @@ class TableBuilder:
         return index
 
     def known_track(self, key: Any) -> int | None:
-        """Index of the track with this key, None when no row or name has it."""
+        """Return the index of the track with this key; None if there is none."""
         return self._track_of.get(key)
 
     def name_track(self, index: int, name: str) -> None:
-        """Name a track."""
+        """Set a track's name."""
         self.tracks[index] = self.tracks[index]._replace(name=name)
 
     def add(
@@ -128,9 +143,9 @@ class TableBuilder:
         flags: int = FINISHED,
         payload: int = NO_PAYLOAD,
     ) -> int:
-        """Add a row; its number. OverflowError for times that 64 bits do not hold."""
+        """Add a row; return its number. OverflowError for times outside 64 bits."""
         if not (_INT64_MIN <= start_ns <= _INT64_MAX and _INT64_MIN <= end_ns <= _INT64_MAX):
-            raise OverflowError("a time that 64 bits do not hold")
+            raise OverflowError("a time exceeds 64 bits")
         self.start.append(start_ns)
         self.end.append(end_ns)
         self.site.append(site)
@@ -141,7 +156,7 @@ class TableBuilder:
         return len(self.start) - 1
 
     def extend(self, start_ns: Any, end_ns: Any, site: Any, track: Any) -> None:
-        """Add finished ranges without payload, arrays of one length; times fit into 64 bits."""
+        """Add finished ranges without payload: arrays of equal length, times within 64 bits."""
         size = len(start_ns)
         self.start.frombytes(start_ns.astype(np.int64).tobytes())
         self.end.frombytes(end_ns.astype(np.int64).tobytes())
@@ -152,26 +167,36 @@ class TableBuilder:
         self.payload.frombytes(np.full(size, NO_PAYLOAD, np.uint32).tobytes())
 
     def add_words(self, *words: int) -> int:
-        """Append payload words (negative ones as two's complement); index of the first."""
+        """Append payload words (negative ones as two's complement); return the first's index."""
         first = len(self.words)
         self.words.extend(word & 0xFFFFFFFFFFFFFFFF for word in words)
         return first
 
     def put(self, column: str, row: int, value: int, default: int) -> None:
-        """Set a number of a row in an optional int64 column; rows must come in order."""
+        """Set a row's number in an optional int64 column; default: value of rows without one."""
         entry = self._numbers.get(column)
         if entry is None:
             entry = self._numbers[column] = (array("q"), default)
-        values = entry[0]
+        values, number = entry[0], min(max(value, _INT64_MIN), _INT64_MAX)
+        if row < len(values):
+            values[row] = number
+            return
         values.extend([default] * (row - len(values)))
-        values.append(min(max(value, _INT64_MIN), _INT64_MAX))
+        values.append(number)
 
     def code(self, column: str, row: int, text: str, value: Any) -> None:
-        """Set a value of a row in a coded column; rows must come in order."""
+        """Set a row's value in a coded column; equal `text` means equal values."""
         codes = self._codes.get(column)
         if codes is None:
             codes = self._codes[column] = Codes()
         codes.put(row, text, value)
+
+    def metadata(self, row: int) -> dict[str, Any]:
+        """Return the args of a row that put_args() stored as text."""
+        codes = self._codes.get("metadata_json")
+        text = codes.get(row) if codes is not None else None
+        args: dict[str, Any] = json.loads(text) if text is not None else {}
+        return args
 
     def finish(
         self,
@@ -180,11 +205,13 @@ class TableBuilder:
         track_map: Mapping[int, int] | None = None,
         **facts: Any,
     ) -> EventTable:
-        """The table. track_map: rows of these tracks move to others; `facts` go to EventTable."""
+        """Return the table. track_map: old -> new track index. facts: arguments of EventTable."""
         size = len(self)
-        track = np.frombuffer(self.track, np.uint32).copy()
-        for source, target in (track_map or {}).items():
-            track[track == source] = target
+        track = np.frombuffer(self.track, np.uint32)
+        if track_map:
+            moved = np.arange(max(*track_map, len(self.tracks)) + 1, dtype=np.uint32)
+            moved[list(track_map)] = list(track_map.values())
+            track = moved[track]
         columns: dict[str, Any] = {
             "start_ns": np.frombuffer(self.start, np.int64),
             "end_ns": np.frombuffer(self.end, np.int64),
@@ -203,7 +230,7 @@ class TableBuilder:
             columns[name] = column
         return EventTable(
             columns,
-            sites=list(self._site_of),
+            sites=self._sites,
             tracks=self.tracks,
             coded={name: codes.column(size) for name, codes in self._codes.items()},
             kernels=kernels,

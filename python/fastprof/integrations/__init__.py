@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof in other packages, a module each, which needs that package. Nothing of fastprof imports these."""
+"""Integrations with other packages, one module each, imported by users only; each requires its package."""

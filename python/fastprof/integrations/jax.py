@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's annotations in fastprof's profiles, and fastprof's ranges in JAX's traces: `with forward_annotations():`."""
+"""JAX: show its annotations in fastprof's profiles and fastprof's ranges in JAX's traces."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fastprof.record.ranges import record_function
 
 __all__ = ["forward_annotations"]
 
-# What TraceAnnotation adds nothing to: a range of JAX's own tracer.
+# TraceMe, the C++ base class of TraceAnnotation, which adds nothing to it.
 _TraceMe: Any = TraceAnnotation.__mro__[1]
-# TraceMe's keyword that marks a step; StepTraceAnnotation gives it.
+# TraceMe's keyword that marks a step; StepTraceAnnotation passes it.
 _STEP_MARK = "_r"
 _PROFILER_STEP = "ProfilerStep#"
 
@@ -28,13 +28,16 @@ _Enter, _Exit = record_function.__enter__, record_function.__exit__
 
 @contextmanager
 def forward_annotations(to_jax: bool = True, from_jax: bool = True) -> Iterator[None]:
-    """While the block runs, each side's ranges are ranges of the other side as well.
+    """Forward ranges between fastprof and JAX while the block runs, on all threads.
 
-    from_jax: what is annotated by jax.profiler's TraceAnnotation, StepTraceAnnotation and
-    annotate_function, made within the block, on any thread, is a range in profiles of fastprof;
-    keywords become its arguments. to_jax: what fastprof's record_function opens is in a trace that
-    jax.profiler takes; steps of a profile are steps there. Blocks may nest and overlap; the last
-    one to end leaves both packages as they were.
+    from_jax: annotations by jax.profiler's TraceAnnotation, StepTraceAnnotation and annotate_function
+    that are created within the block become ranges of fastprof; keywords become arguments.
+    to_jax: ranges opened by fastprof's record_function appear in traces of jax.profiler; steps of a
+    profile are steps there.
+    Blocks may nest and overlap; when the last one ends, both packages are restored.
+
+        with fastprof.profile() as prof, forward_annotations():
+            train()
     """
     chosen = [name for name, wanted in (("to_jax", to_jax), ("from_jax", from_jax)) if wanted]
     for name in chosen:
@@ -56,7 +59,7 @@ def _change(name: str, by: int) -> None:
         elif before + by == 0:
             for owner, method, _ in _OURS[name]:
                 if owner is TraceAnnotation:
-                    delattr(owner, method)  # it has these from TraceMe
+                    delattr(owner, method)  # uncovers the method inherited from TraceMe
                 else:
                     setattr(owner, method, _Enter if method == "__enter__" else _Exit)
 
@@ -71,7 +74,7 @@ def _annotation_init(self: Any, name: str, **keywords: Any) -> None:
 
 
 def _annotation_enter(self: Any) -> Any:
-    opened = getattr(self, "_fastprof_range", None)  # None: made before the block
+    opened = getattr(self, "_fastprof_range", None)  # None: created before the block
     if opened is not None:
         _Enter(opened)
         self._fastprof_open = opened
@@ -113,7 +116,7 @@ def _range_enter(self: record_function) -> Any:
 
 def _range_exit(self: record_function, *error: Any) -> Any:
     traces = _open_traces()
-    for index in range(len(traces) - 1, -1, -1):  # the last one of this range on this thread
+    for index in range(len(traces) - 1, -1, -1):  # find the last one opened for this range
         if traces[index][0] == id(self):
             traces.pop(index)[1].__exit__(None, None, None)
             break

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profiler for Lightning: `Trainer(profiler=FastprofProfiler(dirpath=..., filename=...))`."""
+"""Lightning: a profiler for `Trainer(profiler=FastprofProfiler(dirpath=..., filename=...))`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fastprof.record.ranges import record_function
 
 __all__ = ["FastprofProfiler"]
 
-# Ends of these actions are steps of a schedule.
+# An action that ends in one of these names is a step of the schedule.
 _STEPS = ("training_step", "validation_step", "test_step", "predict_step")
 
 
 class FastprofProfiler(Profiler):  # type: ignore[misc, unused-ignore]
-    """Each action that Lightning names is a range of one profile, from the first to the summary.
+    """Records each action that Lightning names as a range of one profile, until the summary.
 
-    dirpath, filename: where the report goes, and the traces, when dirpath is known by then
-    (Lightning gives its log folder). sort_by, row_limit: of the report's table. Everything else is
-    handed to fastprof.profile; with a schedule each training, validation, test or predict step is
-    a step of it. `profile` is the last profile, for its results.
+    dirpath, filename: place of the report, and of the traces if dirpath is known when they are written
+    (Lightning sets its log folder). sort_by, row_limit: of the report's table. arguments: passed to
+    fastprof.profile; with a schedule, each training, validation, test or predict step is a step of it.
+    `profile_object` is the last profile, for its results.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc, unused-ignore]
         self._open: dict[tuple[int, str], record_function] = {}
 
     def start(self, action_name: str) -> None:
-        """Begin an action, and the profile with the first one."""
+        """Begin an action; the first one also begins the profile."""
         if not self._running:
             arguments = {"on_trace_ready": self._write_trace, **self.profile_arguments}
             self.profile_object = profile(**arguments)
@@ -56,7 +56,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc, unused-ignore]
             action.__enter__()
 
     def stop(self, action_name: str) -> None:
-        """End it; what was never begun is passed over, as Lightning's own profilers do."""
+        """End an action; ignore one that was not begun, like Lightning's own profilers."""
         action = self._open.pop((threading.get_ident(), action_name), None)
         if action is not None:
             action.__exit__(None, None, None)
@@ -79,7 +79,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc, unused-ignore]
             self.profile_object.stop()
 
     def summary(self) -> str:
-        """End the profile; its averages as a table."""
+        """End the profile and return its averages as a table."""
         self._end()
         if self.profile_object is None:
             return ""
@@ -88,6 +88,6 @@ class FastprofProfiler(Profiler):  # type: ignore[misc, unused-ignore]
         return str(self._stats_to_str({"records": table}))
 
     def teardown(self, stage: str | None) -> None:
-        """Lightning ends a stage: so does the profile."""
+        """End the profile at the end of a Lightning stage."""
         self._end()
         super().teardown(stage)

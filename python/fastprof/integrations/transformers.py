@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile that follows a Hugging Face Trainer: `Trainer(..., callbacks=[ProfilerCallback(profile)])`."""
+"""Hugging Face Trainer: a callback that profiles, `Trainer(..., callbacks=[ProfilerCallback(profile)])`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["ProfilerCallback"]
 
 
 class ProfilerCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
-    """Records a training: from its begin to its end, a step of the profile each optimizer step.
+    """Profiles a training from begin to end; each optimizer step is a step of the profile.
 
-    profile: any fastprof.profile; with a schedule its ranges "ProfilerStep#N" and on_trace_ready
-    follow the Trainer's steps. None: a plain one. It is left in `profile` for its results. Each
-    epoch and each evaluation is a range. A training that ends by an exception leaves the profile
-    running; stop() it, or let the end of the process do so.
+    profile: any fastprof.profile, None for a plain one; with a schedule, its ranges "ProfilerStep#N"
+    and on_trace_ready follow the Trainer's steps. Read results from the attribute `profile`. Each
+    epoch is a range. A training that ends by an exception leaves the profile running; call its stop(),
+    or let the exit of the process do so.
     """
 
     def __init__(self, profile: profile | None = None) -> None:
@@ -27,26 +27,26 @@ class ProfilerCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self._epoch: record_function | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Starts the profile."""
+        """Start the profile."""
         self.profile.start()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begins the epoch's range."""
+        """Begin the epoch's range."""
         self._epoch = record_function("epoch", epoch=int(state.epoch or 0))
         self._epoch.__enter__()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """The profile's next step."""
+        """Begin the profile's next step."""
         self.profile.step()
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Ends the epoch's range."""
+        """End the epoch's range."""
         epoch, self._epoch = self._epoch, None
         if epoch is not None:
             epoch.__exit__(None, None, None)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Stops the profile."""
+        """Stop the profile."""
         self.on_epoch_end(args, state, control)
         self.profile.stop()
 

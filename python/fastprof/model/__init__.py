@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was recorded, as immutable columns: the table, its sites and tracks, the tree over it, sums by group."""
+"""The data model: event tables of immutable columns, sites and tracks, the tree over them, sums by group."""

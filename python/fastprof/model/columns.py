@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an EventTable is made of: its columns with dtypes and defaults, coded columns, kernels."""
+"""Parts of an EventTable: its columns with dtypes and defaults, coded columns, kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 class EventKind(enum.IntEnum):
-    """What a row is. Same numbers as SiteKind in recorder/site.hpp."""
+    """Kind of a row. Values are those of SiteKind in recorder/state/site.hpp."""
 
     RANGE = 0
     ASYNC_RANGE = 1
@@ -43,14 +43,14 @@ class EventKind(enum.IntEnum):
     FLOW_END = 5
     MEMORY = 6
     OUT_OF_MEMORY = 7
-    SEGMENT = 8
+    SESSION_MEMBERSHIP = 8  # used inside the recorder only; never in a table
 
 
 class EventFlag(enum.IntFlag):
-    """Bits of the flags column. Same numbers as event_flag in capture/capture.hpp."""
+    """Bits of the flags column. Values are those of event_flag in capture/capture.hpp."""
 
     FINISHED = 1
-    FOREIGN_END = 2
+    CROSS_THREAD_END = 2
     CLOCK_DISCONTINUITY = 4
     CLAMPED = 8
     ENCLOSING = 16
@@ -62,7 +62,7 @@ NO_PARENT = -1
 
 
 class ColumnSpec(NamedTuple):
-    """Name, dtype and the value that an absent column stands for."""
+    """Name, dtype, default of an absent column, and description."""
 
     name: str
     dtype: str
@@ -77,8 +77,8 @@ _SPECS = (
     ColumnSpec("track", "uint32", 0, "index into tracks: the thread it began on"),
     ColumnSpec("parent", "int32", None, "row of the enclosing range, -1 for none; absent: unknown"),
     ColumnSpec("payload", "uint32", NO_PAYLOAD, "index into payload_words"),
-    ColumnSpec("kind", "uint8", 0, "EventKind"),
-    ColumnSpec("flags", "uint8", 1, "EventFlag bits"),
+    ColumnSpec("kind", "uint8", int(EventKind.RANGE), "EventKind"),
+    ColumnSpec("flags", "uint8", int(EventFlag.FINISHED), "EventFlag bits"),
     ColumnSpec("end_track", "int64", -1, "index into tracks where it ended, -1: where it began"),
     ColumnSpec("id", "int64", None, "identity of the event; absent: the row number"),
     ColumnSpec("sequence_nr", "int64", -1, "autograd sequence number, -1 for none"),
@@ -96,9 +96,9 @@ _SPECS = (
     ColumnSpec("flops", "float64", np.nan, "floating point operations, NaN for unknown"),
     ColumnSpec("cpu_memory_usage", "int64", 0, "bytes, children included"),
     ColumnSpec("device_memory_usage", "int64", 0, "bytes, children included"),
-    ColumnSpec("flow_id", "int64", 0, ""),
-    ColumnSpec("flow_type", "int32", 0, ""),
-    ColumnSpec("flow_start", "bool", False, ""),
+    ColumnSpec("flow_id", "int64", 0, "arrow that ends or begins here, 0 for none"),
+    ColumnSpec("flow_type", "int32", 0, "kind of that arrow as in PyTorch: 1 forward-backward"),
+    ColumnSpec("flow_start", "bool", False, "the arrow begins here, else it ends here"),
     ColumnSpec(
         "external_id", "int64", None, "of a host event; absent: row number + 1, 0 on devices"
     ),
@@ -108,13 +108,13 @@ _SPECS = (
     ColumnSpec(
         "record_function_id", "int64", 0, "PyTorch's RecordFunction number (rf_id), 0 for none"
     ),
-    ColumnSpec("python_id", "int64", -1, ""),
-    ColumnSpec("python_parent_id", "int64", -1, ""),
-    ColumnSpec("python_module_id", "int64", -1, ""),
+    ColumnSpec("python_id", "int64", -1, "number of a call of Python, -1 for none"),
+    ColumnSpec("python_parent_id", "int64", -1, "python_id of the calling call, -1 for none"),
+    ColumnSpec("python_module_id", "int64", -1, "number of the nn.Module called, -1 for none"),
 )
 COLUMNS: dict[str, ColumnSpec] = {spec.name: spec for spec in _SPECS}
 
-# Columns whose values are Python objects, stored once each: codes plus a tuple of values.
+# Columns of Python objects, each distinct value stored once: codes plus a tuple of values.
 CODED_COLUMNS = (
     "overload_name",
     "input_shapes",
@@ -147,16 +147,16 @@ class CodedColumn:
         return None if code < 0 else self.values[code]
 
     def take(self, rows: Any) -> CodedColumn:
-        """The same column for a selection of rows; the values are shared."""
+        """Return the column for a selection of rows; values are shared."""
         return CodedColumn(read_only(self.codes[rows]), self.values)
 
     def __reduce__(self) -> Any:
-        # Forms of this class that compute codes or values when they are read become plain ones.
+        # Subclasses that compute codes or values lazily are pickled as plain columns.
         return CodedColumn, (np.asarray(self.codes), tuple(self.values))
 
     @classmethod
     def encode(cls, values: Sequence[Any]) -> CodedColumn:
-        """Encode plain values; equal text representations share one code. None stays None."""
+        """Encode plain values; values of equal repr() share one code. None stays None."""
         index: dict[str, int] = {}
         kept: list[Any] = []
         codes = np.empty(len(values), np.int32)
@@ -174,7 +174,7 @@ class CodedColumn:
 
 
 class CodedBySite(CodedColumn):
-    """A coded column whose codes are by_site[site]; made when somebody reads them."""
+    """A coded column whose codes are by_site[site], computed on first access."""
 
     _site: Array
     _by_site: Array
@@ -192,13 +192,13 @@ class CodedBySite(CodedColumn):
         return len(self._site)
 
     def take(self, rows: Any) -> CodedColumn:
-        """The same column for a selection of rows; the values are shared."""
+        """Return the column for a selection of rows; values are shared."""
         return CodedBySite(self._site[rows], self._by_site, self.values)
 
 
 @dataclass(frozen=True)
 class KernelTable:
-    """Device activities attached to rows, sorted by row (several per row allowed)."""
+    """Device activities attached to rows, sorted by row; a row may have several."""
 
     row: Array  # int64: the launching row
     name: Array  # int32: index into names
@@ -211,7 +211,7 @@ class KernelTable:
 
 
 def read_only(array: Array) -> Array:
-    """The array itself when it is read-only, else a read-only view of it."""
+    """Return the array if it is read-only, else a read-only view of it."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False

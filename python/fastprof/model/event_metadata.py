@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventMetadata: the named extra fields of device activities and collectives."""
+"""EventMetadata: named extra fields of device activities and collectives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["EventMetadata", "parse_metadata"]
 
 
 class EventMetadata(NamedTuple):
-    """Fields by name; None where the activity has no such field. Names as in PyTorch 2.13."""
+    """Fields by name, None where the activity lacks the field. Names are those of PyTorch 2.13."""
 
     # kernels
     registers_per_thread: int | None = None
@@ -58,12 +58,12 @@ def _text(value: str) -> str:
 
 
 def _truth(value: Any) -> bool:
-    """Kineto's traces have it as text, as a number or, since 2.14, as a truth value."""
+    """Convert a flag, which Kineto writes as text, as a number or, since 2.14, as a JSON boolean."""
     return value in ("1", "true", 1)
 
 
-# Key in Kineto's trace args -> field; the converter follows from the field's type. Keys that are
-# not listed are the field's name with "_" for " ", capitalised for collectives.
+# Field -> key in Kineto's trace args; the field's type selects the converter. The key of other fields
+# is the field's name with " " for "_", capitalised for collectives.
 _KEYS = {
     "registers_per_thread": "registers per thread",
     "shared_memory": "shared memory",
@@ -114,7 +114,7 @@ def _converter(field: str) -> Callable[[str], Any]:
 
 
 def parse_metadata(extra: Mapping[str, Any] | None) -> EventMetadata | None:
-    """EventMetadata of a mapping of Kineto keys to their text; None when no key is known."""
+    """Return the EventMetadata of a mapping from Kineto keys to values; None if no key is known."""
     if not extra:
         return None
     fields = {}

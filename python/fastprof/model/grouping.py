@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums by group of a tree's rows, as averages need them: total and self, without columns of them in between.
+"""Sums by group over a tree's rows, for averages: total and self, without intermediate columns.
 
-Each has its NumPy form, which is also the oracle of the kernels that a tree of a capture brings
-(nesting.TableKernels). `codes`: the group of each row of the tree, in [0, groups). Any thread.
+Each function has a NumPy form; if the tree has native kernels (nesting.TableKernels), it calls those,
+and NumPy is their test oracle. codes: the group of each tree row, in [0, groups). Any thread.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _NO_ROWS = np.zeros(0, np.int64)
 
 
 def group_times(tree: EventTree, codes: Array, groups: int) -> tuple[Array, Array, Array]:
-    """Sums by group without a column of times: (total ns, self ns, count), int64 each.
+    """Return CPU times by group: (total ns, self ns, count), int64 each, of length `groups`.
 
-    `codes` is the group of each row, in [0, groups). The rows are walked in blocks that stay
-    in the cache: the cost of a row does not grow with their number, and nothing of the
-    length of the table is made. total_ns and self_ns summed by group give the same.
+    Equal to the sums of tree.total_ns and tree.self_ns by group, but computed in blocks of rows that
+    stay in the cache: the cost per row is independent of their number, and no temporary array has
+    the length of the table.
     """
     start, end = tree.table.start_ns, tree.table.end_ns
     if tree.table_kernels is not None:
@@ -54,9 +54,10 @@ def group_times(tree: EventTree, codes: Array, groups: int) -> tuple[Array, Arra
 
 
 def group_usage(tree: EventTree, column: str, codes: Array, groups: int) -> tuple[Array, Array]:
-    """Sums by group of a column that includes children and of its EventTree.self_of: (total, self), int64.
+    """Return the sums by group of a column that includes children, and of its self values, int64.
 
-    Only rows where it is not 0 are looked at: most ranges use no memory of their own.
+    The self values are those of EventTree.self_of. Only non-zero rows are visited, because most
+    ranges use no memory of their own.
     """
     if tree.table_kernels is not None:
         values = tree.table.column(column)
@@ -76,25 +77,25 @@ def group_usage(tree: EventTree, column: str, codes: Array, groups: int) -> tupl
     for mask in (None if tree.is_async is None else ~tree.is_async, tree.on_cpu):
         if mask is not None:
             counts &= mask[rows]
-            nested &= mask[parent]  # of parent -1 it does not matter
+            nested &= mask[parent]  # parent -1 reads the last row; nested is already false there
     own = sum_by(codes[rows[counts]], values[counts], groups)
     return total, own - sum_by(codes[parent[nested]], values[nested], groups)
 
 
 def group_firsts(tree: EventTree, codes: Array, groups: int, order: Array | None) -> Array:
-    """The first row of each group in list order (None: as stored), -1 for groups without any."""
+    """Return the first row of each group in list order (order=None: as stored); -1 for empty groups."""
     if tree.table_kernels is not None:
         return tree.table_kernels.group_firsts(
             codes=codes, groups=groups, parent=tree.parent, order=order
         )
     first = np.full(groups, -1, np.int64)
-    # In blocks, so that nothing of the length of the list is made; most lists have met all their
-    # names in the first of them.
+    # In blocks, so that no temporary array has the length of the list; in most lists the first block
+    # contains every group.
     for low in range(0, len(tree), BLOCK_ROWS):
         high = min(low + BLOCK_ROWS, len(tree))
         rows = np.arange(low, high) if order is None else order[low:high]
         rows = rows[first[codes[rows]] < 0][::-1]
-        first[codes[rows]] = rows  # of several writes to one place the last wins
+        first[codes[rows]] = rows  # rows are reversed: the last write, the first row, wins
         if bool((first >= 0).all()):
             break
     return first
@@ -103,7 +104,7 @@ def group_firsts(tree: EventTree, codes: Array, groups: int, order: Array | None
 def group_floats(
     tree: EventTree, column: str, codes: Array, groups: int, order: Array | None
 ) -> Array:
-    """Sums by group of a column of floats, added in list order (None: as stored); NaN is 0."""
+    """Return the sums by group of a float column, added in list order (None: as stored); NaN is 0."""
     if tree.table_kernels is not None and tree.table.has(column):
         where = _grouped(tree, codes, groups)
         values = tree.table.column(column)
@@ -115,6 +116,6 @@ def group_floats(
 
 
 def _grouped(tree: EventTree, codes: Array, groups: int) -> dict[str, Any]:
-    """What the kernels ask of events in groups."""
+    """Return the arguments that all grouping kernels share."""
     where = {"codes": codes, "groups": groups, "parent": tree.parent, "rows": tree.rows}
     return {**where, "on_cpu": tree.on_cpu, "is_async": tree.is_async}

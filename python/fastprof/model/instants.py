@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instants of a table as events: marks, counters, the ends of flows, memory reports."""
+"""Instants of a table as events: marks, counters, ends of flows, memory reports."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastprof.base.native_numbers import ArgType
 from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
 
 __all__ = ["InstantEvent", "instants"]
 
-# ArgType in csrc/include/fastprof/recorder/site.hpp.
-_INT64, _UINT64, _FLOAT64, _BOOLEAN, _STRING, _POINTER = range(6)
-
 
 class InstantEvent(NamedTuple):
-    """Something that happened at one time.
+    """An event without duration.
 
-    kind: EventKind.MARK, COUNTER, FLOW_BEGIN, FLOW_END, MEMORY or OUT_OF_MEMORY. time_us: from the
-    session's start, as the times of FunctionEvent; time_ns: Unix time. thread: the id of the
-    thread's track, as FunctionEvent.thread. row: in the EventTable; parent: the row of the range
-    around it, -1 for none. value: of a counter its number (an int exactly); of a flow its id; of
-    memory the bytes, negative when freed, or those that were asked for; None for a mark. args: the
-    arguments of a mark by name.
+    kind: EventKind.MARK, COUNTER, FLOW_BEGIN, FLOW_END, MEMORY or OUT_OF_MEMORY.
+    time_us: from the session's start, like FunctionEvent's times. time_ns: Unix time.
+    thread: id of the thread's track, like FunctionEvent.thread.
+    row: in the EventTable. parent: row of the enclosing range, -1 for none.
+    value: a counter's number (ints exactly); a flow's id; for memory the bytes, negative for a free;
+    for a failed allocation the requested bytes; None for a mark.
+    args: a mark's arguments by name.
     """
 
     kind: EventKind
@@ -39,14 +38,14 @@ class InstantEvent(NamedTuple):
 
 
 def instants(table: EventTable, kinds: Collection[EventKind] | None = None) -> list[InstantEvent]:
-    """List the instants of a table by time; kinds: only these (default: all).
+    """Return the instants of a table by time. kinds: only these; default: all.
 
-    A table that was read from a trace has them without values where the trace has none.
+    In a table read from a trace, value is None where the trace contains none.
     """
     if not table.has("kind"):
         return []
     kind = table.column("kind")
-    chosen = (kind > EventKind.ASYNC_RANGE) & (kind < EventKind.SEGMENT)
+    chosen = (kind > EventKind.ASYNC_RANGE) & (kind < EventKind.SESSION_MEMBERSHIP)
     if kinds is not None:
         chosen &= np.isin(kind, [int(k) for k in kinds])
     rows = np.flatnonzero(chosen)
@@ -84,20 +83,22 @@ def _payload(table: EventTable, row: int, kind: EventKind) -> tuple[Any, dict[st
             for i, (name, type_) in enumerate(arguments)
         }
     if kind == EventKind.COUNTER:
-        return _value(site.arg_types[0] if site.arg_types else _INT64, int(words[first]), table), {}
+        return _value(
+            site.arg_types[0] if site.arg_types else ArgType.INT64, int(words[first]), table
+        ), {}
     if kind in (EventKind.FLOW_BEGIN, EventKind.FLOW_END):
         return int(words[first]), {}
     size_at = first + 1 if kind == EventKind.MEMORY else first
-    return _value(_INT64, int(words[size_at]), table), {}
+    return _value(ArgType.INT64, int(words[size_at]), table), {}
 
 
 def _value(type_: int, word: int, table: EventTable) -> Any:
-    if type_ == _FLOAT64:
+    if type_ == ArgType.FLOAT64:
         return float(np.uint64(word).view(np.float64))
-    if type_ == _BOOLEAN:
+    if type_ == ArgType.BOOLEAN:
         return bool(word)
-    if type_ == _STRING:
+    if type_ == ArgType.STRING:
         return table.strings[word]
-    if type_ in (_UINT64, _POINTER):
+    if type_ in (ArgType.UINT64, ArgType.POINTER):
         return word
     return word - (word >> 63 << 64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""join_tables: several recordings as one table."""
+"""join_tables: concatenate the tables of several recordings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Array: TypeAlias = NDArray[Any]
 
 
 def join_tables(tables: Sequence[EventTable]) -> EventTable:
-    """The rows of all tables, in the order given; each keeps its parents, sites and threads.
+    """Return the rows of all tables, in the given order, each with its parents, sites and threads.
 
-    Tables without rows are left out. Payload words and device activities are not carried over:
-    what views show of them is in columns. Rows are copied. Raises errors.ValueError for none.
+    Tables without rows are left out. Payload words and device activities are not carried over; views
+    read their content from other columns. Rows are copied. Raises errors.ValueError for no tables.
     """
     if not tables:
-        raise errors.ValueError("there is no table to join: give at least one")
+        raise errors.ValueError("no tables to join. Pass at least one table.")
     kept = [table for table in tables if len(table)] or [tables[0]]
     if len(kept) == 1:
         return kept[0]
@@ -79,13 +79,7 @@ def _offsets(sizes: Any) -> list[int]:
 def _parents(table: EventTable) -> Array:
     if table.has("parent"):
         return table.column("parent").astype(np.int64)
-    tree = EventTree.of(table)
-    if tree.rows is None:
-        return tree.parent.astype(np.int64)
-    parent = np.full(len(table), -1, np.int64)
-    rows = np.append(tree.rows, -1)
-    parent[tree.rows] = rows[tree.parent]
-    return parent
+    return EventTree.of(table).parent_rows().astype(np.int64)
 
 
 def _coded(tables: Sequence[EventTable], name: str) -> CodedColumn:

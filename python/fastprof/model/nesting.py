@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels under EventTree, on plain arrays: nesting of intervals and exact sums by code."""
+"""Algorithms of EventTree on plain arrays: nesting of intervals and exact sums by code."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 __all__ = ["BLOCK_ROWS", "NestKernel", "TableKernels", "nest_intervals", "sum_by"]
 
 Array: TypeAlias = NDArray[Any]
-# (start, end, group) -> parent index per interval, -1 for none; the rule of nest_intervals.
+# (start, end, group) -> parent index per interval, -1 for none; same rule as nest_intervals.
 NestKernel: TypeAlias = Callable[[Array, Array, "Array | None"], Array]
 
 
 class TableKernels(Protocol):
-    """What may compute in the place of NumPy, to the same results: fastprof._core does.
+    """Native replacements of NumPy passes, with equal results; implemented by fastprof._core.
 
-    For tables in which a parent comes before its children; ValueError for others and for what
-    refers to a row, a site or a group that is not there. Masks are None where they would say
-    nothing; csrc/include/fastprof/capture/ has a header for each.
+    For tables in which a parent precedes its children; ValueError for other tables and for row, site
+    or group numbers out of range. Masks may be None if they select everything. Each function has a
+    header in csrc/include/fastprof/capture/.
     """
 
     def memory_usage(
@@ -35,7 +35,7 @@ class TableKernels(Protocol):
         words: Array,
         cpu_sites: Sequence[bool],
     ) -> tuple[Array | None, Array | None, Array, Array]:
-        """attribute_memory's (CPU bytes or None, device's, rows left over, rows that failed)."""
+        """Return attribute_memory's (CPU bytes or None, device's, unattributed rows, failed rows)."""
 
     def listed_rows(
         self,
@@ -47,7 +47,7 @@ class TableKernels(Protocol):
         site: Array,
         name_of_site: Sequence[int],
     ) -> tuple[Array | None, Array]:
-        """(rows, parent) of EventTree.of(table).dedupe(); rows None for all."""
+        """Return (rows, parent) of EventTree.of(table).dedupe(); rows is None for all."""
 
     def group_times(
         self,
@@ -61,7 +61,7 @@ class TableKernels(Protocol):
         start: Array,
         end: Array,
     ) -> tuple[Array, Array, Array]:
-        """grouping.group_times."""
+        """Compute grouping.group_times."""
 
     def group_usage(
         self,
@@ -74,12 +74,12 @@ class TableKernels(Protocol):
         is_async: Array | None,
         values: Array,
     ) -> tuple[Array, Array, Array]:
-        """grouping.group_usage, and how many rows are not 0."""
+        """Compute grouping.group_usage, and the number of non-zero rows."""
 
     def group_firsts(
         self, *, codes: Array, groups: int, parent: Array, order: Array | None
     ) -> Array:
-        """grouping.group_firsts."""
+        """Compute grouping.group_firsts."""
 
     def group_floats(
         self,
@@ -93,19 +93,19 @@ class TableKernels(Protocol):
         order: Array | None,
         values: Array,
     ) -> Array:
-        """grouping.group_floats."""
+        """Compute grouping.group_floats."""
 
 
-BLOCK_ROWS = 1 << 15  # walked at a time: a few int64 columns of them fit into a core's cache
+BLOCK_ROWS = 1 << 15  # rows per block: a few int64 columns of a block fit into a core's cache
 _EXACT_FLOAT = 1 << 53  # integers below this are exact in float64
 
 
 def sum_by(codes: Array, values: Array, size: int) -> Array:
-    """Sum of `values` per code, in the order of the rows; shape (size,).
+    """Return the sum of `values` per code, added in row order; shape (size,).
 
-    Integer values give int64 sums, exact; float values float64. Codes must lie in [0, size).
+    Integer values give exact int64 sums, float values float64. Codes must lie in [0, size).
     """
-    if len(values) and values.strides == (0,) and not values[0]:  # a column that is 0 throughout
+    if len(values) and values.strides == (0,) and not values[0]:  # broadcast zero: nothing to sum
         return np.zeros(size, np.float64 if values.dtype.kind == "f" else np.int64)
     if values.dtype.kind == "f":
         return np.bincount(codes, weights=values, minlength=size)
@@ -118,12 +118,12 @@ def sum_by(codes: Array, values: Array, size: int) -> Array:
 
 
 def nest_intervals(start: Array, end: Array, group: Array | None = None) -> Array:
-    """Parent of each interval by PyTorch's rule for EventList, int32, -1 for none.
+    """Return the parent of each interval by PyTorch's rule for EventList, int32, -1 for none.
 
-    Within a group (thread and node), intervals in the order (start, -end, input order) are laid on
-    a stack; a new one first pops every top with `start >= top.end or end > top.end`, for good. So
-    identical intervals nest, the first being the outer one; a zero-length interval at its would-be
-    parent's end is outside; a partial overlap ends the earlier interval's life as a parent.
+    Within a group (thread and node), intervals are pushed onto a stack in the order (start, -end,
+    input order); each first pops every top with `start >= top.end or end > top.end`. Thus identical
+    intervals nest, the first outermost; a zero-length interval at the end of another is outside it;
+    after a partial overlap the earlier interval gets no more children.
 
     start, end: equal shape (n,), integers or floats, any unit. Cost: O(n log n).
     """
@@ -135,8 +135,8 @@ def nest_intervals(start: Array, end: Array, group: Array | None = None) -> Arra
     if order is not None:
         start, end = start[order], end[order]
         group = None if group is None else group[order]
-    # The stack holds non-increasing ends, so the parent is the nearest earlier interval that
-    # passes both tests. Candidates that fail hand over their own candidate: pointer jumping.
+    # Ends on the stack do not increase, so the parent is the nearest earlier interval that passes
+    # both tests. A candidate that fails is replaced by its own candidate: pointer jumping.
     candidate = np.arange(-1, size - 1, dtype=np.int64)
     if group is not None:
         candidate[1:][group[1:] != group[:-1]] = -1
@@ -155,7 +155,7 @@ def nest_intervals(start: Array, end: Array, group: Array | None = None) -> Arra
 
 
 def _nesting_order(start: Array, end: Array, group: Array | None) -> Array | None:
-    """The order by (group, start, -end), equal ones as given; None when it is that already."""
+    """Return the order by (group, start, -end), stable; None if the input is in that order."""
     first, second = start[:-1], start[1:]
     ordered = (first < second) | ((first == second) & (end[:-1] >= end[1:]))
     if group is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SiteTable and TrackTable: what the site and track columns of an EventTable point into."""
+"""SiteTable and TrackTable: the targets of the site and track columns of an EventTable."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.base.native_numbers import Category
+from fastprof.base.record_scope import RecordScope
 
 __all__ = ["Site", "SiteTable", "Track", "TrackTable"]
 
-USER_SCOPE = 7  # RecordScope::USER_SCOPE
-
 
 class Site(NamedTuple):
-    """A static place in the program that records are made at (SiteInfo in capture.hpp)."""
+    """A place in the program that creates records (SiteInfo in capture.hpp)."""
 
     name: str
     category: str = "user_annotation"
@@ -25,9 +25,9 @@ class Site(NamedTuple):
     function: str = ""
     line: int = 0
     color: int = 0
-    mask: int = 1
+    mask: int = Category.USER.value
     kind: int = 0
-    scope: int = USER_SCOPE
+    scope: int = RecordScope.USER_SCOPE.value
     arg_names: tuple[str, ...] = ()
     arg_types: tuple[int, ...] = ()
     device_type: int = -1
@@ -45,7 +45,7 @@ class Track(NamedTuple):
 
 
 class SiteTable:
-    """The sites of a capture, one list per field. Fields left out have Site's default.
+    """The sites of a capture, one sequence per field; omitted fields have Site's default.
 
     `names` and every given field have one entry per site. Immutable.
     """
@@ -59,23 +59,23 @@ class SiteTable:
         for field, values in fields.items():
             if field not in Site._fields or field == "name":
                 known = ", ".join(Site._fields[1:])
-                raise errors.ValueError(f"unknown site field {field!r}; known fields: {known}")
+                raise errors.ValueError(f"unknown site field {field!r}. Use one of {known}.")
             kept = tuple(values)
             if len(kept) != len(self.names):
                 raise errors.ValueError(
-                    f"site field {field!r} has {len(kept)} entries for {len(self.names)} sites"
+                    f"the site field {field!r} has {len(kept)} values for {len(self.names)} sites"
                 )
             self._fields[field] = kept
 
     @classmethod
     def from_sites(cls, sites: Iterable[Site]) -> SiteTable:
-        """A table of Site values."""
+        """Return a table of Site values."""
         rows = list(sites)
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(Site._fields)
         return cls(columns[0], **dict(zip(Site._fields[1:], columns[1:], strict=True)))
 
     def __reduce__(self) -> Any:
-        return _site_table, (self.names, self._fields)  # what was derived is derived again
+        return _site_table, (self.names, self._fields)  # cached values are recomputed
 
     def __len__(self) -> int:
         return len(self.names)
@@ -88,7 +88,7 @@ class SiteTable:
         return (self[i] for i in range(len(self)))
 
     def field(self, field: str) -> Sequence[Any]:
-        """One field of every site; the default, repeated, when it was not given."""
+        """Return one field of every site; its default, repeated, if it was not given."""
         if field == "name":
             return self.names
         column = self._fields.get(field)
@@ -97,7 +97,7 @@ class SiteTable:
         return column
 
     def column(self, name: str) -> NDArray[Any]:
-        """A per-site array that a default column of EventTable is gathered from."""
+        """Return a per-site array, from which a default column of EventTable is gathered."""
         cached = self._cache.get(name)
         if cached is None:
             if name == "is_user_annotation":
@@ -116,7 +116,7 @@ class SiteTable:
         return cached
 
     def derived(self, name: str, compute: Callable[[], Any]) -> Any:
-        """A value that depends on the sites only, computed once under a name of the caller's."""
+        """Return a value that depends only on the sites, computed once per `name`."""
         if name not in self._cache:
             self._cache[name] = compute()
         return self._cache[name]
@@ -136,17 +136,17 @@ class SiteTable:
 
     @property
     def distinct_names(self) -> tuple[str, ...]:
-        """Every name once, in the order of its first site."""
+        """Each name once, in the order of its first site."""
         return self._distinct()[0]
 
     @property
     def name_codes(self) -> NDArray[np.int32]:
-        """Per site the index of its name in distinct_names."""
+        """Index of each site's name in distinct_names."""
         return self._distinct()[1]
 
     @property
     def names_distinct(self) -> bool:
-        """True when no two sites share a name; then site and name code are the same number."""
+        """Whether no two sites share a name; then a site's number equals its name code."""
         return len(self.distinct_names) == len(self.names)
 
 
@@ -155,7 +155,7 @@ def _site_table(names: tuple[str, ...], fields: dict[str, tuple[Any, ...]]) -> S
 
 
 class TrackTable:
-    """The tracks of a capture. Immutable."""
+    """The tracks (threads) of a capture. Immutable."""
 
     __slots__ = ("ids", "rows")
 
@@ -169,7 +169,7 @@ class TrackTable:
 
     @classmethod
     def from_tracks(cls, tracks: Iterable[Track]) -> TrackTable:
-        """A table of Track values."""
+        """Return a table of Track values."""
         return cls(tracks)
 
     def __len__(self) -> int:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventTable: what one session saw, as immutable named NumPy columns in integer nanoseconds.
+"""EventTable: the events of one session as immutable named NumPy columns, times in integer ns.
 
-The columns of a captured table are the recorder's own (csrc/include/fastprof/capture/capture.hpp),
-without a copy. Everything else (tree, views, exporters) reads an EventTable and nothing else, so
-all of it works on tables filled by hand.
+The columns of a captured table are the recorder's own memory (csrc/include/fastprof/capture/capture.hpp),
+without a copy. The tree, views and exporters read only EventTables, so all of them also work on
+tables filled by hand.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from fastprof.model.columns import (
     KernelTable,
     read_only,
 )
+from fastprof.model.parents import new_numbers, skip_rows
 from fastprof.model.sites import Site, SiteTable, Track, TrackTable
 
 __all__ = [
@@ -48,15 +49,21 @@ __all__ = [
 
 
 class EventTable:
-    """Immutable columns of one length; see COLUMNS for names, dtypes and defaults.
+    """Immutable columns of equal length; see COLUMNS for names, dtypes and defaults.
 
-    `columns` maps names to arrays (converted to the column's dtype; no copy when it is already
-    right). start_ns, end_ns and site are required; an optional column that is absent takes no
-    memory and reads as its default. `coded` maps names of CODED_COLUMNS to CodedColumn.
+    columns: name -> array, converted to the column's dtype (no copy if it matches). start_ns, end_ns
+    and site are required; an absent optional column takes no memory and reads as its default.
+    coded: names of CODED_COLUMNS -> CodedColumn.
+    begin_ordered: rows are grouped by track and within a track in begin order, so that a parent
+    precedes its children, as in captured tables; tables filled by hand may be in any order.
 
-    A captured table has rows grouped by track and, within a track, in begin order, so a parent
-    comes before its children (`begin_ordered=True`); tables filled by hand may be in any order.
-    Safe to read from any number of threads.
+    Raises errors.ValueError for missing or unknown columns and unequal lengths. Safe to read from any
+    number of threads.
+
+        table = fastprof.EventTable(
+            {"start_ns": [0, 10], "end_ns": [50, 20], "site": [0, 1]},
+            sites=[fastprof.Site("outer"), fastprof.Site("inner")],
+        )
     """
 
     __slots__ = (
@@ -100,7 +107,7 @@ class EventTable:
         for name in ("start_ns", "end_ns", "site"):
             if name not in columns:
                 raise errors.ValueError(
-                    f"an EventTable needs the column {name!r}; give it as an array"
+                    f"an EventTable requires the column {name!r}. Pass it as an array."
                 )
         arrays: dict[str, Array] = {}
         size = len(columns["start_ns"])
@@ -108,7 +115,7 @@ class EventTable:
             spec = COLUMNS.get(name)
             if spec is None:
                 raise errors.ValueError(
-                    f"unknown column {name!r}; known columns: {', '.join(COLUMNS)}"
+                    f"unknown column {name!r}. Use one of {', '.join(COLUMNS)}."
                 )
             array = np.asarray(value)
             if array.dtype != np.dtype(spec.dtype):
@@ -121,7 +128,7 @@ class EventTable:
         for name, column in (coded or {}).items():
             if name not in CODED_COLUMNS:
                 raise errors.ValueError(
-                    f"unknown coded column {name!r}; known: {', '.join(CODED_COLUMNS)}"
+                    f"unknown coded column {name!r}. Use one of {', '.join(CODED_COLUMNS)}."
                 )
             if len(column) != size:
                 raise errors.ValueError(f"coded column {name!r} has {len(column)} rows, not {size}")
@@ -160,18 +167,19 @@ class EventTable:
         )
 
     def has(self, name: str) -> bool:
-        """True when the column was given (an absent one reads as its default)."""
+        """Return whether the column was given (an absent one reads as its default)."""
         return name in self._columns or name in self.coded
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """Names of the columns that were given, coded ones last."""
+        """Names of the given columns, coded ones last."""
         return (*self._columns, *self.coded)
 
     def column(self, name: str) -> Array:
-        """The column as a read-only array of the dtype in COLUMNS; its default when absent.
+        """Return a column as a read-only array of its dtype in COLUMNS; its default if absent.
 
-        An absent column costs nothing: the default is one value broadcast to the length.
+        The default is one value broadcast to the length, thus without memory. Raises KeyError for an
+        unknown name, and for "parent" if the table has no parents.
         """
         array = self._columns.get(name)
         if array is not None:
@@ -184,10 +192,10 @@ class EventTable:
     def _default(self, name: str) -> Array:
         spec = COLUMNS.get(name)
         if spec is None:
-            raise KeyError(f"unknown column {name!r}; known columns: {', '.join(COLUMNS)}")
+            raise KeyError(f"unknown column {name!r}. Use one of {', '.join(COLUMNS)}.")
         size = len(self)
         if name == "parent":
-            raise KeyError("this table has no parents yet; EventTree.of(table) computes them")
+            raise KeyError("the table has no column parent. Compute it with EventTree.of(table).")
         if name == "id":
             return np.arange(size, dtype=np.int64)
         if name == "external_id":
@@ -197,12 +205,12 @@ class EventTable:
             return on_host
         if name == "is_async":
             kind, flags = self.column("kind"), self.column("flags")
-            foreign = int(np.bitwise_or.reduce(flags)) & EventFlag.FOREIGN_END
-            if not foreign and not bool(kind.any()):  # the usual case, told without a temporary
+            crossed = int(np.bitwise_or.reduce(flags)) & EventFlag.CROSS_THREAD_END
+            if not crossed and not bool(kind.any()):  # the common case, tested without a temporary
                 return np.broadcast_to(np.False_, (size,))
             asynchronous: Array = kind == EventKind.ASYNC_RANGE
-            if foreign:
-                asynchronous |= (flags & EventFlag.FOREIGN_END) != 0
+            if crossed:
+                asynchronous |= (flags & EventFlag.CROSS_THREAD_END) != 0
             return asynchronous
         if name in ("is_user_annotation", "is_python_function", "scope"):
             by_site = self.sites.column(name)
@@ -220,38 +228,38 @@ class EventTable:
 
     @property
     def end_ns(self) -> Array:
-        """End of each row, int64, Unix nanoseconds; for an unfinished range the stop time."""
+        """End of each row, int64, Unix nanoseconds; for an unfinished range the session's stop."""
         return self._columns["end_ns"]
 
     @property
     def duration_ns(self) -> Array:
-        """end_ns - start_ns, int64; computed each time, so that it takes no memory."""
+        """end_ns - start_ns, int64; computed on each access, so that it takes no memory."""
         return read_only(self.end_ns - self.start_ns)
 
     @property
     def name_id(self) -> Array:
-        """Code of each row's name, int32, index into `names`; equal names share a code."""
+        """Code of each row's name, int32, an index into `names`; equal names share a code."""
         cached = self._cache.get("name_id")
         if cached is None:
             codes = self.sites.name_codes
             site = self.column("site")
-            # Usually every site has a name of its own: then the site column is the answer.
+            # If each site has a distinct name, as is common, the site column is the result.
             cached = site if self.sites.names_distinct else codes[site]
             self._cache["name_id"] = cached = read_only(cached)
         return cached
 
     @property
     def names(self) -> Sequence[str]:
-        """The names that `name_id` points into."""
+        """The names that `name_id` indexes."""
         return self.sites.distinct_names
 
     def name(self, row: int) -> str:
-        """Name of one row, as recorded."""
+        """Return the name of one row, as recorded."""
         return self.sites.names[int(self.column("site")[row])]
 
     @property
     def thread(self) -> Array:
-        """Id of the track each row began on, int64 (the track's index when no tracks are given)."""
+        """Id of the track on which each row began, int64 (the track's index without a track table)."""
         cached = self._cache.get("thread")
         if cached is None:
             track = self.column("track")
@@ -261,37 +269,37 @@ class EventTable:
 
     @property
     def unfinished(self) -> int:
-        """How many ranges were still open at the end of the session."""
+        """Number of ranges that were still open at the end of the session."""
         if "flags" not in self._columns or not len(self):
             return 0
         if int(np.bitwise_and.reduce(self.column("flags"))) & EventFlag.FINISHED:
             return 0
         is_open = (self.column("flags") & EventFlag.FINISHED) == 0
-        if "kind" in self._columns:  # instants have no end to see
+        if "kind" in self._columns:  # instants have no end
             is_open &= self.column("kind") <= EventKind.ASYNC_RANGE
         return int(np.count_nonzero(is_open))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns, the payload and the coded columns' codes."""
+        """Size in bytes of the columns, the payload and the coded columns' codes."""
         total = sum(array.nbytes for array in self._columns.values())
         total += sum(column.codes.nbytes for column in self.coded.values())
         return total + (0 if self.payload_words is None else self.payload_words.nbytes)
 
     def to_dict(self) -> dict[str, Array]:
-        """The given columns by name, without a copy (read-only arrays)."""
+        """Return the given columns by name, as read-only arrays without a copy."""
         return dict(self._columns)
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
-            "an EventTable is read by columns: table.column('start_ns'); "
-            "for one object per event use EventList.from_table(table)"
+            "an EventTable has no rows to iterate over. Read a column with table.column('start_ns'), or "
+            "get one object per event with EventList.from_table(table)."
         )
 
     # ---- copying -------------------------------------------------------------------------------
 
     def __reduce__(self) -> Any:
-        # Of the constructor's arguments; what was derived from them is derived again.
+        # Pickles the constructor's arguments; cached values are recomputed.
         arguments = {
             "tracks": self.tracks,
             "coded": self.coded,
@@ -312,13 +320,16 @@ class EventTable:
     # ---- deriving ------------------------------------------------------------------------------
 
     def __getitem__(self, rows: slice | Array | Sequence[int]) -> EventTable:
-        """A table of a selection of rows: a slice (no copy), a boolean mask or row numbers.
+        """Return a table of selected rows: a slice (no copy), a boolean mask or row numbers.
 
-        A row whose parent is not selected gets its nearest selected ancestor as parent. Kernels
-        of rows that are not selected are left out.
+        A row whose parent is not selected gets its nearest selected ancestor as parent. Kernels of
+        rows that are not selected are left out.
         """
         if isinstance(rows, (int, np.integer)):
-            raise TypeError("select rows by a slice, a mask or a list: table[i:i + 1]")
+            raise TypeError(
+                "an EventTable cannot be indexed by one number. Use a slice such as table[i:i + 1], a "
+                "mask or a list."
+            )
         size = len(self)
         selector: Any = rows if isinstance(rows, slice) else np.asarray(rows)
         columns = {n: a[selector] for n, a in self._columns.items() if n != "parent"}
@@ -326,10 +337,10 @@ class EventTable:
         kernels = self.kernels
         if needs_map and not (isinstance(rows, slice) and rows == slice(None)):
             chosen = np.arange(size, dtype=np.int64)[selector]
-            position = np.full(size + 1, -1, np.int64)  # the last entry stands for parent -1
-            position[chosen] = np.arange(len(chosen))
+            position = new_numbers(chosen, size)
             if "parent" in self._columns:
-                columns["parent"] = _nearest_kept(self._columns["parent"], position, chosen)
+                nearest = skip_rows(self._columns["parent"], position[:-1] >= 0)
+                columns["parent"] = position[nearest[chosen]].astype(np.int32)
             if kernels is not None:
                 kept = position[kernels.row] >= 0
                 order = np.argsort(position[kernels.row[kept]], kind="stable")
@@ -361,7 +372,7 @@ class EventTable:
         kernels: KernelTable | None = None,
         sites: SiteTable | None = None,
     ) -> EventTable:
-        """A table with columns added or replaced; the others are shared, not copied."""
+        """Return a table with columns added or replaced; the others are shared, not copied."""
         return self._derive(
             {**self._columns, **(columns or {})},
             {**self.coded, **(coded or {})},
@@ -401,21 +412,3 @@ def _made_again(
     columns: Mapping[str, Any], sites: SiteTable, arguments: dict[str, Any]
 ) -> EventTable:
     return EventTable(columns, sites=sites, **arguments)
-
-
-def _nearest_kept(parent: Array, position: Array, chosen: Array) -> Array:
-    """New index of each chosen row's nearest ancestor that has a position, -1 for none.
-
-    By pointer doubling: a step for each level would be quadratic in deep trees.
-    """
-    size = len(parent)
-    # Rows with a position, and the end of every walk (the last entry), stay where they are.
-    above = np.append(np.where(parent < 0, size, parent), size).astype(np.int64)
-    nearest = np.where(position >= 0, np.arange(size + 1), above)
-    while True:
-        further = nearest[nearest]
-        if np.array_equal(further, nearest):
-            break
-        nearest = further
-    found: Array = position[nearest[above[chosen]]].astype(np.int32)
-    return found

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventTree: who encloses whom, and self times. Every view derives from it.
+"""EventTree: parents, children and self times of a table's rows. Every view derives from it.
 
-Rows that nest are the synchronous CPU ranges; async ranges and device activities have neither
-parent nor children. Looking at a tree never changes the table under it.
+Only synchronous CPU ranges nest; async ranges and device activities have neither parent nor children.
+The underlying table is never modified.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fastprof.base.device_type import DeviceType
 from fastprof.model.nesting import BLOCK_ROWS, NestKernel, TableKernels, nest_intervals, sum_by
+from fastprof.model.parents import new_numbers, skip_rows
 from fastprof.model.table import EventKind, EventTable
 
 __all__ = ["EventTree", "NestKernel", "nest_intervals", "nesting_rows", "sum_by"]
@@ -24,12 +25,12 @@ Array: TypeAlias = NDArray[Any]
 
 
 class EventTree:
-    """Parents and self times of the rows of a table that are events of an EventList.
+    """Parents and self times of those rows of a table that are events of an EventList.
 
-    `rows` are the table rows that take part, in table order (None: all of them); `parent` is the
-    index *within the tree* of each one's enclosing range, int32, -1 for none. `kernel_rows` are the
-    table rows whose kernels each tree row carries (None: its own); they differ after `dedupe`.
-    `table_kernels`: what may sum in the place of NumPy (see grouping.py), None for NumPy.
+    rows: the table rows in the tree, in table order; None: all.
+    parent: index *within the tree* of each row's enclosing range, int32, -1 for none.
+    kernel_rows: the table row whose kernels each tree row has; None: its own. Differs after `dedupe`.
+    table_kernels: native replacements for NumPy sums (see grouping.py); None for NumPy.
     Build with `EventTree.of`. Safe to read from any number of threads.
     """
 
@@ -51,12 +52,12 @@ class EventTree:
     def of(
         cls, table: EventTable, *, kernel: NestKernel | None = None, hidden: Array | None = None
     ) -> EventTree:
-        """The tree of a table: its own parents when it has them, else from its times.
+        """Return the tree of a table, from its own parents if it has them, else from its times.
 
-        Captured tables carry parents from the begin and end order of their records. For others the
-        rule of nest_intervals is applied within (thread, node_id); `kernel` may replace its
-        NumPy form by a faster one of the same signature. `hidden` is a mask of rows to leave out:
-        their children go to the next range around them.
+        Captured tables have parents, from the order of begins and ends of their records. For other
+        tables, nest_intervals is applied within (thread, node_id).
+        kernel: a faster function with nest_intervals' signature and rule.
+        hidden: mask of rows to leave out; their children get the next enclosing range as parent.
         """
         unlisted = hidden
         if table.has("kind"):
@@ -75,7 +76,7 @@ class EventTree:
                 if nests is not None:
                     kept &= nests
             if kept is not None:
-                parent = _skip_rows(parent, kept)
+                parent = skip_rows(parent, kept)
                 if nests is not None:
                     parent = np.where(nests, parent, np.int32(-1))
         else:
@@ -85,8 +86,7 @@ class EventTree:
             parent = _nest_rows(table, chosen, kernel or nest_intervals)
         if listed is None:
             return cls(table, None, parent)
-        position = np.full(len(table) + 1, -1, np.int32)
-        position[listed] = np.arange(len(listed), dtype=np.int32)
+        position = new_numbers(listed, len(table), np.int32)
         return cls(table, listed, position[parent[listed]])
 
     @classmethod
@@ -97,10 +97,10 @@ class EventTree:
         hidden: Array | None,
         name_of_site: Sequence[int],
     ) -> EventTree | None:
-        """EventTree.of(table, hidden=hidden).dedupe(...), names told by site, and later its sums.
+        """Return EventTree.of(table, hidden=hidden).dedupe(...), computed by native kernels.
 
-        None when the table is not for kernels: without parents, in another order, with activities
-        of devices attached to its rows.
+        name_of_site: name code of each site. The tree's sums use the kernels too. Returns None if the
+        table does not qualify: no parents, not begin_ordered, or device activities attached to rows.
         """
         if not (table.begin_ordered and table.has("parent")) or table.kernels is not None:
             return None
@@ -114,8 +114,16 @@ class EventTree:
         )
         return cls(table, rows, parent, kernels=kernels)
 
+    def parent_rows(self) -> Array:
+        """Return, by table row, the table row of its parent; -1 for none and for rows not in the tree."""
+        if self.rows is None:
+            return self.parent
+        parent = np.full(len(self.table), -1, np.int64)
+        parent[self.rows] = np.append(self.rows, -1)[self.parent]
+        return parent
+
     def __reduce__(self) -> Any:
-        # Without the native kernels: NumPy's give the same sums.
+        # Pickled without the native kernels: NumPy computes the same sums.
         return EventTree, (self.table, self.rows, self.parent, self.kernel_rows)
 
     def __len__(self) -> int:
@@ -125,11 +133,11 @@ class EventTree:
         return f"<EventTree events={len(self)} roots={int(np.count_nonzero(self.parent < 0))}>"
 
     def column(self, name: str) -> Array:
-        """A column of the table for the tree's rows."""
+        """Return a column of the table for the tree's rows."""
         return self.take(self.table.column(name))
 
     def take(self, column: Array) -> Array:
-        """A table-long array for the tree's rows; one value broadcast stays that."""
+        """Select the tree's rows from an array of the table's length; a broadcast value stays one."""
         if self.rows is None:
             return column
         if column.strides == (0,) and len(column):
@@ -137,7 +145,7 @@ class EventTree:
         return column[self.rows]
 
     def table_row(self, index: int) -> int:
-        """Row of the table behind an index of the tree."""
+        """Return the table row of a tree index."""
         return int(index) if self.rows is None else int(self.rows[index])
 
     # ---- structure -----------------------------------------------------------------------------
@@ -161,15 +169,15 @@ class EventTree:
         return offsets, children[order]
 
     def children(self, index: int) -> Array:
-        """Indices of the direct children of a row, in begin order."""
+        """Return the indices of a row's direct children, in begin order."""
         offsets, indices = self._child_index
         return indices[offsets[index] : offsets[index + 1]]
 
     @property
     def _depth(self) -> Array:
-        """Number of rows around each row, int32.
+        """Number of ancestors of each row, int32.
 
-        By pointer doubling, O(n log depth): a step for each level would be quadratic in deep trees.
+        By pointer doubling, O(n log depth): one step per level would be quadratic in deep trees.
         """
         size = len(self)
         ancestor = np.append(np.where(self.parent < 0, size, self.parent), size).astype(np.int64)
@@ -188,16 +196,16 @@ class EventTree:
         return np.split(order, np.cumsum(counts)[:-1]) if len(counts) else []
 
     def sum_children(self, values: Array) -> Array:
-        """Sum of `values` over the direct children of each row."""
+        """Return the sum of `values` over the direct children of each row."""
         if len(self) and int(self.parent.max()) < 0:
             return np.zeros(len(self), values.dtype)
-        # Code 0 collects the roots and is dropped; no selection of the children is needed.
+        # Code 0 collects the roots and is dropped, so the children need not be selected.
         return sum_by(self.parent + 1, values, len(self) + 1)[1:]
 
     def sum_subtree(self, values: Array, closed: Array | None = None) -> Array:
-        """Sum of `values` over each row and all its descendants.
+        """Return the sum of `values` over each row and all its descendants.
 
-        Rows in the mask `closed` keep their own value, whatever is below them.
+        Rows where `closed` is true keep their own value, without their descendants'.
         """
         total: Array = values.copy()
         for level in reversed(self.levels[1:]):
@@ -209,7 +217,7 @@ class EventTree:
 
     @cached_property
     def on_cpu(self) -> Array | None:
-        """Mask of the rows that are not device activities; None when all are."""
+        """Mask of the rows that are not device activities; None if all are on the CPU."""
         if not self.table.has("device_type"):
             return None
         mask: Array = self.column("device_type") == DeviceType.CPU
@@ -217,7 +225,7 @@ class EventTree:
 
     @cached_property
     def is_async(self) -> Array | None:
-        """Mask of the async rows; None when there are none."""
+        """Mask of the async rows; None if there are none."""
         if not any(self.table.has(name) for name in ("is_async", "kind", "flags")):
             return None
         mask: Array = self.column("is_async")
@@ -225,20 +233,20 @@ class EventTree:
 
     @cached_property
     def total_ns(self) -> Array:
-        """CPU time of each row with its children, int64 ns; 0 for device activities."""
+        """CPU time of each row including its children, int64 ns; 0 for device activities."""
         duration = self.take(self.table.duration_ns)
         return duration if self.on_cpu is None else np.where(self.on_cpu, duration, 0)
 
     @cached_property
     def self_ns(self) -> Array:
-        """total_ns less that of the direct children; 0 for async and device rows.
+        """total_ns minus that of the direct children; 0 for async and device rows.
 
-        Never clamped: children that overlap make it negative.
+        Not clamped: children that overlap make it negative.
         """
         return self._without_children(self.total_ns)
 
     def self_of(self, column: str) -> Array:
-        """Self value of a column that includes children, such as cpu_memory_usage."""
+        """Return the self value of a column that includes children, such as cpu_memory_usage."""
         return self._without_children(self.column(column))
 
     def _without_children(self, values: Array) -> Array:
@@ -253,15 +261,15 @@ class EventTree:
 
     @cached_property
     def has_device_time(self) -> bool:
-        """True when there are kernels or device activities."""
+        """Whether there are kernels or device activities."""
         return self.on_cpu is not None or bool(self.table.kernels)
 
     @cached_property
     def device_self_and_total_ns(self) -> tuple[Array, Array]:
         """Device time of each row, int64 ns: (self, total).
 
-        CPU rows: total is the time of their kernels and of their descendants' (legacy rows: their
-        own kernels only), self is total less the children's. Device rows: their duration, twice.
+        CPU rows: total is the time of their and their descendants' kernels (legacy rows: of their
+        own only), self is total minus the children's total. Device rows: both are the duration.
         Async rows: 0.
         """
         own = np.zeros(len(self), np.int64)
@@ -290,13 +298,15 @@ class EventTree:
     # ---- deduplication -------------------------------------------------------------------------
 
     def dedupe(self, names: Array | None = None) -> EventTree:
-        """A tree without the repeated rows of wrappers, as PyTorch's EventList removes them.
+        """Return a tree without the repeated rows of wrappers, as PyTorch's EventList removes them.
 
-        A row that has its parent's name and is its parent's only child disappears; its children
-        and its kernels (in place of the parent's own) go to the parent. PyTorch repeats this pass
-        by pass until nothing changes; merging keeps both the name and the number of children that
-        the rule looks at, so one pass over the original tree finds the same rows. `names`: code of
-        each tree row's name (default: the table's). The table and this tree stay as they are.
+        A row with its parent's name that is its parent's only child is removed; its children and its
+        kernels (replacing the parent's own) move to the parent. PyTorch repeats this pass until
+        nothing changes; merging preserves both the name and the number of children that the rule
+        tests, so one pass over the original tree removes the same rows.
+
+        names: name code of each tree row; default: the table's. The table and this tree stay
+        unchanged.
         """
         if len(self) == 0:
             return self
@@ -310,12 +320,12 @@ class EventTree:
             return self
         kept = np.ones(len(self), np.bool_)
         kept[candidates] = False
-        parent = _skip_rows(self.parent, kept)
+        parent = skip_rows(self.parent, kept)
         keep_index = np.flatnonzero(kept)
         kernel_rows = None
         if self.table.kernels:
-            # The deepest removed row of a chain hands its kernels to the row that stays: going
-            # through the removed rows from the roots down, the last write wins.
+            # The deepest removed row of a chain passes its kernels to the row that stays: removed
+            # rows are visited from the roots down, so the last write wins.
             source = np.arange(len(self)) if self.kernel_rows is None else self.kernel_rows.copy()
             if self.rows is not None and self.kernel_rows is None:
                 source = self.rows.copy()
@@ -325,13 +335,12 @@ class EventTree:
                 gone = level[removed[level]]
                 source[parent[gone]] = original[gone]
             kernel_rows = source[keep_index]
-        position = np.full(len(self) + 1, -1, np.int32)
-        position[keep_index] = np.arange(len(keep_index), dtype=np.int32)
+        position = new_numbers(keep_index, len(self), np.int32)
         rows = keep_index if self.rows is None else self.rows[keep_index]
         return EventTree(self.table, rows, position[parent[keep_index]], kernel_rows)
 
     def _named_as_parent(self, names: Array) -> Array:
-        """Rows with their parent's name: seldom any, so found block by block."""
+        """Return the rows with their parent's name. They are rare, so blocks are scanned."""
         found = []
         for low in range(0, len(self), BLOCK_ROWS):
             parent = self.parent[low : low + BLOCK_ROWS]
@@ -345,7 +354,7 @@ class EventTree:
 
 
 def nesting_rows(table: EventTable) -> Array | None:
-    """Mask of the rows that can be parents or children; None for all."""
+    """Return the mask of rows that can be parents or children; None for all."""
     mask: Array | None = None
     if any(table.has(name) for name in ("is_async", "kind", "flags")):
         asynchronous = table.column("is_async")
@@ -358,24 +367,8 @@ def nesting_rows(table: EventTable) -> Array | None:
     return mask
 
 
-def _skip_rows(parent: Array, kept: Array) -> Array:
-    """Each row's nearest ancestor with `kept`, -1 for none."""
-    has_child = np.zeros(len(parent) + 1, np.bool_)
-    has_child[parent] = True
-    if not bool((has_child[:-1] & ~kept).any()):  # as with rows of memory: they never have one
-        return parent.astype(np.int32, copy=False)
-    parent = parent.astype(np.int32)  # a copy
-    pending = np.flatnonzero(parent >= 0)
-    pending = pending[~kept[parent[pending]]]
-    while len(pending):
-        parent[pending] = parent[parent[pending]]
-        pending = pending[parent[pending] >= 0]
-        pending = pending[~kept[parent[pending]]]
-    return parent
-
-
 def _nest_rows(table: EventTable, chosen: Array | None, nest: NestKernel) -> Array:
-    """Parents from times, for the chosen rows (None: all), within (thread, node_id)."""
+    """Return parents computed from times, for the chosen rows (None: all), within (thread, node_id)."""
     thread = table.thread
     group = thread if chosen is None else thread[chosen]
     if table.has("node_id"):

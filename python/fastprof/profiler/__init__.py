@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profile(): record a stretch of a program and look at it. Uses the native recorder, never torch.
+"""The profiler: profile(), its schedule, step tracker, options and handlers. Never imports torch.
 
-With the schedule of its steps, its step tracker and its options. What is named here is imported when it
-is first used: the schedule, the tracker and the configuration need no native part.
+Names are imported on first use (PEP 562). The submodules step_schedule, step_tracker and
+experimental_config work without the native module.
 """
 
 from __future__ import annotations

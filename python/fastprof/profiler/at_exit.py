@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results stay readable in a `__del__` that runs while the interpreter shuts down.
+"""Keep results readable from a `__del__` that runs during interpreter shutdown.
 
-Results are computed by modules that are imported when they are first needed, and at that point of
-the shutdown sys.modules is empty and nothing can be imported. An exit function, which runs before,
-imports these modules and keeps copies of them; `make_importable` puts the copies back. (Copies,
-because the interpreter clears the dictionaries of modules that are still referenced.)
+Results are computed by modules that are imported on first use. Late in the shutdown sys.modules is
+empty and nothing can be imported. An atexit function, which runs earlier, imports these modules and
+copies them; `make_importable` puts the copies back. (Copies, because the interpreter clears the
+dictionaries of modules that are still referenced.)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _loaded: dict[str, types.ModuleType] | None = None
 
 
 def keep_readable_at_exit(result: object) -> None:
-    """Import what reading takes before the shutdown, if `result` lives until then."""
+    """Register `result`: if it is alive at exit, the modules that read it are imported beforehand."""
     global _registered
     _results.add(result)
     if not _registered:
@@ -56,7 +56,7 @@ def keep_readable_at_exit(result: object) -> None:
 
 
 def make_importable() -> None:
-    """During the shutdown: let imports find the modules again. Else nothing."""
+    """Make the copied modules importable again during the shutdown; otherwise do nothing."""
     # At the very end the globals of this module are None, too.
     shutting_down: Any = getattr(sys, "meta_path", None) is None  # then sys may be None, too
     if shutting_down and _loaded is not None:
@@ -69,13 +69,13 @@ def _keep_modules() -> None:
     global _loaded
     if not len(_results):
         return
-    # After Ctrl-C the interpreter ends by SIGINT, but forgets to when code is compiled meanwhile, as
-    # namedtuple() and dataclass() do in modules that are imported.
+    # After Ctrl-C the interpreter exits by SIGINT, but fails to do so if code is compiled at exit, as
+    # namedtuple() and dataclass() do in modules imported here.
     if getattr(sys, "last_type", None) is not KeyboardInterrupt:
         for name in _MODULES:
-            with suppress(Exception):  # an exit function has nobody to report to
+            with suppress(Exception):  # an atexit function cannot report an error to anybody
                 import_module(name)
-    _loaded = sys.modules  # the dictionary that the import statement looks into until the end
+    _loaded = sys.modules  # the dictionary that import statements read until the very end
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _KEPT and type(module) is types.ModuleType:
             copied = _copies[name] = types.ModuleType(name)

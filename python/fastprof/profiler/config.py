@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of an experimental_config, ours or PyTorch's, and what of them a profile does not do."""
+"""Read an experimental_config, ours or PyTorch's, and find the fields that have no effect here."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ __all__ = ["config_fields", "missing_of_config", "says_threads"]
 
 _NAMES = tuple(field.name for field in fields(_ExperimentalConfig))
 
-# Fields that change nothing here, because a profile always does what they ask for, or never does
-# what they switch off. performance_events, profile_all_threads, record_python_gc_info and trace_only
-# are read by options.py.
+# Fields without an effect, each with the reason: a profile never does what they switch on or off.
+# performance_events, profile_all_threads, record_python_gc_info and trace_only are read by options.py.
 _NOT_DONE = {
     "profiler_metrics": "metrics of GPU kernels (profiler_metrics) are not measured",
     "profiler_measure_per_kernel": "metrics of GPU kernels (profiler_measure_per_kernel) are not measured",
@@ -31,9 +30,10 @@ _NOT_DONE = {
 
 
 def config_fields(config: Any) -> dict[str, Any]:
-    """The fields that `config` has, by name; of PyTorch's own, by the state that it is pickled by.
+    """Return the fields of `config` by name; {} for None.
 
-    PyTorch's has every field in the order of _ExperimentalConfig, older versions the first of them.
+    PyTorch's own object may hide fields; those are read from its pickle state, a tuple of all fields
+    in the order of _ExperimentalConfig (older versions of torch: of the first fields only).
     """
     if config is None:
         return {}
@@ -49,10 +49,13 @@ def config_fields(config: Any) -> dict[str, Any]:
 
 
 def missing_of_config(values: dict[str, Any]) -> dict[str, str]:
-    """Why fields that were set have no effect here, by name."""
+    """Return field name -> reason for the fields that are set and have no effect here."""
     return {name: reason for name, reason in _NOT_DONE.items() if values.get(name)}
 
 
 def says_threads(config: Any) -> bool:
-    """Whether False for profile_all_threads was given: PyTorch's own has it as the default, too."""
+    """Return whether profile_all_threads=False in `config` is explicit.
+
+    In PyTorch's own object False is also the default, so it does not count as given.
+    """
     return isinstance(config, _ExperimentalConfig)

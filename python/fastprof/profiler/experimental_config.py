@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_ExperimentalConfig: PyTorch's further options of a profile; its own object is accepted as well."""
+"""_ExperimentalConfig: PyTorch's further options of a profile. PyTorch's own object is accepted too."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ __all__ = ["_ExperimentalConfig"]
 
 @dataclass
 class _ExperimentalConfig:
-    """Same fields, in the same order, as in PyTorch.
+    """Further options of profile(experimental_config=...); fields and order are PyTorch's.
 
-    performance_events: perf counters around each range, like `profile(counters=)`; if they cannot
-    be read, `profile.missing` says why.
+    performance_events: perf counters read around each range, like `profile(counters=)`; if they
+    cannot be read, `profile.missing` contains the reason.
     profile_all_threads: False records the starting thread only, like `profile(all_threads=False)`;
     None (the default) or True records every thread.
-    record_python_gc_info: each garbage collection of Python is a range "Python GC".
-    trace_only: only traces can be written; asking for events raises `errors.StateError`.
-    verbose, capture_overload_names: always done.
-    The others are not done: one that is set is named in `profile.missing`, with a warning the first
-    time.
+    record_python_gc_info: record each Python garbage collection as a range "Python GC".
+    trace_only: only traces can be written; `profile.events()` raises `errors.StateError`.
+    verbose, capture_overload_names: always on.
+    The other fields have no effect: one that is set is listed in `profile.missing` and reported by
+    a warning the first time.
 
-    PyTorch's own object does not say whether `profile_all_threads=False` was given: it is taken for
-    the default, and every thread is recorded.
+    With PyTorch's own object, `profile_all_threads=False` cannot be told from the default, so every
+    thread is recorded.
     """
 
     profiler_metrics: Sequence[str] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's garbage collections as ranges named "Python GC" (record_python_gc_info)."""
+"""Record Python's garbage collections as ranges named "Python GC" (record_python_gc_info)."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from fastprof._core import record_function
 
 __all__ = ["GcEvents", "after_fork_in_child"]
 
-# Without a lock, which an interrupt could leave taken: each access is one call into C.
+# Both are accessed without a lock, which an interrupt could leave locked: each access is one C call.
 _live: list[GcEvents] = []
-_open: dict[int, Any] = {}  # thread -> the range of the collection that runs there
+_open: dict[int, Any] = {}  # thread id -> range of the collection that runs on that thread
 
 
 class GcEvents:
-    """Every collection of the process is a range from start() to stop(); argument: its generation.
+    """Record every collection of the process as a range from start() to stop(), generation as argument.
 
-    One range per collection however many of these are live: every session that runs records it.
+    A collection makes one range however many of these objects are started; every running session
+    records it.
     """
 
     def start(self) -> None:
-        """Begin. Any thread."""
+        """Begin. Callable on any thread."""
         _live.append(self)
         _follow_live()
 
     def stop(self) -> None:
-        """End. Called again, or without start(): no effect."""
+        """End. Has no effect without start() or when called again."""
         if self in _live:
             _live.remove(self)
         _follow_live()
 
 
 def _follow_live() -> None:
-    """Have the callback in gc.callbacks once while somebody wants it."""
+    """Keep the callback in gc.callbacks exactly once while any GcEvents is started."""
     while (count := gc.callbacks.count(_collecting)) != bool(_live):
         if count > bool(_live):
             with contextlib.suppress(ValueError):
@@ -46,7 +47,7 @@ def _follow_live() -> None:
 
 
 def after_fork_in_child() -> None:
-    """No profile of the parent runs in a forked child."""
+    """Reset in a forked child, where no profile of the parent runs."""
     _live.clear()
     _open.clear()
     _follow_live()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do with a finished trace: values for profile(on_trace_ready=...)."""
+"""Handlers of finished traces: values for profile(on_trace_ready=...)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,18 @@ def tensorboard_trace_handler(
     use_gzip: bool = False,
     use_python_export: bool = False,
 ) -> Callable[[Any], None]:
-    """Write each finished trace to `dir_name`, made if need be, as TensorBoard's plug-in expects.
+    """Return a handler that writes each finished trace to a folder, named for TensorBoard's plug-in.
 
-    File name: `{worker_name}.{time in ns}.pt.trace.json`, plus .gz with use_gzip; worker_name is
-    by default `{host}_{pid}`, so that several processes can share the folder. use_python_export is
-    accepted for PyTorch's sake: there is one writer. Raises errors.IoError when the folder cannot
-    be made.
+    dir_name: the folder; created if missing.
+    worker_name: prefix of the file names `{worker_name}.{time in ns}.pt.trace.json`; default
+    `{host}_{pid}`, so that several processes can share the folder.
+    use_gzip: compress and add the suffix .gz.
+    use_python_export: no effect (a parameter of PyTorch's).
+
+    The handler raises errors.IoError if the folder cannot be created.
+
+        with fastprof.profile(on_trace_ready=fastprof.tensorboard_trace_handler("log")):
+            work()
     """
     folder = os.fspath(dir_name)
 
@@ -35,7 +41,7 @@ def tensorboard_trace_handler(
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise errors.IoError(
-                f"cannot make the folder {folder!r} for traces: {error}; choose another one"
+                f"cannot create the folder {folder!r} for traces: {error}. Choose another folder."
             ) from error
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         name = f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ProfileLife: start(), step() and stop() of a profile, each of which may be interrupted anywhere.
+"""ProfileLife: start(), step() and stop() of a profile, each safe against interrupts.
 
-A KeyboardInterrupt can be raised between any two bytecodes. So every part of an end can be run twice
-(it looks at what is there, and its effect is one call into C or one assignment), and a profile counts
-as running until its end is complete: stop() called again goes on where the first was broken off.
+A KeyboardInterrupt can be raised between any two bytecodes. Therefore every part of stop() can be run
+twice (it inspects the current state, and takes effect in one C call or one assignment), and a profile
+counts as running until it has ended completely: a second stop() continues where the first was
+interrupted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["ProfileLife"]
 
 
 class _Position(NamedTuple):
-    """Where a profile is in its schedule. One object, so that its fields change together."""
+    """Position of a profile in its schedule. One object, so that its fields change together."""
 
     step_num: int
     action: ProfilerAction
@@ -36,7 +37,7 @@ class _Position(NamedTuple):
 
 
 class ProfileLife:
-    """What profile does over time. One thread at a time."""
+    """The life cycle of a profile. Use from one thread at a time."""
 
     enabled: bool
     acc_events: bool
@@ -54,28 +55,28 @@ class ProfileLife:
         self._metadata: dict[str, Any] = {}
         self._recording: Recording | None = None
         self._results: list[Result] = []
-        self._all: Any = None  # the events of all results, made when asked for
+        self._all: Any = None  # the events of all results, joined on first use
         self._running = False
-        self._stopping = False  # stop() has begun, and has not finished
+        self._stopping = False  # stop() has begun and has not completed
         self._ended = False
         self._was_prepared = False
-        # Yields this profile once for each trace that on_trace_ready is to be called for.
+        # Yields this profile once for each trace that on_trace_ready must still be called for.
         self._due: Iterator[ProfileLife] | None = None
         self._due_for: Recording | None = None
         if self.enabled:
             KinetoStepTracker.init_step_count(PROFILER_STEP)
 
-    # For the parts of profile.
+    # Implemented by profile.
     def _current_options(self) -> Options:
         raise NotImplementedError
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Put a JSON text into the exported traces; errors.ValueError when it is none."""
+        """Add a JSON text to the exported traces; errors.ValueError if it is invalid JSON."""
         raise NotImplementedError
 
     @property
     def step_num(self) -> int:
-        """Number of the current step: of calls of step()."""
+        """Number of the current step, that is, of step() calls so far."""
         return self._position.step_num
 
     @step_num.setter
@@ -84,7 +85,7 @@ class ProfileLife:
 
     @property
     def current_action(self) -> ProfilerAction:
-        """What the schedule says for the current step."""
+        """The schedule's action for the current step."""
         return self._position.action
 
     @current_action.setter
@@ -94,13 +95,14 @@ class ProfileLife:
     # ---- start ---------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin with the schedule's action for the current step. errors.StateError when it runs.
+        """Begin with the schedule's action for the current step.
 
-        After an exception (KeyboardInterrupt included) it does not run, and nothing is recorded.
+        Raises errors.StateError if the profile runs already. After any exception (KeyboardInterrupt
+        included) the profile is not running and has recorded nothing.
         """
         if self._running or self._records():
             raise errors.StateError(
-                "this profile runs already and is not reentrant: stop it, or make another one"
+                "this profile is already running and is not reentrant. Stop it, or create another one."
             )
         try:
             self._running = True
@@ -125,11 +127,12 @@ class ProfileLife:
     # ---- stop ----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End; calls on_trace_ready when something was recorded. Nothing when it does not run.
+        """End the recording; call on_trace_ready if something was recorded.
 
-        If an interrupt (Ctrl-C) breaks it off, recording has ended nevertheless and the result is
-        there; call it again, or leave it to the interpreter's exit, for the handler. An exception of
-        the handler passes through; the profile has then ended.
+        Has no effect if the profile is not running. If an interrupt (Ctrl-C) breaks stop() off,
+        recording has ended and the result is available; call stop() again, or let the interpreter
+        exit, to have the handler called. An exception of the handler propagates; the profile has
+        then ended.
         """
         if not self._is_open():
             return
@@ -138,7 +141,7 @@ class ProfileLife:
                 try:
                     self._end()
                 except KeyboardInterrupt:
-                    self._end()  # once more from the start: what has been done is left out
+                    self._end()  # again from the start: completed parts are skipped
                     raise
                 self._hand_over()
             self._finish()
@@ -148,7 +151,7 @@ class ProfileLife:
             raise
 
     def _is_open(self) -> bool:
-        """Whether stop() has anything to do."""
+        """Return whether stop() has anything to do."""
         return (
             self._running
             or self._recording is not None
@@ -157,19 +160,19 @@ class ProfileLife:
         )
 
     def _is_due(self) -> bool:
-        """Whether a trace is to be handed over to on_trace_ready."""
+        """Return whether on_trace_ready must still be called for a trace."""
         return self._due is not None and operator.length_hint(self._due) > 0
 
     def _records(self) -> bool:
         return self._recording is not None and self._recording.started
 
     def _end(self) -> None:
-        """Stop recording and keep the result. Called again: goes on where it was broken off."""
+        """Stop recording and keep the result. A second call continues where the first was interrupted."""
         self._stopping = True
         KinetoStepTracker.erase_step_count(PROFILER_STEP)
         recording = self._recording
         if recording is not None and not recording.in_its_process:
-            self._recording = None  # the parent's: its records are not here
+            self._recording = None  # belongs to the parent process: its records are not here
         self._close_step()
         if self._recording is not None:
             self._make_due(self._recording)
@@ -182,15 +185,15 @@ class ProfileLife:
             self._due_for = recording
 
     def _hand_over(self) -> None:
-        """Call on_trace_ready, once for each trace, whatever interrupts it."""
+        """Call on_trace_ready exactly once for each trace, in spite of interrupts."""
         due, handler = self._due, self.on_trace_ready
         if due is None:
             return
         if handler is None:
             self._due = None
         else:
-            # One call into C takes the profile from `due` and calls the handler with it: between
-            # the two lies no bytecode, where an interrupt could lose the call or repeat it.
+            # One C call takes the profile from `due` and passes it to the handler: no bytecode lies
+            # in between, where an interrupt could lose or repeat the call.
             next(map(handler, due), None)
 
     def _finish(self) -> None:
@@ -204,15 +207,15 @@ class ProfileLife:
     def step(self) -> None:
         """Begin the next step of the program.
 
-        Without start(), a profile with a schedule records from here on when its schedule says so.
-        After stop(), it only counts. An exception of on_trace_ready passes through when the next
+        Without start(), a profile with a schedule begins to record when the schedule says so. After
+        stop(), only the step number grows. An exception of on_trace_ready propagates once the next
         step has begun.
         """
         if not self.enabled or self._stopping:
             return
         self._close_step()
         position = self._position
-        following = as_action(self.schedule(position.step_num + 1))  # before anything is changed
+        following = as_action(self.schedule(position.step_num + 1))  # may raise: before any change
         previous = position.came_from or position.action
         self._position = _Position(position.step_num + 1, following, previous)
         KinetoStepTracker.increment_step(PROFILER_STEP)
@@ -237,12 +240,12 @@ class ProfileLife:
 
     def _close_step(self) -> None:
         if self.step_rec_fn is not None:
-            with contextlib.suppress(RuntimeError):  # not open: an interrupt came in between
+            with contextlib.suppress(RuntimeError):  # not open, because of an interrupt
                 self.step_rec_fn.__exit__(None, None, None)
             self.step_rec_fn = None
 
     def _carry_out(self, previous: ProfilerAction, following: ProfilerAction) -> Exception | None:
-        """Do what the transition asks for; returns what the handler raised, when all is done."""
+        """Execute a transition of the schedule; return the handler's exception, if any, at the end."""
         failure: Exception | None = None
         names = transition(previous, following)
         for name in names:
@@ -268,7 +271,7 @@ class ProfileLife:
     # ---- one recording -------------------------------------------------------------------------
 
     def prepare_trace(self) -> None:
-        """Make a session ready and give the trace its id; in a warm-up step, fault its memory in."""
+        """Create a session and a trace id; in a warm-up step, also fault in the session's memory."""
         self.trace_id = self.create_trace_id()
         self._recording = Recording(self._current_options())
         self._was_prepared = True
@@ -276,7 +279,7 @@ class ProfileLife:
             self._recording.warm_up()
 
     def start_trace(self) -> None:
-        """Begin to record."""
+        """Begin to record; has no effect while recording."""
         if self._recording is None:
             self.prepare_trace()
         recording = self._recording
@@ -287,7 +290,7 @@ class ProfileLife:
             self.add_metadata_json(key, value)
         try:
             recording.start()
-            # After the self-tests of torch, which the observer must not see.
+            # Start the observer after the self-tests of torch, which it must not see.
             observer = self.execution_trace_observer
             if hasattr(observer, "start"):
                 observer.start()
@@ -297,9 +300,10 @@ class ProfileLife:
             raise
 
     def stop_trace(self) -> None:
-        """End the recording and keep its result. Called again: no effect.
+        """End the recording and keep its result. Has no effect when called again.
 
-        One that was prepared and not started (a warm-up) is dropped: the result before it stays.
+        A recording that was prepared but not started (a warm-up) is discarded, and the previous
+        result stays.
         """
         recording = self._recording
         if recording is None:
@@ -319,15 +323,15 @@ class ProfileLife:
     # ---- identity ------------------------------------------------------------------------------
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
-        """From the next recording on, its id is what `callback()` returns."""
+        """Take the ids of later recordings from `callback()`; None: generate them."""
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self) -> str | None:
-        """Id of the current or last recording; None before the first."""
+        """Return the id of the current or last recording; None before the first."""
         return self.trace_id if self._was_prepared else None
 
     def create_trace_id(self) -> str:
-        """A new id for a recording: the callback's, else 32 hexadecimal digits."""
+        """Return a new id: the callback's, or else 32 hexadecimal digits."""
         if self.custom_trace_id_callback is not None:
             return str(self.custom_trace_id_callback())
         return os.urandom(16).hex().upper()

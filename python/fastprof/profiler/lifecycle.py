@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles that are still open when the interpreter exits or the process forks."""
+"""Stop profiles that are still open when the interpreter exits; reset them in a forked child."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ __all__ = ["closed", "opened"]
 
 
 class Stoppable(Protocol):
-    """What is stopped at exit."""
+    """An object that is stopped at exit."""
 
     def stop(self) -> Any: ...
 
 
-# Without a lock, which an interrupt could leave taken: each access is one call into C.
+# Accessed without a lock, which an interrupt could leave locked: each access is one C call.
 _open: dict[int, Stoppable] = {}
 
 
 def opened(profile: Stoppable) -> None:
-    """Remember a running profile until `closed`."""
+    """Register a running profile until `closed`."""
     _open[id(profile)] = profile
 
 
 def closed(profile: Stoppable) -> None:
-    """Forget it."""
+    """Unregister a profile; unknown ones are ignored."""
     _open.pop(id(profile), None)
 
 
 @atexit.register
 def _stop_open_profiles() -> None:
-    # In the order they were started, last first: as nested blocks would have ended.
+    # Last started, first stopped: the order in which nested blocks would have ended.
     left = list(_open.values())
     for profile in reversed(left):
         try:
@@ -45,7 +45,9 @@ def _stop_open_profiles() -> None:
         except Exception:
             import traceback
 
-            print("fastprof: a profile left open could not be stopped:", file=sys.stderr)
+            print(
+                "fastprof: cannot stop a profile that was still running at exit:", file=sys.stderr
+            )
             traceback.print_exc()
 
 
@@ -54,6 +56,7 @@ def _in_child() -> None:
     torch_ops.after_fork_in_child()
     gc_events.after_fork_in_child()
     _core.after_fork_in_child()
+    _core.forget_python_calls_in_child()
 
 
 os.register_at_fork(after_in_child=_in_child)

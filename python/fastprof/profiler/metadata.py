@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Members that a trace carries at its top level beside the events."""
+"""Top-level members of a trace beside its events: options, identity and the user's metadata."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["check_json", "check_name", "distributed_info", "json_text", "trace_m
 
 
 def check_name(name: Any) -> str:
-    """The name of a member as text; errors.ValueError when the format has a member of that name."""
+    """Return a member's name as text; errors.ValueError if the trace format defines that name."""
     from fastprof.formats.trace_members import WRITER_MEMBERS
 
     if name in WRITER_MEMBERS:
         raise errors.ValueError(
-            f"{name!r} is a member of the trace format itself: choose another name for metadata"
+            f"the metadata name {name!r} is reserved by the trace format. Choose another name."
         )
     return str(name)
 
 
 def json_text(value: Any) -> str:
-    """Strict JSON of a plain value: NaN and infinities as strings, lone surrogates escaped."""
+    """Return strict JSON of a plain value: NaN and infinities as strings, lone surrogates escaped."""
     return json.dumps(_finite(value), ensure_ascii=True, allow_nan=False, default=str)
 
 
@@ -42,7 +42,7 @@ def _finite(value: Any) -> Any:
 
 
 def check_json(key: str, text: str) -> Any:
-    """The value of a JSON text; errors.ValueError naming `key` when it is none."""
+    """Return the value of a JSON text; errors.ValueError, naming `key`, if it is invalid."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not JSON")
@@ -51,7 +51,7 @@ def check_json(key: str, text: str) -> Any:
         return json.loads(text, parse_constant=refuse)
     except (TypeError, ValueError) as error:
         raise errors.ValueError(
-            f"the metadata {key!r} is no JSON: {error}; use add_metadata for plain text"
+            f"the metadata {key!r} is not valid JSON: {error}. Use add_metadata for plain text."
         ) from error
 
 
@@ -61,7 +61,7 @@ def trace_members(
     trace_id: str,
     distributed: dict[str, Any] | None = None,
 ) -> dict[str, str]:
-    """JSON text by name: options, identity, the user's metadata, and distributed_info() if any."""
+    """Return member name -> JSON text: options, trace id, host, distributed info and user metadata."""
     members: dict[str, str] = {"trace_id": json_text(trace_id), "host_name": json_text(_host())}
     for name in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
         if getattr(options, name):
@@ -82,10 +82,10 @@ def _host() -> str:
 
 
 def distributed_info() -> dict[str, Any] | None:
-    """PyTorch's process groups, as torch.profiler describes them; None when there are none.
+    """Return PyTorch's process groups as torch.profiler describes them; None without any.
 
-    backend, rank and world_size of the default group; pg_count and pg_config (one entry a group)
-    and nccl_version where this torch gives them. torch is not imported for it.
+    Contains backend, rank and world_size of the default group, and pg_count, pg_config (one entry
+    per group) and nccl_version if this version of torch provides them. Does not import torch.
     """
     distributed = sys.modules.get("torch.distributed")
     if distributed is None:
@@ -100,7 +100,7 @@ def distributed_info() -> dict[str, Any] | None:
         }
     except Exception:
         return None
-    # Newer than the rest, and partly private: each is left out where this torch has it not.
+    # Newer than the rest, and partly private: each is left out if this version of torch lacks it.
     with contextlib.suppress(Exception):
         info["pg_count"] = int(distributed.get_pg_count())
     with contextlib.suppress(Exception):

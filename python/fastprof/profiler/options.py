@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of profile(), checked: what is asked for, and what of it this build cannot give."""
+"""Check the arguments of profile() and find out which of them this build cannot honour."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Any
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.base.native_numbers import Category, OverflowPolicy
 from fastprof.profiler.config import config_fields, missing_of_config, says_threads
+from fastprof.record import python_calls as calls
 from fastprof.record.activities import (
     ProfilerActivity,
     as_activity,
@@ -25,22 +27,25 @@ from fastprof.record.activities import (
 
 __all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "outside_level", "tell_missing"]
 
-# OverflowPolicy of csrc/include/fastprof/recorder/state.hpp.
-OVERFLOW_POLICIES = {"drop_newest": 0, "overwrite_oldest": 1, "spill": 2}
+OVERFLOW_POLICIES = {
+    "drop_newest": OverflowPolicy.DROP_NEWEST,
+    "overwrite_oldest": OverflowPolicy.OVERWRITE_OLDEST,
+    "spill": OverflowPolicy.SPILL_TO_FILE,
+}
 
-# fastprof.analysis.memory_attribution.RULES, without loading NumPy for it.
+# The names of fastprof.analysis.memory_attribution.RULES; importing that module would load NumPy.
 MEMORY_RULES = ("innermost", "interval")
 
-_CATEGORY_MEMORY = 1 << 2
 _warned: set[str] = set()
 
 
 @dataclass(frozen=True)
 class Options:
-    """What profile() was asked for. `missing`: what of it is not recorded, with the reason.
+    """The checked arguments of a profile.
 
-    asked: every activity that was given; activities: those of them that are recorded. filters: the
-    type names of activities that were given with some.
+    asked: every activity that was given. activities: the subset that is recorded.
+    filters: the type names of those activities that were given with some.
+    missing: what was requested but is not recorded -> reason.
     """
 
     activities: frozenset[ProfilerActivity]
@@ -60,7 +65,9 @@ class Options:
     max_name_bytes: int
     overflow: int
     spill_folder: str = ""
+    backing_file: str = ""
     counters: tuple[str, ...] = ()
+    python_calls: calls.CallFilter | None = None
     gc_events: bool = False
     trace_only: bool = False
     missing: dict[str, str] = field(default_factory=dict)
@@ -88,10 +95,16 @@ def make_options(
     max_name_bytes: int,
     overflow: str,
     spill_folder: str | os.PathLike[str] | None = None,
+    backing_file: str | os.PathLike[str] | None = None,
     counters: Iterable[str] = (),
+    python_calls: bool | calls.CallFilter = False,
     post_processing_timeout_s: float | None = None,
 ) -> Options:
-    """Check and combine; errors.ValueError and errors.UnavailableError say what to change."""
+    """Check and combine the arguments of profile().
+
+    Raises errors.ValueError for invalid values and errors.UnavailableError if nothing that was
+    requested can be recorded; both say what to change. Warns of each entry of `missing`.
+    """
     asked = parse_activities(activities if activities is not None else ())
     explicit = activities is not None
     if activity_filters:
@@ -109,8 +122,8 @@ def make_options(
         asked.pop(ProfilerActivity.CPU, None)
     if not asked:
         raise errors.UnavailableError(
-            "nothing to profile: use_cpu=False needs a device among the activities, and activities "
-            f"must not be empty; here {_names(supported_activities())} can be recorded"
+            "no activities to record. Pass at least one that can be recorded here: "
+            f"{_names(supported_activities())} (use_cpu=False removes CPU)."
         )
     config = config_fields(experimental_config)
     events = _performance_events(config)
@@ -128,12 +141,12 @@ def make_options(
                 f"post_processing_timeout_s must be at least 0, not {post_processing_timeout_s}"
             )
         missing["post_processing_timeout_s"] = (
-            "results are never cut at post_processing_timeout_s: they are read when asked for, in full"
+            "post_processing_timeout_s has no effect: results are read on first access, and in full"
         )
     trace_only = bool(config.get("trace_only"))
     if trace_only and with_stack:
         trace_only = False
-        missing["trace_only"] = "trace_only does not go with with_stack=True: it is left out"
+        missing["trace_only"] = "trace_only has no effect together with with_stack=True"
     if all_threads is None:
         all_threads = config.get("profile_all_threads") is not False or not says_threads(
             experimental_config
@@ -146,14 +159,18 @@ def make_options(
         )
     if memory_attribution not in MEMORY_RULES:
         raise errors.ValueError(
-            f"unknown memory_attribution {memory_attribution!r}; choose from {', '.join(MEMORY_RULES)}"
+            f"unknown memory_attribution {memory_attribution!r}. Use one of {', '.join(MEMORY_RULES)}."
         )
     if overflow not in OVERFLOW_POLICIES:
         raise errors.ValueError(
-            f"unknown overflow policy {overflow!r}; choose from {', '.join(OVERFLOW_POLICIES)}"
+            f"unknown overflow policy {overflow!r}. Use one of {', '.join(OVERFLOW_POLICIES)}."
         )
     if spill_folder is not None and overflow != "spill":
-        raise errors.ValueError('spill_folder is used with overflow="spill" only: give both')
+        raise errors.ValueError('spill_folder has no effect without overflow="spill". Pass both.')
+    if backing_file is not None and overflow == "spill":
+        raise errors.ValueError(
+            'backing_file cannot be used with overflow="spill". Pass one of them.'
+        )
     if max_bytes != 0 and max_bytes < 65536:
         raise errors.ValueError(
             f"max_bytes must be at least 65536 (or 0 for the default), not {max_bytes}"
@@ -164,9 +181,18 @@ def make_options(
         )
     categories = category_mask(asked.get(ProfilerActivity.CPU))
     if profile_memory:
-        categories |= _CATEGORY_MEMORY
+        categories |= Category.MEMORY
     else:
-        categories &= ~_CATEGORY_MEMORY
+        categories &= ~Category.MEMORY
+    traced = calls.CallFilter() if python_calls is True else python_calls or None
+    if traced is not None and not isinstance(traced, calls.CallFilter):
+        raise errors.ValueError(
+            f"python_calls is True, False or a CallFilter, not {python_calls!r}"
+        )
+    if traced is not None:
+        categories |= Category.PYTHON_CALL
+    else:
+        categories &= ~Category.PYTHON_CALL
     device = _device_name(use_device) if use_device is not None else None
     if device is not None and as_activity(device) not in kept:
         device = None
@@ -189,7 +215,9 @@ def make_options(
         max_name_bytes=max_name_bytes,
         overflow=OVERFLOW_POLICIES[overflow],
         spill_folder="" if spill_folder is None else os.fspath(spill_folder),
+        backing_file="" if backing_file is None else os.fspath(backing_file),
         counters=wanted_counters,
+        python_calls=traced,
         gc_events=bool(config.get("record_python_gc_info")),
         trace_only=trace_only,
         missing=missing,
@@ -197,10 +225,15 @@ def make_options(
 
 
 def _counters(given: Iterable[str], of_config: list[str]) -> tuple[str, ...]:
-    """The perf counters to read: those given, which must be there, else the configuration's."""
+    """Return the perf counters to read: `given`, else those of the configuration.
+
+    Raises errors.UnavailableError if a counter in `given` cannot be read.
+    """
     names = tuple(given)
     if isinstance(given, str) or any(not isinstance(name, str) for name in names):
-        raise errors.ValueError('counters are names in a list, such as ["instructions"]')
+        raise errors.ValueError(
+            f'counters must be a list of names, such as ["instructions"], not {given!r}'
+        )
     if names:
         reason = _core.counters_missing(list(names))
         if reason:
@@ -210,7 +243,7 @@ def _counters(given: Iterable[str], of_config: list[str]) -> tuple[str, ...]:
 
 
 def _performance_events(config: Mapping[str, Any]) -> list[str]:
-    """The names in a configuration; PyTorch's own has them as bytes."""
+    """Return the counter names of a configuration; PyTorch's own object holds them as bytes."""
     events = config.get("performance_events") or ()
     return [name.decode() if isinstance(name, bytes) else str(name) for name in events]
 
@@ -220,7 +253,7 @@ def _names(activities: Iterable[ProfilerActivity]) -> str:
 
 
 def _device_name(device: Any) -> str:
-    """The kind in "cuda", "cuda:1" or a torch.device."""
+    """Return the device kind of "cuda", "cuda:1" or a torch.device."""
     kind = str(getattr(device, "type", device)).split(":")[0].lower()
     return "privateuse1" if kind == "privateuseone" else kind
 
@@ -231,13 +264,15 @@ def _missing(
 ) -> dict[str, str]:
     missing = {a.name: str(missing_reason(a)) for a in asked if missing_reason(a) is not None}
     if execution_trace_observer is not None and not hasattr(execution_trace_observer, "start"):
-        missing["execution_trace_observer"] = "it has no start() and stop() to call"
+        missing["execution_trace_observer"] = (
+            "the execution_trace_observer is not used: it has no methods start() and stop()"
+        )
     return missing
 
 
 def _warn_once(missing: Mapping[str, str]) -> None:
     for name, reason in missing.items():
-        if name in ProfilerActivity.__members__:  # each time, as PyTorch does
+        if name in ProfilerActivity.__members__:  # warn each time, as PyTorch does
             text = f"{name} is not available, disabling {name} profiling: {reason}"
             warnings.warn(text, stacklevel=outside_level())
         elif name not in _warned:
@@ -246,7 +281,7 @@ def _warn_once(missing: Mapping[str, str]) -> None:
 
 
 def outside_level() -> int:
-    """The stacklevel by which a warning of the caller shows the program's line, not one of fastprof."""
+    """Return the stacklevel at which a warning of the caller shows a line outside fastprof."""
     package = os.path.dirname(os.path.dirname(__file__)) + os.sep
     level = 1
     frame: FrameType | None = sys._getframe(1)
@@ -257,6 +292,6 @@ def outside_level() -> int:
 
 
 def tell_missing(options: Options, name: str, reason: str) -> None:
-    """What only the start of a recording finds missing: into `missing`, and a warning the first time."""
+    """Add an entry to `missing` once recording starts; warn the first time that `name` is missing."""
     options.missing[name] = reason
     _warn_once({name: reason})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profile: the profiler object of torch.profiler and of torch.autograd.profiler in one."""
+"""profile: one class for torch.profiler.profile and torch.autograd.profiler.profile."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fastprof import _core
 from fastprof._core import record_function
 from fastprof.adapters.torch.tracers import install, register_profile
 from fastprof.base import errors
@@ -21,59 +22,80 @@ from fastprof.profiler.recording import Result, event_list
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
+    from fastprof.record.python_calls import CallFilter
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
+    from fastprof.views.python_calls import PythonCallStats
 
 __all__ = ["_KinetoProfile", "profile"]
 
 
 class _NothingYetError(errors.StateError, AssertionError):
-    """Results were asked for before anything was recorded; an AssertionError too, as in PyTorch."""
+    """Results were requested before anything was recorded; an AssertionError too, as in PyTorch."""
 
 
 class profile(ProfileLife):  # noqa: N801 - the field's name
-    """Record what happens between start() and stop(), or in a with block, and answer questions.
+    """Record a program between start() and stop(), or in a with block; then read the results.
 
-    Arguments are those of torch.profiler.profile and torch.autograd.profiler.profile:
+        with fastprof.profile(record_shapes=True) as prof:
+            work()
+        print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+        prof.export_chrome_trace("trace.json")
 
-    activities: what to look at (ProfilerActivity, PyTorch's own values, or {activity: [type
-    names]}); default: the CPU. What this build cannot record is left out with a warning and
-    told in `missing`; when nothing is left, errors.UnavailableError.
+    Parameters of torch.profiler.profile and torch.autograd.profiler.profile:
+
+    activities: what to record (ProfilerActivity, PyTorch's own values, or {activity: [type
+    names]}); default: the CPU. An activity that this build cannot record is left out with a warning
+    and listed in `missing`; if none is left, errors.UnavailableError.
+    activity_filters: {activity: type names}, another form of the type names in `activities`.
     schedule: function from step number to ProfilerAction, see schedule(); each step() is then a
-    range "ProfilerStep#N". on_trace_ready: called with the profile whenever a recording is
-    complete. acc_events: keep the events of all recordings, not only of the last.
-    record_shapes, with_flops: shapes and FLOPs (with_flops turns record_shapes on).
-    profile_memory: allocations; memory_attribution: to the innermost open range of the thread
-    ("innermost"), or to every range at that time on any thread ("interval", PyTorch's rule).
-    with_stack: the Python stack at the begin of each range made from Python, and of torch's ops.
-    with_modules: the TorchScript modules that ops run in (eager modules are not told, as in PyTorch).
-    enabled: False for a no-op whose accessors answer with nothing. use_cpu, use_cuda, use_device,
-    use_kineto: the older spellings. execution_trace_observer: a torch.profiler.ExecutionTraceObserver;
-    its start() and stop() are called with the recording's, its cleanup() at the end of the with
-    block. Without one, ENABLE_PYTORCH_EXECUTION_TRACE=1 makes one, as in PyTorch, if torch is imported.
-    experimental_config: see _ExperimentalConfig. post_processing_timeout_s has no effect: results
-    are read when they are asked for, in full. What has no effect is named in `missing`, with a
-    warning. These are attributes, too: what a program assigns to one counts from the next recording.
+    range "ProfilerStep#N".
+    on_trace_ready: called with the profile whenever a recording is complete.
+    acc_events: keep the events of all recordings, not only of the last.
+    record_shapes, with_flops: record input shapes, estimate FLOPs (with_flops implies record_shapes).
+    profile_memory: record allocations. memory_attribution: attribute them to the innermost open
+    range of the thread ("innermost") or to every range open at that time on any thread
+    ("interval", PyTorch's rule).
+    with_stack: record the Python stack at the begin of each range made from Python and of torch's ops.
+    with_modules: record the TorchScript modules that ops run in (not eager modules, as in PyTorch).
+    enabled: False makes a no-op profile whose results are empty.
+    use_cpu, use_cuda, use_device, use_kineto: older spellings of `activities`.
+    execution_trace_observer: a torch.profiler.ExecutionTraceObserver; its start() and stop() are
+    called with each recording's, its cleanup() at the end of the with block. Without one,
+    ENABLE_PYTORCH_EXECUTION_TRACE=1 creates one, as in PyTorch, if torch is imported.
+    custom_trace_id_callback: returns the id of each recording; default: 32 hexadecimal digits.
+    experimental_config: see _ExperimentalConfig.
+    post_processing_timeout_s: no effect, because results are read in full when requested.
+    Options without an effect are listed in `missing` and reported by a warning. All of these are
+    also attributes; a new value applies from the next recording.
 
-    fastprof's own: all_threads (True, the default: every thread of the process; False: the starting
-    thread and what is propagated from it; None: as experimental_config says),
-    max_bytes (of records held, 0: min(256 MB, 1/16 of memory)),
-    overflow ("drop_newest" or "overwrite_oldest" when that is reached; drops are counted; "spill":
-    records move to a file without a name in spill_folder, by default the folder for temporary
-    files, and threads wait for room; see docs/results.md),
-    max_name_bytes (bound of the range names and string arguments that the process holds at once,
-    in bytes; 0: 64 MB, else at least 65536; the largest of the running profiles holds. At the
-    bound, ranges get a shared name. A name or string longer than 1/1024 of the bound, at least 256
-    bytes and at most 64 KB, is cut and ends in "... [cut: N bytes]". Both are counted in
-    `event_table.dropped["names"]`. Names are freed between profiles),
-    counters (up to 4 perf counters read around each range, such as ["instructions", "page-faults"];
-    in traces, and in event_table.coded["counters"]; UnavailableError with the reason when they
-    cannot be read. experimental_config.performance_events asks for the same, but only warns).
+    Parameters of fastprof's own:
 
-    Profiles may nest and overlap, on any threads; each sees all its events. One object is used by
-    one thread at a time; it may be started again after stop(). In a forked child a profile that
-    was open in the parent ends empty. If Ctrl-C interrupts stop(), or the end of the block,
-    recording has ended and the results are there; on_trace_ready is called by a second stop(), or
-    when the interpreter exits.
+    all_threads: True (default): every thread of the process; False: the starting thread and work
+    propagated from it; None: as experimental_config says.
+    max_bytes: bound of the records held, in bytes; 0: min(256 MB, 1/16 of memory).
+    overflow: what happens at that bound: "drop_newest" or "overwrite_oldest" (drops are counted), or
+    "spill": records move to an unnamed file in spill_folder (default: the folder for temporary
+    files), and threads wait for room; see docs/results.md.
+    backing_file: path of a file to make, in which the records lie while the profile runs, so that
+    `recover(path)` or `fastprof recover` can read them if the process is killed; see
+    docs/backing_file.md. Removed at stop(). Not with overflow="spill".
+    max_name_bytes: bound of the range names and string arguments that the process holds at once, in
+    bytes; 0: 64 MB, else at least 65536. The largest value of the running profiles applies. At the
+    bound, ranges get a shared name. A name or string longer than 1/1024 of the bound (at least 256
+    bytes, at most 64 KB) is cut and ends in "... [cut: N bytes]". Both are counted in
+    `event_table.dropped["names"]`. Names are freed between profiles.
+    counters: up to 4 perf counters read around each range, such as ["instructions", "page-faults"];
+    they appear in traces and in event_table.coded["counters"]. errors.UnavailableError with the
+    reason if they cannot be read (experimental_config.performance_events only warns).
+
+    python_calls: True, or a CallFilter: record every call of a function, written in Python or C, on
+    all threads, as an event of category python_function; see python_calls().
+
+    Threads: profiles may nest and overlap on any threads; each records all its events. One object is
+    used by one thread at a time; it may be started again after stop(). In a forked child, a profile
+    opened by the parent stops and contains no events. If Ctrl-C interrupts stop() or the end of the
+    block, recording has ended and the results are available; on_trace_ready is then called by a
+    second stop(), or when the interpreter exits.
     """
 
     def __init__(
@@ -103,8 +125,10 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         max_name_bytes: int = 0,
         overflow: str = "drop_newest",
         spill_folder: str | os.PathLike[str] | None = None,
+        backing_file: str | os.PathLike[str] | None = None,
         memory_attribution: str = "innermost",
         counters: Iterable[str] = (),
+        python_calls: bool | CallFilter = False,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
             raise TypeError(
@@ -132,7 +156,9 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
             "max_name_bytes": max_name_bytes,
             "overflow": overflow,
             "spill_folder": spill_folder,
+            "backing_file": backing_file,
             "counters": counters if isinstance(counters, str) else tuple(counters),
+            "python_calls": python_calls if self.enabled else False,
         }
         self.record_shapes = record_shapes
         self.with_flops = with_flops
@@ -162,7 +188,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         self._made_from = self._attributes()
 
     def _asked(self) -> dict[str, Any]:
-        """Arguments of make_options as they stand now, but for the activities."""
+        """Return the current values of make_options' arguments, except for the activities."""
         return {
             "record_shapes": self.record_shapes,
             "profile_memory": self.profile_memory,
@@ -177,7 +203,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         }
 
     def _attributes(self) -> dict[str, Any]:
-        """What a program may have changed: a copy of it."""
+        """Return a copy of every attribute that a program may have changed."""
         return {
             **self._asked(),
             "activities": set(self.activities),
@@ -186,7 +212,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         }
 
     def _current_options(self) -> Options:
-        """The options of the next recording: attributes that the program has set count from here."""
+        """Return the options of the next recording, made anew if an attribute has changed."""
         attributes = self._attributes()
         if attributes != self._made_from:
             self._options = make_options(
@@ -203,7 +229,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
             return self
         except (
             KeyboardInterrupt
-        ):  # after start(): the block is not entered, and nobody would stop it
+        ):  # after start(): the block is not entered, so __exit__ would never run
             self._abandon()
             raise
 
@@ -229,9 +255,10 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
                 self.execution_trace_observer.cleanup()  # completes its file, as in PyTorch
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
-        """Leave out (False) or record again (True) what begins from here on.
+        """Pause (False) or resume (True) recording; events that begin in a pause are left out.
 
-        `activities` as in the constructor; only CPU can be recorded here, so others do nothing.
+        activities: as in the constructor; only the CPU has an effect, since nothing else is recorded.
+        Raises errors.StateError unless the profile is running.
         """
         from fastprof.record.activities import ProfilerActivity, as_activity
 
@@ -243,44 +270,45 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     # ---- metadata ------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Put a text into the exported traces, under `key`.
+        """Add a text to the exported traces under `key`.
 
-        errors.ValueError when the trace format has a member of that name itself.
+        Raises errors.ValueError if the trace format itself has a member of that name.
         """
         self._metadata[check_name(key)] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Put a JSON text into the exported traces; errors.ValueError when it is none."""
+        """Add a JSON text to the exported traces; errors.ValueError if it is invalid JSON."""
         self._metadata[check_name(key)] = check_json(key, value)
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """Put a JSON text into the traces of recordings that begin from here on.
+        """Add a JSON text to the traces of later recordings; kept in `preset_metadata`.
 
-        errors.ValueError when it is none. `preset_metadata` has what was given.
+        Raises errors.ValueError if it is invalid JSON.
         """
         check_json(check_name(key), value)
         self.preset_metadata[key] = value
 
     @property
     def profiler(self) -> profile | None:
-        """Itself, where PyTorch has an object of torch.autograd.profiler; None before the first start."""
+        """This profile, where PyTorch has an inner profiler object; None before the first start."""
         return self if self._was_prepared else None
 
     @property
     def missing(self) -> dict[str, str]:
-        """What was asked for and is not recorded here, with the reason."""
+        """What was requested and is not recorded here -> reason."""
         return dict(self._options.missing)
 
     # ---- results -------------------------------------------------------------------------------
 
     def _finished_results(self, while_running: bool = False) -> list[Result]:
-        """The results so far. while_running: empty ones, with a warning, while the first is recorded.
+        """Return the results so far.
 
-        errors.StateError when there are none, and for a recording that goes on.
+        while_running: during the first recording, return an empty result with a warning instead of
+        raising. Raises errors.StateError during a recording and before the first.
         """
         make_importable()
         if self._stopping:
-            self._end()  # a stop() that was interrupted
+            self._end()  # completes a stop() that was interrupted
         if self._records():
             if not while_running:
                 raise errors.StateError(
@@ -302,9 +330,9 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         return self._results
 
     def events(self) -> EventList[FunctionEvent]:
-        """Every event of the last recording (of all of them with acc_events), lazily.
+        """Return every event of the last recording (of all recordings with acc_events), read lazily.
 
-        While it records there are none yet: an empty list, with a warning. errors.StateError (and
+        During the first recording: an empty list, with a warning. Raises errors.StateError (also an
         AssertionError, as in PyTorch) before anything was recorded, and with trace_only.
         """
         results = self._finished_results(while_running=True)
@@ -326,7 +354,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
 
     @property
     def event_table(self) -> EventTable:
-        """The columns of the last recording."""
+        """The columns of the last recording. Raises errors.StateError before it has ended."""
         return self._finished_results()[-1].table
 
     def key_averages(
@@ -336,7 +364,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         group_by_overload_name: bool = False,
         include_python_functions: bool = False,
     ) -> EventList[FunctionEventAvg]:
-        """Averages by name and what else is asked for; see EventList.key_averages."""
+        """Return averages grouped by name and the given criteria; see EventList.key_averages."""
         return self.events().key_averages(
             group_by_input_shape,
             group_by_stack_n,
@@ -344,26 +372,39 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
             include_python_functions,
         )
 
+    def python_calls(self) -> PythonCallStats:
+        """Return the calls of the last recording by function, as cProfile counts them.
+
+        Raises errors.StateError unless the profile was made with python_calls=True.
+        """
+        from fastprof.views.python_calls import PythonCallStats
+
+        result = self._finished_results()[-1]
+        if result.options.python_calls is None:
+            reason = self.missing.get("python_calls", "make the profile with python_calls=True")
+            raise errors.StateError(f"no calls were recorded: {reason}")
+        return PythonCallStats(result.table, _core)
+
     def total_average(self) -> FunctionEventAvg:
-        """One average of all events."""
+        """Return one average of all events."""
         return self.events().total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Sum of self CPU times, us."""
+        """Sum of the self CPU times of all events, in us."""
         return self.events().self_cpu_time_total
 
     def table(self, *args: Any, **kwargs: Any) -> str:
-        """The events as a text table; arguments of EventList.table."""
+        """Return the events as a text table; arguments as of EventList.table."""
         return self.events().table(*args, **kwargs)
 
     def export_chrome_trace(
         self, path: str | os.PathLike[str], use_python_export: bool = False
     ) -> None:
-        """Write the last recording as Chrome JSON; gzip when `path` ends in .gz.
+        """Write the last recording as Chrome JSON, compressed with gzip if `path` ends in .gz.
 
-        The file appears only when it is whole; errors.IoError else. use_python_export is accepted
-        for PyTorch's sake.
+        The file appears once it is complete; otherwise errors.IoError is raised. use_python_export has
+        no effect (a parameter of PyTorch's).
         """
         result = self._finished_results()[-1]
         metadata = {**result.metadata, **self._metadata}
@@ -371,13 +412,13 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         result.write_chrome_trace(path, members)
 
     def export_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the last recording in Perfetto's format (customary suffix .pftrace)."""
+        """Write the last recording in Perfetto's format (usual suffix .pftrace), gzip for .gz."""
         self._finished_results()[-1].write_perfetto_trace(path)
 
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
     ) -> None:
-        """Write collapsed stacks for flame graphs; needs with_stack=True, else errors.StateError."""
+        """Write collapsed stacks for flame graphs; errors.StateError without with_stack=True."""
         self._finished_results()
         events = self.events()
         if not self._options.with_stack:
@@ -389,15 +430,15 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     ) -> None:
         """Write memory over time per device, as JSON, CSV or HTML by the suffix of `path`.
 
-        Totals; see exporters.memory_timeline. device: only this one ("cpu", "cuda:0"). Needs
-        profile_memory=True; errors.ValueError when no memory was reported.
+        Contains totals; see exporters.memory_timeline. device: only this one ("cpu", "cuda:0").
+        Requires profile_memory=True; errors.ValueError if no memory was reported.
         """
         from fastprof.exporters.memory_timeline import export_memory_timeline
 
         export_memory_timeline(self.event_table, path, device)
 
     def __getstate__(self) -> dict[str, Any]:
-        # For copy.copy, copy.deepcopy and pickle.
+        # Used by copy.copy, copy.deepcopy and pickle.
         if self._running or self._stopping or self._records():
             raise errors.StateError("a running profile cannot be copied: stop() it first")
         of_a_run = ("_recording", "step_rec_fn", "_due", "_due_for")
@@ -415,7 +456,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
 
 
 def _first_device(activities: Iterable[Any]) -> str | None:
-    """The device that PyTorch names in use_device for these activities."""
+    """Return the device that PyTorch puts into use_device for these activities; None for the CPU."""
     names = {activity.name for activity in activities}
     return next(
         (name.lower() for name in ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1") if name in names),
@@ -426,5 +467,5 @@ def _first_device(activities: Iterable[Any]) -> str | None:
 install(record_function)
 register_profile(profile)
 
-# PyTorch's base of profile, which its integrations name in annotations and subclass checks.
+# The base class of PyTorch's profile; integrations name it in annotations and issubclass checks.
 _KinetoProfile = profile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recording: one native session from start to stop. Result: what it saw, read when asked for."""
+"""Recording: one native session from start to stop. Result: its events, read on first use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
 from fastprof.adapters.torch.ops import Observation
+from fastprof.base.native_numbers import Category
 from fastprof.profiler.at_exit import keep_readable_at_exit
 from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, tell_missing
+from fastprof.profiler.recovery import process_facts
+from fastprof.record.python_calls import TracedCalls
 
 if TYPE_CHECKING:
     from fastprof.adapters.torch.ops import Part
@@ -25,12 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Recording", "Result"]
 
-# category::user and category::op of csrc/include/fastprof/base/scope.hpp.
-_OP_CATEGORIES = 1 << 0 | 1 << 1
+_OP_CATEGORIES = Category.USER | Category.OP
 
 
 class Recording:
-    """A running session. Not for two threads at once."""
+    """One native session and the observers of torch and garbage collection. Use from one thread at a time."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -44,20 +46,23 @@ class Recording:
             counters=list(options.counters),
             record_shapes=options.record_shapes,
             spill_folder=os.fsencode(options.spill_folder),
+            backing_file=os.fsencode(options.backing_file),
+            backing_metadata=process_facts() if options.backing_file else [],
         )
         self._pauses: list[list[int | None]] = []
         self._pid = os.getpid()
         self._torch_ops: Observation | None = None
         self._gc_events = GcEvents()
+        self._calls = None if options.python_calls is None else TracedCalls(options.python_calls)
         self._result: Result | None = None
         self._distributed: dict[str, Any] | None = None
 
     def warm_up(self) -> None:
-        """Fault in memory for records, so that the first ranges cost what later ones do."""
+        """Fault in memory for records, so that the first ranges cost no more than later ones."""
         self._session.warm_up()
 
     def start(self) -> None:
-        """Begin to record. errors.StateError when it runs. After an exception call abandon()."""
+        """Begin to record; errors.StateError if already running. After an exception call abandon()."""
         self._distributed = distributed_info()
         threads: TorchThreads | None = None
         if self._options.categories & _OP_CATEGORIES:
@@ -83,30 +88,41 @@ class Recording:
         self._session.start()
         if threads is not None:
             threads.session_started()
+        if self._calls is not None:
+            self._report_calls(self._calls.start())
+
+    def _report_calls(self, problems: list[str]) -> None:
+        for problem in problems:
+            tell_missing(self._options, "python_calls", problem)
+
+    def _stop_calls(self) -> None:
+        if self._calls is not None:
+            self._report_calls(self._calls.stop())
 
     def _stop_observing(self) -> None:
+        self._stop_calls()
         if self._torch_ops is not None:
             self._torch_ops.stop()
         self._gc_events.stop()
 
     @property
     def started(self) -> bool:
-        """Whether start() has begun to record; stays true after stop()."""
+        """Whether recording has begun; stays true after stop()."""
         return self._session.running or self._session.has_capture
 
     def abandon(self) -> None:
-        """End without a result. Called again, or when it does not run: no effect."""
+        """End without a result. Has no effect if not running or when called again."""
         self._stop_observing()
         if self._session.running:
             self._session.stop({})
 
     @property
     def in_its_process(self) -> bool:
-        """False in a forked child, where the session does not exist."""
+        """False in a forked child, where the native session does not exist."""
         return self._pid == os.getpid()
 
     def _warn_of_spill(self) -> None:
-        """Tell why records are missing when the spill file could not be written."""
+        """Warn, and add to `missing`, if records were lost because the spill file was not writable."""
         reason = self._session.spill_error
         if reason:
             tell_missing(
@@ -118,7 +134,7 @@ class Recording:
             )
 
     def pause(self, paused: bool) -> None:
-        """Leave out what begins from here on, or record it again."""
+        """Begin (True) or end (False) a pause; events that begin in one are left out of the result."""
         now_ns = _core.now_ns()
         open_pause = bool(self._pauses) and self._pauses[-1][1] is None
         if paused and not open_pause:
@@ -127,17 +143,20 @@ class Recording:
             self._pauses[-1][1] = now_ns
 
     def stop(self, metadata: Mapping[str, Any]) -> Result:
-        """End and read everything. Called again, also after an interrupt: the same result.
+        """End, read everything and return the result. A repeated call returns the same result.
 
-        errors.StateError in a forked child.
+        Raises errors.StateError in a forked child.
         """
         if self._result is None:
+            self._stop_calls()  # calls may be recorded only while the session runs
             names = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
             try:
                 capture = self._session.stop(names)
             finally:
                 self._stop_observing()
             self._warn_of_spill()
+            if problem := self._session.backing_problem:
+                tell_missing(self._options, "backing_file", problem)
             pauses = [(a, b) for a, b in self._pauses]
             result = Result(capture, self._options, metadata, pauses)
             result.distributed = distributed_info() or self._distributed
@@ -146,7 +165,7 @@ class Recording:
 
 
 class Result:
-    """What one recording saw. Immutable; the table and the list are made when first read."""
+    """The events of one recording. Immutable; the table and the list are computed on first use."""
 
     def __init__(
         self,
@@ -159,12 +178,12 @@ class Result:
         self.options = options
         self.metadata = dict(metadata)
         self.pauses = tuple(pauses)
-        # The process groups while it recorded: they may be gone when a trace is written.
+        # Read during the recording: the process groups may be gone when a trace is written.
         self.distributed: dict[str, Any] | None = None
         keep_readable_at_exit(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Result:
-        # A capture and its tables cannot change, so copies share them; events can be assigned to.
+        # Copies share the capture and its tables, which are immutable; events are assignable.
         copied = Result(self.capture, self.options, self.metadata, self.pauses)
         memo[id(self)] = copied
         copied.__dict__.update(copy.copy(self.__dict__))
@@ -174,13 +193,13 @@ class Result:
         return copied
 
     def __reduce__(self) -> Any:
-        # The tables say all that the capture does, which has no form outside of its process.
+        # The tables contain all of the capture, which cannot be pickled.
         arguments = (self._recorded, self.table, self.options, self.metadata, self.distributed)
         return _result_of, arguments
 
     @cached_property
     def _recorded(self) -> EventTable:
-        """The columns, the capture's own, without what began in a pause."""
+        """The capture's columns, without events that began in a pause."""
         from fastprof.decode.consolidate import table_of, without_pauses
         from fastprof.model.table import EventTable
         from fastprof.views.names import keeps_stack_entry
@@ -200,7 +219,7 @@ class Result:
 
     @cached_property
     def table(self) -> EventTable:
-        """What was recorded, with memory told to its ranges when the options ask for that."""
+        """The recorded events, with memory attributed to ranges if profile_memory is on."""
         if not self.options.profile_memory:
             return self._recorded
         from fastprof.analysis.memory_attribution import attribute_memory
@@ -209,12 +228,12 @@ class Result:
 
     @cached_property
     def events(self) -> EventList[FunctionEvent]:
-        """The events of the table."""
+        """The table's events as objects."""
         return event_list(self.table, self.options)
 
     @cached_property
-    def shown(self) -> _core.Capture:
-        """What the trace writers write: the session's own capture, or that of the rows left."""
+    def capture_to_write(self) -> _core.Capture:
+        """The capture to export: the session's own, or one made of the rows left after pauses."""
         if self.capture is not None and not self.pauses:
             return self.capture
         from fastprof.exporters.trace_writers import capture_of_table
@@ -222,16 +241,16 @@ class Result:
         return capture_of_table(self._recorded, self.options.counters)
 
     def write_chrome_trace(self, path: str | os.PathLike[str], members: Mapping[str, str]) -> None:
-        """Kineto's JSON, gzipped when the path ends in .gz. `members`: JSON texts by name."""
+        """Write Kineto's JSON, gzipped if the path ends in .gz. members: name -> JSON text."""
         from fastprof.exporters.trace_writers import write_chrome_capture
 
-        write_chrome_capture(self.shown, path, members)
+        write_chrome_capture(self.capture_to_write, path, members)
 
     def write_perfetto_trace(self, path: str | os.PathLike[str]) -> None:
-        """Perfetto's protobuf format, gzipped when the path ends in .gz."""
+        """Write Perfetto's protobuf format, gzipped if the path ends in .gz."""
         from fastprof.exporters.trace_writers import write_perfetto_capture
 
-        write_perfetto_capture(self.shown, path)
+        write_perfetto_capture(self.capture_to_write, path)
 
 
 def _result_of(
@@ -248,7 +267,7 @@ def _result_of(
 
 
 def event_list(table: EventTable, options: Options) -> EventList[FunctionEvent]:
-    """The EventList of a table with the columns that the options ask for."""
+    """Return the EventList of a table, with the columns that the options request."""
     from fastprof.views import EventList
 
     return EventList.from_table(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which step of a run is profiled: ProfilerAction, schedule() and the transitions between actions."""
+"""Select the steps to profile: ProfilerAction, schedule() and the transitions between actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ProfilerAction", "Schedule", "as_action", "schedule", "transition"]
 
 
 class ProfilerAction(SameEnum, enum.Enum):
-    """What a profiler does during a step. Same numbers as PyTorch's."""
+    """What a profile does during a step. Values are PyTorch's."""
 
     NONE = 0
     WARMUP = 1
@@ -29,13 +29,13 @@ Schedule: TypeAlias = Callable[[int], ProfilerAction]
 
 
 class InvalidScheduleError(errors.ValueError, AssertionError):
-    """Arguments of schedule() that make no sense; an AssertionError too, as in PyTorch."""
+    """Invalid arguments of schedule(); an AssertionError too, as in PyTorch."""
 
 
 def as_action(value: Any) -> ProfilerAction:
-    """A ProfilerAction from ours or PyTorch's own; errors.ValueError for what is none.
+    """Convert to a ProfilerAction from ours or PyTorch's; errors.ValueError for any other value.
 
-    DEVICE_STOPPED is refused as well: no schedule may ask for it.
+    DEVICE_STOPPED is rejected as well: a schedule must not return it.
     """
     name = getattr(value, "name", None)
     if isinstance(name, str) and name in ProfilerAction.__members__:
@@ -43,7 +43,9 @@ def as_action(value: Any) -> ProfilerAction:
         if action is not ProfilerAction.DEVICE_STOPPED:
             return action
     known = "NONE, WARMUP, RECORD or RECORD_AND_SAVE"
-    raise errors.ValueError(f"a schedule must return a ProfilerAction ({known}), not {value!r}")
+    raise errors.ValueError(
+        f"a schedule must return a ProfilerAction ({known}), but returned {value!r}"
+    )
 
 
 def schedule(
@@ -55,12 +57,19 @@ def schedule(
     skip_first: int = 0,
     skip_first_wait: int = 0,
 ) -> Schedule:
-    """A function from step number (from 0) to action: cycles of wait, warmup, active steps.
+    """Return a function from step number (from 0) to action: cycles of wait, warmup, active steps.
 
-    The first `skip_first` steps are none of any cycle. `repeat`: number of cycles, 0 for no end.
-    `skip_first_wait` not 0: the first cycle leaves its wait out. Raises an error that is both a
-    ValueError and an AssertionError for negative numbers and for active < 1; warns when warmup is
-    0, because first steps are often slower than later ones.
+    wait, warmup, active: lengths of the phases of a cycle, in steps. repeat: number of cycles; 0: no
+    end. skip_first: steps before the first cycle. skip_first_wait: if not 0, the first cycle has no
+    wait phase.
+
+    Raises an error that is both a ValueError and an AssertionError for negative numbers and for
+    active < 1. Warns if warmup is 0, because the first steps are often slower than later ones.
+
+        with fastprof.profile(schedule=fastprof.schedule(wait=5, warmup=1, active=3)) as prof:
+            for batch in data:
+                train(batch)
+                prof.step()
     """
     if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
         raise InvalidScheduleError(
@@ -100,7 +109,7 @@ _N, _W, _R, _S = (
 )
 _D = ProfilerAction.DEVICE_STOPPED
 
-# (previous, next) -> what is done in between; next None: the profiler is stopped.
+# (previous, next) -> methods to call in between; next None: the profile is stopped.
 _TRANSITIONS: dict[tuple[ProfilerAction, ProfilerAction | None], tuple[str, ...]] = {
     (_N, _N): (),
     (_N, _W): ("prepare_trace",),
@@ -134,14 +143,15 @@ _TRANSITIONS: dict[tuple[ProfilerAction, ProfilerAction | None], tuple[str, ...]
 
 
 def transition(previous: ProfilerAction, following: ProfilerAction | None) -> tuple[str, ...]:
-    """Names of the profiler's methods to call, in order, between two steps' actions.
+    """Return the names of the profiler's methods to call, in order, between two steps' actions.
 
-    "warn" stands for a warning that the schedule makes no sense. `following` None: the end.
-    The device cannot stop outside a recording; such a transition raises errors.StateError.
+    "warn": warn that the schedule is inconsistent. following: None at the end.
+    Raises errors.StateError for a device stop outside a recording.
     """
     steps = _TRANSITIONS.get((previous, following))
     if steps is None:
         raise errors.StateError(
-            f"the profiler cannot go from {previous} to {following}: please report this"
+            f"invalid change of action from {previous} to {following}: this is a bug in fastprof, "
+            "please report it"
         )
     return steps

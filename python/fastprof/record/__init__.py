@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Annotating a program: ranges, marks and counters, work handed to other threads, kinds of activities."""
+"""Annotate a program: ranges, marks, counters and flows; propagate to other threads; activity kinds."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ProfilerActivity: the kinds of work a profile can look at, and which of them this machine offers."""
+"""ProfilerActivity: the kinds of work a profile can record, and which of them this machine supports."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.native_numbers import Category
 from fastprof.base.same_enum import SameEnum
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 
 
 class ProfilerActivity(SameEnum, enum.Enum):
-    """Kinds of activities. PyTorch's names and numbers; its own values are accepted everywhere too."""
+    """Kinds of activities. PyTorch's names and values; its own enumerators are accepted everywhere."""
 
     CPU = 0
     XPU = 1
@@ -32,38 +33,37 @@ class ProfilerActivity(SameEnum, enum.Enum):
     PrivateUse1 = 5
 
 
-# Kineto's type names of the CPU group, as in its traces -> category bits of csrc/include/fastprof/base/scope.hpp.
-_CPU_TYPES = {
-    "user_annotation": 1 << 0 | 1 << 6,
-    "cpu_op": 1 << 1,
-    "cpu_instant_event": 1 << 2 | 1 << 4,
-    "python_function": 1 << 7,
+# Kineto's type names of the CPU group, as in its traces -> Category bits.
+_CPU_TYPES: dict[str, int] = {
+    "user_annotation": Category.USER | Category.ASYNC,
+    "cpu_op": Category.OP,
+    "cpu_instant_event": Category.MEMORY | Category.MARK,
+    "python_function": Category.PYTHON_CALL,
     "overhead": 0,
-    "cuda_runtime": 1 << 8,
-    "cuda_driver": 1 << 8,
+    "cuda_runtime": Category.RUNTIME,
+    "cuda_driver": Category.RUNTIME,
 }
-_ALL_CATEGORIES = (1 << 24) - 1
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that this build records on this machine."""
+    """Return the activities that this build records on this machine."""
     return {ProfilerActivity.CPU}
 
 
 def kineto_available() -> bool:
-    """True: what PyTorch needs Kineto for is part of fastprof."""
+    """Return True: fastprof itself provides what PyTorch needs Kineto for."""
     return True
 
 
 def missing_reason(activity: ProfilerActivity) -> str | None:
-    """Why an activity is not recorded here, None when it is."""
+    """Return why an activity is not recorded here; None if it is."""
     if activity in supported_activities():
         return None
-    return f"this build of fastprof has no {activity.name} backend: work on that device is not recorded"
+    return f"this build of fastprof has no {activity.name} backend, so work on that device is not recorded"
 
 
 def as_activity(value: Any) -> ProfilerActivity:
-    """ProfilerActivity from ours, PyTorch's or a name; errors.ValueError for what is none."""
+    """Convert ours, PyTorch's or a name to a ProfilerActivity; errors.ValueError for anything else."""
     if isinstance(value, ProfilerActivity):
         return value
     name = value if isinstance(value, str) else getattr(value, "name", None)
@@ -71,14 +71,14 @@ def as_activity(value: Any) -> ProfilerActivity:
         if isinstance(name, str) and name.lower() == activity.name.lower():
             return activity
     known = ", ".join(a.name for a in ProfilerActivity)
-    raise errors.ValueError(f"{value!r} is no ProfilerActivity; choose from {known}")
+    raise errors.ValueError(f"unknown ProfilerActivity {value!r}. Use one of {known}.")
 
 
 def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, ...] | None]:
-    """Activities asked for, each with its type names (None: all types).
+    """Return the requested activities, each with its type names (None: all types).
 
-    An item is an activity or a mapping {activity: [type names]}; an empty list means nothing of
-    that group. An activity that comes twice raises errors.ValueError, as in PyTorch.
+    items: activities, or mappings {activity: [type names]}; an empty list selects no type of that
+    activity. Raises errors.ValueError for an activity given twice, as PyTorch does.
     """
     asked: dict[ProfilerActivity, tuple[str, ...] | None] = {}
     for item in items:
@@ -87,8 +87,7 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
             activity = as_activity(key)
             if activity in asked:
                 raise errors.ValueError(
-                    f"the activity {activity.name} is given twice: give each once, with all its"
-                    " types in one list"
+                    f"the activity {activity.name} is listed twice. List it once, with all its types."
                 )
             types = getattr(names, "activity_types", names)
             asked[activity] = None if types is None else tuple(str(name) for name in types)
@@ -96,20 +95,20 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
 
 
 def category_mask(types: tuple[str, ...] | None) -> int:
-    """Category bits of the recorder for type names of the CPU group (None: all).
+    """Return the recorder's Category bits for type names of the CPU group (None: all).
 
-    Names in upper case, as PyTorch spells them ("CPU_OP"), or in lower case, as traces do ("cpu_op").
-    Counters and flows go along with any type. An unknown name raises errors.UnavailableError.
+    Case is ignored: PyTorch writes "CPU_OP", traces "cpu_op". Counters and flows are included with
+    any type. Raises errors.UnavailableError for an unknown name.
     """
     if types is None:
-        return _ALL_CATEGORIES
+        return int(Category.ALL)
     mask = 0
     for name in types:
         bits = _CPU_TYPES.get(name.lower())
         if bits is None:
             known = ", ".join(_CPU_TYPES).upper()
             raise errors.UnavailableError(
-                f"{name!r} is no activity type of CPU; choose from {known}"
+                f"unknown activity type {name!r} of CPU. Use one of {known}."
             )
         mask |= bits
-    return mask | (1 << 3 | 1 << 5 if mask else 0)
+    return mask | (Category.COUNTER | Category.FLOW if mask else 0)

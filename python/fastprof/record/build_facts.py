@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the native part says of itself: compiler, ABI, and libraries it does not get along with."""
+"""Build facts of the native module: compiler, ABI, and loaded libraries of an incompatible ABI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BuildFacts", "build_facts"]
 
 
 class BuildFacts(NamedTuple):
-    """compiler: its name and version. abi: (major, minor). other_abi: paths, "" the executable."""
+    """compiler: name and version. abi: (major, minor). other_abi: library paths, "" for the executable."""
 
     compiler: str
     abi: tuple[int, int]
@@ -19,6 +19,6 @@ class BuildFacts(NamedTuple):
 
 
 def build_facts() -> BuildFacts:
-    """The facts now: libraries may be loaded later. Any thread."""
+    """Return the current facts; a library loaded later may change them. Any thread."""
     major, minor = _core.abi_version()
     return BuildFacts(_core.compiler, (major, minor), tuple(_core.libraries_of_other_abi()))

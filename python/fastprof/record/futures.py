@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Futures of three kinds: run something when one completes, and hand out one that completes after it."""
+"""Chain a callback to a future of any of three kinds (concurrent.futures, asyncio, torch.futures)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["chained", "is_future"]
 
-# A future of a kind exists only when its module has been imported: none is imported here.
+# None of the three modules is imported here: a future of a kind exists only if its module is loaded.
 
 
 def is_future(value: Any) -> bool:
-    """Whether chained() can follow it."""
+    """Return whether chained() accepts the value."""
     return (
         _is_of("concurrent.futures", value) or _is_asyncio(value) or _is_of("torch.futures", value)
     )
@@ -36,11 +36,12 @@ def _is_asyncio(value: Any) -> bool:
 
 
 def chained(future: Any, done: Callable[[], Any]) -> Any:
-    """A new future of the same kind that completes, with the same value or exception, after done().
+    """Return a new future of the same kind that completes, with the same outcome, after done().
 
-    `future`: a concurrent.futures.Future, an asyncio.Future (or Task) or a torch.futures.Future.
-    done() is called once, on the thread that completes the future (on this one when it is
-    complete already). Anything else raises errors.ValueError.
+    future: a concurrent.futures.Future, an asyncio.Future (or Task) or a torch.futures.Future;
+    errors.ValueError for anything else.
+    done: called once, on the thread that completes the future, or on the calling thread if the
+    future is already complete.
     """
     if _is_of("concurrent.futures", future):
         return _concurrent(future, done)
@@ -49,8 +50,8 @@ def chained(future: Any, done: Callable[[], Any]) -> Any:
     if _is_of("torch.futures", future):
         return _torch(future, done)
     raise errors.ValueError(
-        f"{type(future).__module__}.{type(future).__qualname__} is no future that can be waited for: "
-        "give a concurrent.futures.Future, an asyncio.Future or a torch.futures.Future"
+        f"unsupported type of future: {type(future).__module__}.{type(future).__qualname__}. "
+        "Pass a concurrent.futures.Future, an asyncio.Future or a torch.futures.Future."
     )
 
 
@@ -84,7 +85,7 @@ def _asyncio(future: asyncio.Future[Any], done: Callable[[], Any]) -> asyncio.Fu
         done()
         if following.cancelled():
             if not finished.cancelled():
-                finished.exception()  # somebody has looked at it
+                finished.exception()  # marks it as retrieved: asyncio logs no warning
             return
         if finished.cancelled():
             following.cancel()
@@ -107,7 +108,7 @@ def _torch(future: Any, done: Callable[[], Any]) -> Any:
         try:
             value = finished.value()
         except Exception as error:
-            following.set_exception(error)  # then() would make a RuntimeError of it
+            following.set_exception(error)  # then() would wrap it in a RuntimeError
         else:
             following.set_result(value)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""propagate: run a function elsewhere as if on the thread that handed it over."""
+"""propagate: run a function on another thread with the profiling state of the calling thread."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def propagate(function: F) -> F:
-    """`function` wrapped so that profiles of this thread (all_threads=False) see its calls.
+    """Wrap `function` so that thread-local profiles of this thread record its calls on any thread.
 
-    pool.submit(propagate(work), ...): while it runs, on whatever thread, that thread carries the
-    thread-local sessions, callbacks and debug info that this thread has now; afterwards it has its
-    own back. For process-wide profiles, the default, nothing needs propagating.
+    While a call runs, its thread carries the thread-local sessions, callbacks and debug info that
+    the wrapping thread had when propagate() was called; afterwards its own are restored. Needed for
+    profiles with all_threads=False only; process-wide profiles, the default, record every thread.
+
+        pool.submit(fastprof.propagate(work), argument)
     """
     state = ThreadState()
 

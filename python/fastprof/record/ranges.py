@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Annotating a Python program: ranges, marks, counters, flows, memory reports, thread names."""
+"""Annotate a Python program: ranges, marks, counters, flows, memory reports, thread names."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ set_thread_name = _core.set_thread_name
 
 
 class flow:  # noqa: N801 - reads like a verb
-    """An arrow between two places: `f = flow(7)`, `f.begin()` here, `f.end()` there.
+    """An arrow in traces from one range to another: `f = flow(7)`, `f.begin()` here, `f.end()` there.
 
-    id: any int of 64 bits; the two calls may be on different threads and processes' objects with
-    the same id. Each call belongs to the range open around it.
+    id: any 64-bit int; objects with the same id are one arrow, so begin() and end() may be called on
+    different threads or in different processes. name: the arrow's name. Each call belongs to the
+    innermost open range of its thread.
     """
 
     __slots__ = ("id", "name")
@@ -49,47 +50,47 @@ class flow:  # noqa: N801 - reads like a verb
         self.name = name
 
     def begin(self) -> None:
-        """The arrow starts here."""
+        """Start the arrow at the current range."""
         _core.flow_begin(self.id, self.name)
 
     def end(self) -> None:
-        """The arrow ends here."""
+        """End the arrow at the current range."""
         _core.flow_end(self.id, self.name)
 
 
 record_function = _core.record_function
-install(record_function)  # PyTorch's tracers and compilers treat it as they do torch's own
+install(record_function)  # torch.jit, Dynamo and export treat it like torch's own record_function
 
 
 def _RecordFunctionFast(  # noqa: N802 - PyTorch's name
     name: str, input_values: Any = None, keyword_values: Any = None
 ) -> record_function:
-    """PyTorch's range for code that is entered often: record_function, which is made for that.
+    """Return a record_function: PyTorch's class for frequently entered code, which ours is fit for.
 
-    keyword_values (dict of str to int, float, bool, str or lists of these) become the range's
-    arguments. The range is a user's, and input_values are not kept.
+    keyword_values: dict of str to int, float, bool, str or lists of these; the range's arguments.
+    Its "scope" is ignored (the range has scope USER_SCOPE), and so is input_values.
     """
     keywords = {key: value for key, value in (keyword_values or {}).items() if key != "scope"}
     return record_function(name, **keywords)
 
 
 def _end_on_future(range_: record_function, future: Any) -> Any:
-    """Hand the end of the open `range_` to `future`; see record_function in the native part."""
+    """Make `future` end the open `range_`; return the chained future. Called by the native record_function."""
     if not is_future(future):
-        chained(future, lambda: None)  # raises
+        chained(future, lambda: None)  # raises the error for an unsupported type
     return chained(future, range_._detach().end)
 
 
 def _decorate(range_: record_function, function: F) -> F:
-    """`function` with a range around each call; what `@record_function("name")` does.
+    """Wrap `function` in a range around each call; implements `@record_function("name")`.
 
-    A generator has a range around each of its steps, so that the time of whoever consumes it does
-    not count; an async function and a step of an async generator have an async range from begin to
-    end, because others may run on the same thread in between.
+    A generator gets a range around each of its steps, so that its consumer's time does not count.
+    An async function, and each step of an async generator, gets an async range from begin to end,
+    because other tasks may run on the same thread in between.
     """
     if not callable(function):
         raise TypeError(
-            f"record_function({range_.name!r}) decorates functions, not {type(function).__name__}"
+            f"record_function({range_.name!r}) can decorate a function, not {type(function).__name__}"
         )
     begin_async = range_._begin_async
     wrapper: Any
@@ -136,7 +137,7 @@ def _decorate(range_: record_function, function: F) -> F:
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            if in_dynamo():  # ranges are ignored there, and Dynamo does not trace the code below
+            if in_dynamo():  # ranges are ignored there, and Dynamo cannot trace the code below
                 with range_:
                     steps = function(*args, **kwargs)
                 return (yield from steps)
@@ -168,7 +169,7 @@ def _decorate(range_: record_function, function: F) -> F:
     return cast(F, wrapper)
 
 
-_core.leave_out_frames_of(_decorate.__code__.co_filename)  # the wrappers above
+_core.leave_out_frames_of(_decorate.__code__.co_filename)  # hide the wrappers above from stacks
 
 
 def report_memory_usage(
@@ -179,10 +180,12 @@ def report_memory_usage(
     device_type: Any = "cpu",
     device_index: int = 0,
 ) -> None:
-    """For allocators: tell of an allocation (bytes > 0) or a free (bytes < 0) on this thread.
+    """Report an allocation (bytes > 0) or a free (bytes < 0) on this thread; for allocators.
 
-    Totals are the allocator's after the change, 0 when unknown. Kept by profiles with
-    profile_memory=True and by C++ profilers that ask for memory.
+    ptr: address. alloc_size_bytes: signed size of the change. total_allocated_bytes and
+    total_reserved_bytes: the allocator's totals after the change, 0 if unknown. device_type: a name
+    ("cpu", "cuda"), number or torch's enumerator; ValueError if unknown. device_index: of that type.
+    Recorded by profiles with profile_memory=True and by C++ sessions that include memory. Any thread.
     """
     _core.report_memory_usage(
         ptr,
@@ -201,7 +204,7 @@ def report_out_of_memory(
     device_type: Any = "cpu",
     device_index: int = 0,
 ) -> None:
-    """For allocators: tell that a request of so many bytes could not be met."""
+    """Report a failed allocation request of alloc_size_bytes; for allocators. Totals as above."""
     _core.report_out_of_memory(
         alloc_size_bytes,
         total_allocated_bytes,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of an EventTable: EventList, FunctionEvent, FunctionEventAvg and their small parts."""
+"""Views of an EventTable: EventList, FunctionEvent, FunctionEventAvg and their parts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group the rows of an EventFrame by key and sum them: key_averages without an object per event."""
+"""Group the rows of an EventFrame by key and sum them: key_averages without one object per event."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SUMMED = (
 
 
 class Grouping(NamedTuple):
-    """`codes`: group of each row; `first`: the first row of each group, in list order."""
+    """codes: group number of each row; first: the first row of each group, in list order."""
 
     codes: Array
     first: Array
@@ -47,8 +47,10 @@ def group_rows(
 ) -> Grouping:
     """Group rows by (name, node, device type, legacy, annotation[, overload][, shapes][, frames]).
 
-    Groups are numbered in the order of their first row in the list; `tree` is what the frame was
-    made of. apart: rows for which it is true are in other groups than the rest. Cost: O(rows).
+    Groups are numbered in the order of their first row in the list.
+
+    tree: the tree that the frame was made from. apart: rows where it is true are grouped separately
+    from the rest. Cost: O(rows).
     """
     codes = frame.key.codes
     size = len(frame.key.values)
@@ -84,11 +86,11 @@ def average(
     by_overload: bool = False,
     tree: EventTree | None = None,
 ) -> EventFrame:
-    """The summed frame: one row per group. What was not grouped by is blank, as in PyTorch.
+    """Return the summed frame, one row per group; fields not grouped by are blank, as in PyTorch.
 
-    With the `tree` that the frame was made of, CPU times, memory and FLOPs come from it
-    (grouping.py) and the frame's own are not read:
-    EventFrame.from_tree(..., times=False) will do.
+    tree: the tree that the frame was made from. If given, CPU times, memory and FLOPs are summed
+    from it (model/grouping.py) and the frame's own are not read, so a frame made by
+    EventFrame.from_tree(..., times=False) suffices.
     """
     codes, first = grouping
     groups = len(first)
@@ -122,7 +124,7 @@ def average(
     stack = no_stack
     if by_stack_n > 0 and frame.stack is not None:
         cut = [list(value)[:by_stack_n] for value in frame.stack.values]
-        # A row without a stack (code -1) has an empty one in averages.
+        # Code -1 (a row without a stack) becomes the last value, an empty stack.
         stack = CodedColumn(frame.stack.codes[first] % (len(cut) + 1), [*cut, []])
     return replace(
         frame,
@@ -161,18 +163,18 @@ def _small_codes(column: Array) -> tuple[Array, int]:
 
 
 def _text_codes(column: CodedColumn, n_frames: int | None) -> tuple[Array, int]:
-    """Codes by what grouping compares: the text of the value, or the first frames of a stack."""
+    """Return codes by the compared key: a value's text, or the first n_frames of a stack."""
     index: dict[Any, int] = {}
     table = np.empty(len(column.values) + 1, np.int32)
     for position, value in enumerate(column.values):
         key = str(value) if n_frames is None else tuple(value)[:n_frames]
         table[position] = index.setdefault(key, len(index))
     table[-1] = index.setdefault("None" if n_frames is None else (), len(index))
-    return table[column.codes], len(index)  # code -1 reads the last entry
+    return table[column.codes], len(index)  # code -1 selects the last entry
 
 
 def _split(codes: Array, size: int, other: Array, other_size: int) -> tuple[Array, int]:
-    """Codes of the pairs that occur, compact again."""
+    """Return compact codes of the pairs (codes, other) that occur, and their number."""
     if other_size <= 1:
         return codes, size
     pairs = codes.astype(np.int64) * other_size + other

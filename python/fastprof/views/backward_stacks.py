@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of the backward pass: an op under a backward function shows where its forward op was."""
+"""Stacks of the backward pass: an op under a backward function gets its forward op's stack."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.base.record_scope import RecordScope
 from fastprof.model.table import CodedColumn
 from fastprof.model.tree import EventTree
 
 __all__ = ["BACKWARD_FUNCTION", "forward_stacks", "set_forward_stacks"]
 
 Array: TypeAlias = NDArray[Any]
-BACKWARD_FUNCTION = 1  # RecordScope::BACKWARD_FUNCTION
+BACKWARD_FUNCTION = int(RecordScope.BACKWARD_FUNCTION)
 
 
 def forward_stacks(tree: EventTree, order: Array | None) -> CodedColumn | None:
-    """Stack of each tree row by PyTorch's rule; None when the table has no stacks.
+    """Return the stack of each tree row by PyTorch's rule; None if the table has no stacks.
 
-    Rows under a range of scope BACKWARD_FUNCTION (it included) get the stack of the first row in
-    list order (`order`) that is under none, has a stack, and has the range's (sequence number,
-    forward thread) as (sequence number, thread); an empty stack when there is no such row.
+    Rows under a range of scope BACKWARD_FUNCTION (that range included) get the stack of the forward
+    op: the first row in list order (`order`) that is not under such a range, has a stack, and whose
+    (sequence number, thread) equals the range's (sequence number, forward thread). If no such row
+    exists, they get an empty stack.
     """
     stacks = tree.table.coded.get("stack")
     if stacks is None:
@@ -60,12 +62,12 @@ def forward_stacks(tree: EventTree, order: Array | None) -> CodedColumn | None:
 def _first_of_key(
     keys: tuple[Array, Array], values: Array, wanted: tuple[Array, Array], default: int
 ) -> Array:
-    """For each wanted pair the value of the first equal key; `default` without."""
+    """Return for each wanted pair the value of the first equal key, or `default`."""
     result = np.full(len(wanted[0]), default, np.int64)
     if not len(values) or not len(result):
         return result
-    # Sequence numbers and threads of one profile lie close together: a table of all pairs, filled
-    # from the last to the first.
+    # Sequence numbers and threads of a profile are dense, so a table of all pairs is small. It is
+    # filled from the last row to the first, so that the first wins.
     low = [int(part.min()) for part in keys]
     size = [int(part.max()) - at + 1 for part, at in zip(keys, low, strict=True)]
     if size[0] * size[1] > 8 * (len(values) + len(result)) + (1 << 20):
@@ -84,7 +86,7 @@ def _first_of_key(
 
 
 def set_forward_stacks(events: list[Any]) -> None:
-    """The same rule on linked FunctionEvents; assigns their `stack`."""
+    """Apply the same rule to linked FunctionEvents; assigns their `stack`."""
     backward: dict[int, Any] = {}
 
     def above(event: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The EventTable of hand-made events: us rounded to ns, one site a name."""
+"""Make an EventTable of hand-made events: us rounded to ns, one site per name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastprof.model.table import CODED_COLUMNS, CodedColumn, EventFlag, EventTab
 
 __all__ = ["PLAIN_FIELDS", "table_of_events"]
 
-# Fields of an event that are columns of the same name.
+# Event fields that are columns of the same name.
 PLAIN_FIELDS = (
     "id",
     "node_id",
@@ -38,11 +38,10 @@ PLAIN_FIELDS = (
 
 
 def table_of_events(events: Iterable[Any]) -> EventTable:
-    """A table of FunctionEvents, in their order. The events are only read, never changed.
+    """Return a table of FunctionEvents, in their order. The events are not modified.
 
-    Times are rounded to whole ns from 0. Columns that hold nothing but defaults are left out. The
-    table has the parents of linked events when the list's tree was built and its events have some;
-    otherwise EventTree.of computes them.
+    Times are rounded to whole ns, counted from 0. Columns that contain only defaults are left out.
+    The parents of linked events are kept if there are any; otherwise EventTree.of computes them.
     """
     listed = list(events)
     if not listed:

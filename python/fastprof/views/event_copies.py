@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linked events as a flat list of states and back: copying by recursion ends at a thousand levels."""
+"""Flatten linked events for copying and pickling: recursion would fail at about a thousand levels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINKS = ("cpu_parent", "cpu_children")
 
 
 def flat_states(events: Iterable[FunctionEvent]) -> tuple[list[dict[str, Any]], int]:
-    """(states, number of events): the fields of the events, then those of their other relatives.
+    """Return (states, number of events): the fields of the events, then those of their other relatives.
 
     Links to relatives are indices into the states.
     """
@@ -30,7 +30,7 @@ def flat_states(events: Iterable[FunctionEvent]) -> tuple[list[dict[str, Any]], 
         return at
 
     states: list[dict[str, Any]] = []
-    for event in found:  # grows meanwhile
+    for event in found:  # number() appends relatives during the loop
         state = dict(event.__getstate__())
         parent, children = (state.pop(name, None) for name in _LINKS)
         state["cpu_parent"] = None if parent is None else number(parent)
@@ -40,7 +40,7 @@ def flat_states(events: Iterable[FunctionEvent]) -> tuple[list[dict[str, Any]], 
 
 
 def events_of_states(states: list[dict[str, Any]]) -> list[FunctionEvent]:
-    """New events of flat_states."""
+    """Return new events of the states that flat_states returned."""
     events = [FunctionEvent.__new__(FunctionEvent) for _ in states]
     for event, state in zip(events, states, strict=True):
         parent, children = state["cpu_parent"], state["cpu_children"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventList: a list of events with averages, tables and exports, lazy over an EventTable."""
+"""EventList: a list of events with averages, tables and exports, computed lazily from an EventTable."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ __all__ = ["EventList"]
 
 
 class EventList(RowList[T]):
-    """FunctionEvents or FunctionEventAvgs, in list order: EventList[FunctionEvent] for type checkers.
+    """A list of FunctionEvents or FunctionEventAvgs (type checkers: EventList[FunctionEvent]).
 
-    Made of objects (`EventList([FunctionEvent(...), ...])`) it is a plain list of them. Made of a
-    table (`EventList.from_table`, or a profile's results) it holds columns only: an event object
-    exists from the moment it is asked for, averages and tables are computed on the columns, and
-    the first call that changes the list turns it into a plain one.
+    Constructed from objects (`EventList([FunctionEvent(...), ...])`) it is a plain list of them.
+    Constructed from a table (`EventList.from_table`, or a profile's results) it holds only columns:
+    an event object is created when it is first read, averages and tables are computed from the
+    columns, and the first call that modifies the list turns it into a plain one.
 
     use_device: name of the device whose time is shown ("cuda", ...); use_cuda=True is the older
-    spelling. profile_memory, with_flops: show these columns. Looking at a list never changes it;
-    only `_build_tree` links and deduplicates the events of a hand-made one, as it says.
+    spelling. profile_memory, with_flops: show these columns. Reading a list never modifies it; only
+    `_build_tree` links and deduplicates the events of a hand-made one.
     """
 
     def __init__(
@@ -75,11 +75,12 @@ class EventList(RowList[T]):
         kernel: NestKernel | None = None,
         kernels: TableKernels | None = None,
     ) -> EventList[FunctionEvent]:
-        """The events of a table: its ranges and device activities, in (start, -end) order.
+        """Return the events of a table: its ranges and device activities, in (start, -end) order.
 
-        Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. `dedupe`
-        leaves out the repeated rows of wrappers (EventTree.dedupe); `kernel` replaces the NumPy
-        nesting kernel for tables without parents, `kernels` more of it for captured ones.
+        Rows of the profiler's own machinery (views.names.MACHINERY_NAMES) are left out. dedupe:
+        leave out the repeated rows of wrappers (EventTree.dedupe). kernel: native replacement for
+        NumPy nesting, for tables without parents. kernels: native replacements for further passes,
+        for tables of captures.
         """
         hidden, tree = machinery_rows(table), None
         if dedupe and kernels is not None:
@@ -96,35 +97,35 @@ class EventList(RowList[T]):
         events._tree_built = True
         return events
 
-    # ---- the columns behind --------------------------------------------------------------------
+    # ---- the underlying columns ----------------------------------------------------------------
 
     @property
     def event_tree(self) -> EventTree | None:
-        """The tree that the list was made of; None for a list of objects or of averages."""
+        """The tree that the list was made from; None for a list of objects or of averages."""
         return self._rows.tree if isinstance(self._rows, TableRows) else None
 
     @property
     def event_table(self) -> EventTable | None:
-        """The table that the list was made of; None for a list of objects or of averages."""
+        """The table that the list was made from; None for a list of objects or of averages."""
         tree = self.event_tree
         return None if tree is None else tree.table
 
     def instants(self, kinds: Collection[EventKind] | None = None) -> list[InstantEvent]:
-        """Return what has a time but no duration: marks, counters, flows and memory reports.
+        """Return events with a time but no duration (marks, counters, flows, memory reports), by time.
 
-        kinds: only these EventKinds; default: all. They are no entries of the list and not part of
-        its averages, as in PyTorch. Empty for a list of objects or of averages. By time.
+        kinds: only these EventKinds; default: all. Instants are neither entries of the list nor part
+        of its averages, as in PyTorch. Empty for a list of objects or of averages.
         """
         table = self.event_table
         return [] if table is None else instants(table, kinds)
 
     def _columnar(self) -> TableRows | AverageRows | None:
-        """The rows to compute from; None when the objects count (hand-made, or assigned to)."""
+        """Return the rows to compute from; None if objects apply (hand-made, or assigned to)."""
         rows = self._rows
         if isinstance(rows, TableRows) and rows.pinned:
             return None
         if isinstance(rows, AverageRows) and self._made:
-            return None  # an average that was handed out may have been assigned to
+            return None  # a caller may have assigned to an average that was handed out
         return rows
 
     def _frame(self) -> EventFrame:
@@ -142,11 +143,11 @@ class EventList(RowList[T]):
     # ---- the tree ------------------------------------------------------------------------------
 
     def _build_tree(self) -> None:
-        """Link parents and children, remove repeated events, give backward ops their stacks.
+        """Link parents and children, remove repeated events, assign stacks to backward ops.
 
         For a list of objects this sets `cpu_parent`, `cpu_children`, `kernels` and `stack` of the
-        events and takes repeats out of the list, by the rules of nest_intervals and
-        EventTree.dedupe. A list made of a table has its tree already; a second call does nothing.
+        events and removes repeats from the list, by the rules of nest_intervals and
+        EventTree.dedupe. Has no effect on a list made from a table, or when called again.
         """
         if self._tree_built:
             return
@@ -156,7 +157,7 @@ class EventList(RowList[T]):
         self._tree_built = True
 
     def _built(self) -> EventList[T]:
-        """This list when its tree is built, else a copy with copied events that has one."""
+        """Return this list if its tree is built, else a copy of it with copied, linked events."""
         if self._tree_built:
             return self
         copied = self._like(copy.copy(event) for event in self)
@@ -169,7 +170,7 @@ class EventList(RowList[T]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Sum of the self CPU times, us."""
+        """Sum of the self CPU times, in us."""
         rows = self._columnar()
         if rows is not None:
             total_ns: int = sequential_sum(rows.frame.self_cpu_time_total)
@@ -185,14 +186,17 @@ class EventList(RowList[T]):
         *,
         group_by_input_shape: bool = False,
     ) -> EventList[FunctionEventAvg]:
-        """Averages by (name, node, device type, legacy, annotation) and what else is asked for.
+        """Return averages by (name, node, device type, legacy, annotation) and the given criteria.
 
-        group_by_input_shapes (or ..._shape): also by input shapes; group_by_stack_n: also by the
-        first n stack entries; group_by_overload_name: also by overload. include_python_functions:
-        with the events of Python functions (is_python_function), which traces of torch.profiler
-        with stacks have; without them the times of the other events are the same. The result is in
-        the order of each group's first event; what was not grouped by is blank in it. Builds the
-        tree when it was not built, on a copy.
+        group_by_input_shapes (or ..._shape): also by input shapes. group_by_stack_n: also by the
+        first n stack entries. group_by_overload_name: also by overload. include_python_functions:
+        include events of Python functions (is_python_function), which traces of torch.profiler with
+        stacks contain; without them the times of the other events stay the same.
+
+        The result is in the order of each group's first event; fields not grouped by are blank. If
+        the tree is not built, it is built on a copy.
+
+            print(prof.events().key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
         """
         by_shapes = group_by_input_shapes or group_by_input_shape
         rows = self._columnar()
@@ -241,7 +245,7 @@ class EventList(RowList[T]):
         return len(self) > 0 and isinstance(self[0], FunctionEventAvg)
 
     def total_average(self) -> FunctionEventAvg:
-        """One average of all events, named "Total"; its other fields are the last event's."""
+        """Return one average of all events, named "Total"; its other fields are the last event's."""
         total = FunctionEventAvg()
         rows = self._columnar()
         if rows is not None and len(rows):
@@ -279,14 +283,14 @@ class EventList(RowList[T]):
         flops_per_s: bool = False,
         max_width: int | None = None,
     ) -> str:
-        """The list as a text table; "" when it is empty.
+        """Return the list as a text table; "" if it is empty.
 
-        sort_by: a key of render.SORT_KEYS, descending (default: list order; another key raises
-        errors.ValueError). row_limit: rows to print, -1 for all. max_*_column_width: caps, None
-        for none. header: a line above. top_level_events_only: rows without a parent. time_unit:
-        "s", "ms" or "us" for all times. max_stack_lines: limit of stack lines of a row.
-        flops_per_s: a column of FLOPs by the second. max_width: characters of a line, as for a
-        terminal: names are cut and, if need be, columns left out, which a last line names.
+        sort_by: a key of render.SORT_KEYS, in descending order; default: list order; errors.ValueError
+        for another key. row_limit: rows to print, -1 for all. max_*_column_width: in characters, None
+        for no limit. header: a line above. top_level_events_only: only rows without a parent.
+        time_unit: "s", "ms" or "us" for all times. max_stack_lines: stack lines per row.
+        flops_per_s: add a column of FLOPs per second. max_width: characters per line, for example of
+        a terminal: names are cut and, if necessary, columns are left out and named in a last line.
         """
         options = output("options")(
             sort_by,
@@ -312,7 +316,7 @@ class EventList(RowList[T]):
         return f"[{', '.join(map(repr, self))}]"
 
     def _repr_html_(self) -> str:
-        """The table for notebooks: the first 100 rows."""
+        """Return the first 100 rows as an HTML table, for notebooks."""
         options = output("options")(
             profile_memory=self._profile_memory, with_flops=self._with_flops
         )
@@ -321,7 +325,7 @@ class EventList(RowList[T]):
     # ---- export --------------------------------------------------------------------------------
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """The metrics that export_stacks knows."""
+        """Return the metrics that export_stacks accepts."""
         return list(output("stack_metrics"))
 
     def export_stacks(
@@ -329,45 +333,45 @@ class EventList(RowList[T]):
     ) -> None:
         """Write collapsed stacks ("outer;inner 12", us) of the events that have a stack.
 
-        `metric`: one of supported_export_stacks_metrics(), else errors.ValueError. Stacks exist
-        when the profile was made with with_stack=True.
+        metric: one of supported_export_stacks_metrics(), else errors.ValueError. Stacks are recorded
+        by profiles with with_stack=True.
         """
         output("stacks")(self, path, metric)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as a Chrome trace (JSON array; gzip when the path ends in .gz)."""
+        """Write the events as a Chrome trace (JSON array), compressed with gzip if `path` ends in .gz."""
         output("chrome")(self, path)
 
     def to_table(self) -> EventTable:
-        """The EventTable behind the list, or one made of its events (us rounded to ns)."""
+        """Return the list's EventTable, or one made of its events (us rounded to ns)."""
         rows = self._columnar()
         if isinstance(rows, TableRows):
             return rows.tree.table
         return table_of_events(self)
 
     def to_columns(self) -> dict[str, Any]:
-        """Columns by name as NumPy arrays or lists: what to_pandas and the others are made of."""
+        """Return column name -> NumPy array or list, the data of to_pandas() and the other exports."""
         columns: dict[str, Any] = output("columns")(self)
         return columns
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame, one row an event or average. Needs pandas."""
+        """Return a pandas DataFrame, one row per event or average. Requires pandas."""
         return output("pandas")(self)
 
     def to_polars(self) -> Any:
-        """A polars DataFrame, one row an event or average. Needs polars."""
+        """Return a polars DataFrame, one row per event or average. Requires polars."""
         return output("polars")(self)
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table, one row an event or average. Needs pyarrow."""
+        """Return a pyarrow Table, one row per event or average. Requires pyarrow."""
         return output("arrow")(self)
 
     def export_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write to_columns() as CSV with a header line; gzip when the path ends in .gz."""
+        """Write to_columns() as CSV with a header line, compressed with gzip if `path` ends in .gz."""
         output("csv")(self, path)
 
     def export_json(self, path: str | os.PathLike[str]) -> None:
-        """Write to_columns() as a JSON array of objects; gzip when the path ends in .gz."""
+        """Write to_columns() as a JSON array of objects, compressed with gzip if `path` ends in .gz."""
         output("json")(self, path)
 
     # ---- copying ------------------------------------------------------------------------------

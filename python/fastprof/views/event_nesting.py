@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Link FunctionEvents made by hand: nesting by time, and removal of repeated wrappers."""
+"""Link hand-made FunctionEvents: nest them by time and remove repeated wrappers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["link_events", "without_repeats"]
 def link_events(events: Sequence[Any]) -> None:
     """Set cpu_parent and cpu_children of the synchronous CPU events, by nest_intervals.
 
-    Events nest within a thread of a node. Links that the events had are replaced.
+    Events nest within a (thread, node). Existing links are replaced.
     """
     nesting = [
         event for event in events if not event.is_async and event.device_type == DeviceType.CPU
@@ -40,10 +40,10 @@ def link_events(events: Sequence[Any]) -> None:
 
 
 def without_repeats(events: Sequence[Any]) -> list[Any]:
-    """The events less those that repeat their parent, which takes over children and kernels.
+    """Return the events without repeats; an event takes over children and kernels of its repeat.
 
-    An event repeats its parent when it has the same name and is the only child. The rule is that
-    of EventTree.dedupe, here on linked objects, deepest first.
+    An event is a repeat if its parent has the same name and no other child. The rule is that of
+    EventTree.dedupe, here on linked objects, deepest first.
     """
     repeated = {
         id(event)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which forward op made the node that a backward function ran: flow_id, flow_type and flow_start of events.
+"""Arrows from a forward op to its backward function: flow_id, flow_type and flow_start of events.
 
-The rule of csrc/include/fastprof/export/forward_backward.hpp, whose arrows the traces have.
+Follows csrc/include/fastprof/export/forward_backward.hpp, which writes these arrows to traces.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from fastprof.views.backward_stacks import BACKWARD_FUNCTION
 __all__ = ["FORWARD_BACKWARD_FLOW", "Flows", "forward_backward_flows"]
 
 Array: TypeAlias = NDArray[Any]
-FORWARD_BACKWARD_FLOW = 1  # FunctionEvent.flow_type of PyTorch
+FORWARD_BACKWARD_FLOW = 1  # PyTorch's value of FunctionEvent.flow_type
 
 
 @dataclass(frozen=True)
 class Flows:
-    """By row of a table: the id that both ends share, 0 for none, and whether the arrow starts there."""
+    """Per table row: id, shared by both ends of an arrow (0: no arrow); start: the arrow starts here."""
 
     id: Array
     start: Array
 
 
 def forward_backward_flows(table: EventTable) -> Flows | None:
-    """Arrows from forward ops to backward functions; None when there are none.
+    """Return the arrows from forward ops to backward functions; None if there are none.
 
-    Ids count from 1 in the order of the backward functions.
+    Ids count from 1, in time order of the backward functions.
     """
     if not (table.has("sequence_nr") and table.has("fwd_thread")):
         return None
@@ -47,7 +47,7 @@ def forward_backward_flows(table: EventTable) -> Flows | None:
     thread = np.concatenate([forward_thread[backward], table.thread[forward]])
     by_node = np.lexsort((rows, table.start_ns[rows], sequence[rows], thread))
     rows, thread = rows[by_node], thread[by_node]
-    # Backward functions right behind a forward op of the same node: a node links once.
+    # Backward functions that directly follow a forward op of the same node: a node links once.
     ends = 1 + np.flatnonzero(
         is_backward[rows[1:]]
         & ~is_backward[rows[:-1]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventFrame: the columns that averages and tables are computed from.
+"""EventFrame: the columns from which averages and tables are computed.
 
-One row per event or per average, whatever it came from: rows of an EventTable (integer ns, no
-object per event) or FunctionEvent / FunctionEventAvg objects (float us, as given).
+One row per event or average, from either source: rows of an EventTable (integer ns, no object per
+event) or FunctionEvent / FunctionEventAvg objects (float us, as given).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base.device_type import as_device_type
+from fastprof.base.native_numbers import INCOMPLETE_CAUSES
 from fastprof.model.sites import SiteTable
 from fastprof.model.table import CodedColumn, EventTable
 from fastprof.model.tree import EventTree
@@ -37,13 +38,14 @@ _CODED = ("overload_name", "input_shapes", "stack")
 
 @dataclass(frozen=True)
 class EventFrame:
-    """Columns of one length. Times are in ns when `unit_per_us` is 1000, in us when it is 1.
+    """Columns of equal length. Times are in ns if `unit_per_us` is 1000, in us if it is 1.
 
-    `key` are the names shown (already wildcarded); two codes may stand for one text when the rows
-    also differ in `is_user_annotation` (`annotation_in_key`). A None column is all default: 0 for
-    times and memory, 1 for count, unknown for flops, nothing for coded ones. `order` gives the
-    rows in list order (None: as stored); `in_track_order` says that rows are stored track by
-    track, each in list order. `notes` are lines for the table's footer.
+    key: displayed names, wildcards applied. If annotation_in_key, rows that differ in
+    is_user_annotation have different codes even for the same text.
+    order: row numbers in list order; None: rows are stored in list order.
+    notes: lines for the table's footer.
+    A column that is None is all default: 0 for times and memory, 1 for count, unknown for flops,
+    empty for coded columns.
     """
 
     size: int
@@ -74,7 +76,7 @@ class EventFrame:
     notes: tuple[str, ...] = ()
 
     def take(self, rows: Array) -> EventFrame:
-        """A frame of these rows, which are stored in list order."""
+        """Return a frame of these rows, stored in the given order."""
         columns: dict[str, Any] = {}
         for name in (field.name for field in fields(self) if field.name != "order"):
             value = getattr(self, name)
@@ -93,11 +95,11 @@ class EventFrame:
         *,
         times: bool = True,
     ) -> EventFrame:
-        """Columns of the events of a tree. No Python object is made per event.
+        """Return the columns of a tree's events, without one Python object per event.
 
-        `times=False` is for averages: it leaves out CPU times, memory, FLOPs and parents (zeros or
-        None stand for them), which they sum straight from the tree, and the columns of objects, of which they
-        take those that they group by.
+        times=False is for averages: CPU times, memory, FLOPs, parents and the coded columns are left
+        out (zeros or None), because averages sum the former directly from the tree and read the
+        coded columns they group by themselves.
         """
         table = tree.table
         size = len(tree)
@@ -119,7 +121,7 @@ class EventFrame:
                 coded = {name: column.take(tree.rows) for name, column in coded.items()}
         none = np.broadcast_to(np.False_, (size,))
         zeros = np.broadcast_to(np.int64(0), (size,))
-        # Site by site unless a column says otherwise; only read when it differs between rows.
+        # Without this column the flag is a property of the site, thus part of the key, and not read.
         annotation = tree.column("is_user_annotation") if per_row_annotation else none
         return cls(
             size=size,
@@ -152,7 +154,7 @@ class EventFrame:
 
     @classmethod
     def from_events(cls, events: Sequence[Any]) -> EventFrame:
-        """Columns of FunctionEvent or FunctionEventAvg objects, in us as the objects give them."""
+        """Return the columns of FunctionEvent or FunctionEventAvg objects, in us as given."""
         size = len(events)
 
         def numbers(field: str) -> Array:
@@ -201,7 +203,7 @@ class EventFrame:
         )
 
     def metric(self, field: str) -> Array:
-        """Values of a numeric field by its device_* or cpu_* name; times in the frame's unit."""
+        """Return a numeric field by its device_* or cpu_* name; times in the frame's unit."""
         if field == "cpu_time":
             return self.cpu_time_total / np.maximum(self.metric("count"), 1)
         if field == "device_time":
@@ -216,7 +218,7 @@ class EventFrame:
         return value
 
     def flops_per_s(self) -> Array:
-        """FLOPs by the second of device time where there is some, else of CPU time; 0 unknown."""
+        """Return FLOPs per second of device time if there is any, else of CPU time; 0 if unknown."""
         time = self.metric("device_time_total").astype(np.float64)
         time = np.where(time > 0, time, self.cpu_time_total) / (self.unit_per_us * 1e6)
         known = time > 0
@@ -242,17 +244,17 @@ METRIC_FIELDS = (
 
 
 def sequential_sum(values: Array) -> Any:
-    """The sum, added from first to last as a Python loop adds it; a Python int or float."""
+    """Return the sum, added from first to last like a Python loop, as a Python int or float."""
     if values.dtype.kind == "f":
         return float(np.cumsum(values)[-1]) if len(values) else 0.0
     return int(values.sum())
 
 
 def display_codes(tree: EventTree, *, split_annotations: bool = False) -> tuple[Array, list[str]]:
-    """(code per tree row, texts): names as the views show them.
+    """Return (code per tree row, texts): names as the views show them.
 
-    With `split_annotations`, sites that differ in being a user annotation get codes of their own
-    even when their text is the same.
+    split_annotations: sites that differ in being a user annotation get different codes even if
+    their text is the same.
     """
     codes, shown = _derived_codes(tree.table.sites, split_annotations)
     site = tree.column("site")
@@ -260,13 +262,13 @@ def display_codes(tree: EventTree, *, split_annotations: bool = False) -> tuple[
 
 
 def display_codes_by_site(sites: SiteTable) -> list[int]:
-    """The code of display_codes of each site's rows."""
+    """Return per site the code that display_codes gives to its rows."""
     codes = _derived_codes(sites, False)[0]
     return list(range(len(sites))) if codes is None else codes.tolist()
 
 
 def machinery_rows(table: EventTable) -> Array | None:
-    """Mask of the rows of the profiler's own machinery; None when there are none."""
+    """Return a mask of the rows of the profiler's own machinery; None if there are none."""
     names = table.sites.names
     if not MACHINERY_NAMES.intersection(names):
         return None
@@ -281,7 +283,7 @@ def _derived_codes(sites: SiteTable, split: bool) -> tuple[Array | None, list[st
 
 
 def _site_codes(sites: SiteTable, split: bool) -> tuple[Array | None, list[str]]:
-    """(code per site, texts); no codes when every site has one of its own, its number."""
+    """Return (code per site, texts); codes are None if they equal the site numbers."""
     texts: list[str] = sites.derived("display names", lambda: display_names(sites.names))
     if len(set(texts)) == len(texts):
         return None, texts
@@ -312,10 +314,12 @@ def _notes(tree: EventTree) -> tuple[str, ...]:
     if open_ranges:
         notes.append(_open_note(open_ranges))
     dropped = dict(tree.table.dropped)
-    renamed = dropped.pop("names", 0)  # these events are not missing
+    renamed, endless = (dropped.pop(cause.name.lower(), 0) for cause in INCOMPLETE_CAUSES)
     if dropped:
         causes = ", ".join(f"{cause} {n}" for cause, n in sorted(dropped.items()))
         notes.append(f"Dropped events: {sum(dropped.values())} ({causes})")
     if renamed:
         notes.append(f"Names or string arguments shared or cut at the bound of names: {renamed}")
+    if endless:
+        notes.append(f"Ends that found no room: {endless} (shown as unfinished)")
     return tuple(notes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FunctionEvent: one event with PyTorch's fields, built by hand or read from a row when asked."""
+"""FunctionEvent: one event with PyTorch's fields, built by hand or read lazily from a table row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastprof.views.measures import EventViewError, FormattedTimesMixin
 
 
 class RowSource(Protocol):
-    """What an event that stands for a row of a table asks of its list."""
+    """The interface of an event to the table row that it represents (implemented by TableRows)."""
 
     @property
     def pinned(self) -> Mapping[int, FunctionEvent]:
@@ -21,19 +21,19 @@ class RowSource(Protocol):
 
     @property
     def fields(self) -> Sequence[str]:
-        """The names that `read` knows."""
+        """The field names that `read` accepts."""
 
     def read(self, index: int, name: str) -> Any:
-        """The value of a field."""
+        """Return the value of a field."""
 
     def measure(self, index: int, name: str) -> float:
-        """A derived time in us, or memory in bytes."""
+        """Return a derived time in us, or memory in bytes."""
 
     def event(self, index: int) -> FunctionEvent:
-        """The event of a row."""
+        """Return the event of a row."""
 
     def pin(self, event: FunctionEvent) -> None:
-        """Keep an event that was assigned to."""
+        """Keep an event that was assigned to alive."""
 
 
 __all__ = ["FunctionEvent"]
@@ -42,14 +42,14 @@ _SAME_AS_NAME = "\0same as name"
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One event: an op, a user range, or a device activity. Times in microseconds.
+    """One event: an op, a user range, or a device activity. Times in us, memory in bytes.
 
-    Built from plain values, it keeps what it was given. An event that an EventList makes from a
-    row reads each field from the table's columns when it is first asked for; assigning to a field
-    pins the event, and from then on the list computes from its events.
+    Built from plain values, it stores them. An event that an EventList makes from a table row reads
+    each field from the table's columns on first access; assigning to a field pins the event, and
+    from then on the list computes from its event objects.
 
-    Memory in bytes. `node_id`, `sequence_nr`: -1 for none. `flops` None for unknown. There is no
-    device time unless `use_device` is set; `use_cuda=True` sets it to "cuda".
+    node_id, sequence_nr: -1 for none. flops: None if unknown. Device times are 0 unless `use_device`
+    is set; `use_cuda=True` sets it to "cuda".
     """
 
     id: int
@@ -212,7 +212,7 @@ class FunctionEvent(FormattedTimesMixin):
         return event
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only for fields that are not set yet: read from the row and kept.
+        # Called only for fields not read yet: read from the row and cache in __dict__.
         fields = self.__dict__
         rows = fields.get("_rows")
         if rows is None or name[:2] == "__":
@@ -234,8 +234,8 @@ class FunctionEvent(FormattedTimesMixin):
         return sorted(names)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        # A row's event needs nothing but its row; its relatives come with the tree, not by
-        # recursion, which ends at a thousand levels.
+        # A row's event is pickled as its row number; its relatives are in the tree. Recursion over
+        # them would fail at about a thousand levels.
         rows: RowSource | None = self.__dict__.get("_rows")
         if rows is None or rows.pinned or type(self) is not FunctionEvent:
             return super().__reduce_ex__(protocol)
@@ -253,7 +253,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.__dict__.update(state)
 
     def _measure(self, name: str) -> float | None:
-        """A time or memory value straight from the columns; None when the event stands alone."""
+        """Return a time or memory value from the columns; None for an event without a table row."""
         rows: RowSource | None = self.__dict__.get("_rows")
         if rows is None or rows.pinned:
             return None
@@ -264,10 +264,10 @@ class FunctionEvent(FormattedTimesMixin):
     def append_kernel(
         self, name: str, device: int, duration: float, end: float | None = None
     ) -> None:
-        """Attach a device activity of `duration` us.
+        """Attach a device activity. duration: in us.
 
-        The older spelling append_kernel(name, device, start, end) is accepted; as in the versions
-        that had it, it makes the event count as one with a CUDA device.
+        The older form append_kernel(name, device, start, end) is accepted; as in the versions that
+        had it, it sets use_device to "cuda" if unset. Raises EventViewError for a device event.
         """
         self._expect_cpu("append_kernel needs a CPU event")
         kernels = self.kernels
@@ -278,19 +278,19 @@ class FunctionEvent(FormattedTimesMixin):
             kernels.append(TimedKernel(name, device, end - start, start))
             if self.use_device is None:
                 self.use_device = "cuda"
-        self.kernels = kernels  # assigning pins an event that came from a row
+        self.kernels = kernels  # the assignment pins an event that came from a row
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Append a direct child. Both must be CPU FunctionEvents, else EventViewError."""
-        self._expect_cpu("a CPU child needs a CPU parent")
+        """Append a direct child. Raises EventViewError unless both are CPU FunctionEvents."""
+        self._expect_cpu("only CPU events have CPU children")
         _expect_cpu_event(child, "child")
         children = self.cpu_children
         children.append(child)
         self.cpu_children = children
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Set the direct parent. Both must be CPU FunctionEvents, else EventViewError."""
-        self._expect_cpu("a CPU parent needs a CPU child")
+        """Set the direct parent. Raises EventViewError unless both are CPU FunctionEvents."""
+        self._expect_cpu("only CPU events have a CPU parent")
         _expect_cpu_event(parent, "parent")
         self.cpu_parent = parent
 
@@ -302,12 +302,12 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """What averages group by first: the name."""
+        """The first grouping criterion of averages: the name."""
         return self.name
 
     @property
     def cpu_time_total(self) -> float:
-        """CPU time with children, us; 0 for device activities."""
+        """CPU time including children, us; 0 for device activities."""
         value = self._measure("cpu_time_total")
         if value is not None:
             return value
@@ -315,7 +315,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """CPU time less that of the direct children, us; never clamped; 0 for async and device."""
+        """CPU time minus that of the direct children, us; may be negative; 0 for async and device events."""
         value = self._measure("self_cpu_time_total")
         if value is not None:
             return value
@@ -325,7 +325,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def device_time_total(self) -> float:
-        """Device time, us: own kernels and the descendants' (legacy: own only), or the duration."""
+        """Device time, us: own and descendants' kernels (legacy: own only), or a device activity's duration."""
         value = self._measure("device_time_total")
         if value is not None:
             return value
@@ -340,7 +340,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_device_time_total(self) -> float:
-        """Device time less that of the direct children, us; for a device activity all of it."""
+        """Device time minus that of the direct children, us; for a device activity its duration."""
         value = self._measure("self_device_time_total")
         if value is not None:
             return value
@@ -353,12 +353,14 @@ class FunctionEvent(FormattedTimesMixin):
     def _device_duration(self) -> float:
         if self.device_type not in DEVICE_TIME_TYPES:
             known = ", ".join(sorted(t.name for t in DEVICE_TIME_TYPES))
-            raise EventViewError(f"{self.device_type} has no device time; those that have: {known}")
+            raise EventViewError(
+                f"events of {self.device_type} have no device time; those of {known} do"
+            )
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """CPU memory less that of the direct children, bytes; 0 for async and device events."""
+        """CPU memory minus that of the direct children, bytes; 0 for async and device events."""
         value = self._measure("self_cpu_memory_usage")
         if value is not None:
             return int(value)
@@ -368,7 +370,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_device_memory_usage(self) -> int:
-        """Device memory less that of the direct children, bytes; 0 for async and device events."""
+        """Device memory minus that of the direct children, bytes; 0 for async and device events."""
         value = self._measure("self_device_memory_usage")
         if value is not None:
             return int(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FunctionEventAvg: the sums of all events of one key."""
+"""FunctionEventAvg: sums over all events of one key."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _SUMMED = (
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """Sums over events of one key: times in us, memory in bytes, count, flops.
+    """Sums over the events of one key: times in us, memory in bytes, count, flops.
 
-    The first event that is added gives the key, node, flags, parent, children, shapes, stack,
-    scope and device; the others add to the sums. cpu_time and device_time are averages of a call.
+    Key, node, flags, parent, children, shapes, stack, scope and device are those of the first event
+    that is added; the others only add to the sums. cpu_time and device_time are averages per call.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self._cpu_children: Any = None
         self._cpu_parent: Any = None
 
-    # A parent or children that are looked up when asked for: a callable stands for them.
+    # Parent and children may be a _Later, which is resolved on first access.
     @property
     def cpu_parent(self) -> FunctionEvent | None:
         """Parent of the first event."""
@@ -106,17 +106,19 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.__dict__.update(state)
 
     def add(self, other: Any) -> FunctionEventAvg:
-        """Add an event or an average of the same key and return self; else EventViewError."""
+        """Add an event or average of the same key; return self. EventViewError for another key."""
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
             kind = type(other).__name__
-            raise EventViewError(f"only events and averages can be added, not {kind}")
+            raise EventViewError(
+                f"cannot add a {kind} to an average. Use a FunctionEvent or FunctionEventAvg."
+            )
         if self.key is None:
             for field in _FROM_FIRST:
                 setattr(self, field, getattr(other, field))
         if other.key != self.key:
             raise EventViewError(
-                f"an average of {self.key!r} cannot take {other.key!r}; "
-                "total_average() sums over different keys"
+                f"cannot add {other.key!r} to the average of {self.key!r}: the keys differ. "
+                "Use total_average() to sum over different keys."
             )
         for field in _SUMMED:
             setattr(self, field, getattr(self, field) + getattr(other, field))
@@ -141,7 +143,7 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class _Later:
-    """A value that is made when it is first asked for."""
+    """A value that is computed on first access."""
 
     __slots__ = ("make",)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interval, Kernel and MemRecordsAcc: the small values that events carry."""
+"""Interval, Kernel and MemRecordsAcc: small value types of events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Interval:
         self.end = end
 
     def elapsed_us(self) -> float:
-        """Length in microseconds."""
+        """Return the length in microseconds."""
         return self.end - self.start
 
     def __eq__(self, other: object) -> bool:
@@ -36,7 +36,7 @@ class Interval:
 
 
 class Kernel(NamedTuple):
-    """A device activity that a CPU event launched; duration in microseconds."""
+    """A device activity launched by a CPU event; duration in microseconds."""
 
     name: str
     device: int
@@ -44,12 +44,12 @@ class Kernel(NamedTuple):
 
     @property
     def start_us(self) -> float | None:
-        """When it began on the device, us; None when that is not known."""
+        """Start on the device, us; None if unknown."""
         return None
 
 
 class TimedKernel(Kernel):
-    """A Kernel whose begin is known. Equal to a Kernel of the same fields."""
+    """A Kernel with a known start. Equal to a Kernel of the same fields."""
 
     def __new__(cls, name: str, device: int, duration: float, start_us: float) -> TimedKernel:
         kernel = super().__new__(cls, name, device, duration)
@@ -60,7 +60,7 @@ class TimedKernel(Kernel):
 
     @property
     def start_us(self) -> float | None:
-        """When it began on the device, us."""
+        """Start on the device, us."""
         return self._start_us
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -68,7 +68,7 @@ class TimedKernel(Kernel):
 
 
 class MemRecordsAcc:
-    """Finds memory records by time. Records are pairs whose first item has start_ns()."""
+    """Index of memory records by start time. Records are tuples whose first item has start_ns()."""
 
     def __init__(self, mem_records: Sequence[Any]) -> None:
         ordered = sorted((record[0].start_ns(), i) for i, record in enumerate(mem_records))
@@ -77,7 +77,7 @@ class MemRecordsAcc:
         self._indices = [index for _, index in ordered]
 
     def in_interval(self, start_ns: int, end_ns: int) -> Iterator[Any]:
-        """The records that start in [start_ns, end_ns], both ends included, by start."""
+        """Yield the records that start in [start_ns, end_ns], both ends included, by start."""
         first = bisect.bisect_left(self._start_nses, start_ns)
         last = bisect.bisect_right(self._start_nses, end_ns)
         for index in self._indices[first:last]:

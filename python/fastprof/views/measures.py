@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What events and averages have in common: derived times, their text, the cuda_* spellings."""
+"""Mixin of events and averages: derived times, their text, the cuda_* spellings of fields."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["EventViewError", "FormattedTimesMixin", "device_metric_name"]
 
 
 class EventViewError(errors.ValueError, AssertionError):
-    """Events were linked or added in a way that makes no sense.
+    """Events were linked or added inconsistently.
 
-    It is an AssertionError too, because that is what PyTorch raises in the same places.
+    Also an AssertionError, because that is what PyTorch raises in the same places.
     """
 
 
 def device_metric_name(name: str) -> str:
-    """cuda_, xpu_ and privateuse1_ spellings of a field -> the device_ one."""
+    """Return the device_ spelling of a cuda_, xpu_ or privateuse1_ field."""
     return name.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
 
 
@@ -63,16 +63,16 @@ class FormattedTimesMixin:
 
     @property
     def cpu_time(self: Any) -> float:
-        """Average CPU time of a call, us; 0.0 when count is 0."""
+        """Average CPU time per call, us; 0.0 if count is 0."""
         return 0.0 if self.count == 0 else float(self.cpu_time_total / self.count)
 
     @property
     def device_time(self: Any) -> float:
-        """Average device time of a call, us; 0.0 when count is 0."""
+        """Average device time per call, us; 0.0 if count is 0."""
         return 0.0 if self.count == 0 else float(self.device_time_total / self.count)
 
     @property
     def flops_per_s(self: Any) -> float:
-        """FLOPs by the second of device time if there is some, else of CPU time; 0.0 unknown."""
+        """FLOPs per second of device time if there is any, else of CPU time; 0.0 if unknown."""
         time_us = self.device_time_total or self.cpu_time_total
         return 0.0 if not self.flops or time_us <= 0 else float(self.flops) / (time_us * 1e-6)

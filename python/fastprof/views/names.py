@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names as the views show them: wildcards, demangling, and what is filtered out."""
+"""Names as the views display them: wildcards, demangling, and filtered names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 MEMORY_EVENT_NAME = "[memory]"
 OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
-# Ranges of the profiler's own machinery: never listed.
+# Ranges of the profiler's own machinery, which are never listed.
 MACHINERY_NAMES = frozenset(
     {
         "profiler::_record_function_enter",
@@ -33,10 +33,10 @@ MACHINERY_NAMES = frozenset(
         "aten::_version",
     }
 )
-# Raw memory records are no ranges either; they are listed by attribution, under these names.
+# Names of raw memory records, which are not ranges; memory attribution lists them under these names.
 FILTERED_NAMES = MACHINERY_NAMES | {MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME}
 
-# A stack entry that contains both parts of a pair is the machinery, not the user's code.
+# A stack entry that contains both parts of a pair belongs to the machinery, not to user code.
 FILTERED_STACK_PAIRS = (
     ("autograd/__init__", "_make_grads"),
     ("autograd/__init__", "backward"),
@@ -48,23 +48,23 @@ FILTERED_STACK_PAIRS = (
 
 
 def is_filtered_name(name: str) -> bool:
-    """True for names of profiler machinery, which are never listed as events."""
+    """Return whether a name belongs to profiler machinery, which is never listed as an event."""
     return name in FILTERED_NAMES
 
 
 def keeps_stack_entry(entry: str) -> bool:
-    """False for stack entries of autograd's and the test suite's own frames."""
+    """Return False for stack entries of autograd's and torch's test suite's own frames."""
     return not any(a in entry and b in entry for a, b in FILTERED_STACK_PAIRS)
 
 
 def wildcard_name(name: str) -> str:
-    """The name that numbered steps are aggregated under: ProfilerStep#12 -> ProfilerStep*."""
+    """Return the name under which numbered steps are aggregated: ProfilerStep#12 -> ProfilerStep*."""
     return "ProfilerStep*" if name.startswith("ProfilerStep#") else name
 
 
 @lru_cache(maxsize=1)
 def _cxa_demangle() -> Any:
-    """__cxa_demangle of a C++ runtime that is found here (Itanium C++ ABI), or None."""
+    """Return __cxa_demangle (Itanium C++ ABI) of an installed C++ runtime; None without one."""
     import ctypes.util  # seldom needed and slow to import
 
     for library in (None, ctypes.util.find_library("stdc++"), ctypes.util.find_library("c++abi")):
@@ -79,10 +79,9 @@ def _cxa_demangle() -> Any:
 
 
 def demangle(name: str) -> str:
-    """The readable form of a mangled C++ name; any other name unchanged.
+    """Return the readable form of a mangled C++ name; any other name unchanged.
 
-    Only names of the Itanium form (_Z...) are looked at, so that a plain name is never read as an
-    encoded type.
+    Only names of the Itanium form (_Z...) are decoded; others might be valid as an encoded type.
     """
     if not name.startswith(("_Z", "__Z")):
         return name
@@ -109,7 +108,7 @@ def demangle(name: str) -> str:
 
 
 class StringTable(defaultdict[str, str]):
-    """Demangled names by name; a one-letter name is never taken for an encoded type."""
+    """Dictionary name -> demangled name; a one-letter name is never decoded as a type."""
 
     def __missing__(self, key: str) -> str:
         value = self[key] = demangle(key) if len(key) > 1 else key
@@ -117,6 +116,6 @@ class StringTable(defaultdict[str, str]):
 
 
 def display_names(names: Sequence[str]) -> list[str]:
-    """Demangled and wildcarded form of each name."""
-    # Only names that begin so can change; the others need no calls.
+    """Return the demangled and wildcarded form of each name."""
+    # Only names with these first characters can change; the others skip both calls.
     return [wildcard_name(demangle(name)) if name[:1] in ("_", "P") else name for name in names]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an EventList's text and files come from, by name.
+"""Registry of the functions that render or export an EventList, by name.
 
-The methods of EventList that render and export look the function up here when they are called, so
-`import fastprof.views` loads neither, and a new output is one line.
+EventList's methods resolve them here when called, so `import fastprof.views` loads neither rendering
+nor exporting, and a new output needs one line.
 """
 
 from __future__ import annotations
@@ -30,6 +30,6 @@ OUTPUTS = {
 
 
 def output(name: str) -> Any:
-    """The function or class behind a name of OUTPUTS."""
+    """Import and return the function or class registered under a name of OUTPUTS."""
     module, attribute = OUTPUTS[name].split(":")
     return getattr(import_module(module), attribute)

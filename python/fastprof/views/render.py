@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table text of an EventFrame: for the same numbers, what PyTorch 2.13 prints.
+"""Render an EventFrame as a text or HTML table; for the same numbers, the text of PyTorch 2.13.
 
-Only the rows that are printed are formatted. The differences (docs/differences.md): FLOPs and
-source location stand under their own headers when both are shown, shares of a zero total print
-"NaN", and footer lines report unfinished and dropped events. Nothing is written to the rows.
+Only printed rows are formatted, and rows are not modified. Differences from PyTorch
+(docs/differences.md): FLOPs and source location have headers of their own when both are shown, shares
+of a zero total print "NaN", and footer lines report unfinished and dropped events.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SORT_KEYS = (
 
 
 class TableOptions(NamedTuple):
-    """Arguments of EventList.table; widths of None mean no limit, row_limit -1 all rows."""
+    """Arguments of EventList.table; a width of None means no limit, row_limit -1 all rows."""
 
     sort_by: str | None = None
     row_limit: int | None = 100
@@ -69,12 +69,12 @@ class _Column(NamedTuple):
     width: int
     cell: Callable[[int], str]
     align: str = ">"
-    is_text: bool = False  # may be cut; numbers are not
-    field: str = ""  # that it shows, for sorting
+    is_text: bool = False  # the cells may be cut; numbers may not
+    field: str = ""  # frame field that the column shows, for sorting
 
 
 def render_table(frame: EventFrame, options: TableOptions) -> str:
-    """The table as text, ending in a newline; "" for no rows."""
+    """Return the table as text, ending in a newline; "" without rows."""
     if frame.size == 0:
         return ""
     layout = _Layout(frame, options)
@@ -105,7 +105,7 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
 
 
 def render_html(frame: EventFrame, options: TableOptions) -> str:
-    """The same rows and columns as an HTML table, for notebooks."""
+    """Return the same rows and columns as an HTML table, for notebooks."""
     import html  # slow to load
 
     if frame.size == 0:
@@ -127,10 +127,10 @@ def render_html(frame: EventFrame, options: TableOptions) -> str:
 
 
 def sorted_rows(frame: EventFrame, sort_by: str | None) -> Array:
-    """Row numbers in list order, or by a field, descending and stable.
+    """Return row numbers in list order, or by a field, descending and stable.
 
-    `sort_by`: one of SORT_KEYS (cuda_, xpu_ and privateuse1_ spellings read the device_ field);
-    anything else is an errors.ValueError that lists them.
+    sort_by: one of SORT_KEYS (cuda_, xpu_ and privateuse1_ spellings read the device_ field); None
+    for list order. Raises errors.ValueError, listing the keys, for any other value.
     """
     rows = np.arange(frame.size) if frame.order is None else frame.order
     if sort_by is None:
@@ -141,7 +141,7 @@ def sorted_rows(frame: EventFrame, sort_by: str | None) -> Array:
         order = sorted(range(len(rows)), key=lambda i: texts[i], reverse=True)
         return rows[np.array(order, np.int64)]
     if field not in METRIC_FIELDS:
-        raise errors.ValueError(f"cannot sort by {sort_by!r}; valid keys: {', '.join(SORT_KEYS)}")
+        raise errors.ValueError(f"cannot sort by {sort_by!r}. Valid keys: {', '.join(SORT_KEYS)}.")
     return rows[np.argsort(-frame.metric(field)[rows], kind="stable")]
 
 
@@ -151,7 +151,7 @@ class _Layout:
     def __init__(self, frame: EventFrame, options: TableOptions) -> None:
         if options.time_unit is not None and options.time_unit not in TIME_UNITS:
             units = ", ".join(TIME_UNITS)
-            raise errors.ValueError(f"unknown time_unit {options.time_unit!r}; valid: {units}")
+            raise errors.ValueError(f"unknown time_unit {options.time_unit!r}. Use one of {units}.")
         self.frame = frame
         self.options = options
         self.rows = sorted_rows(frame, options.sort_by)
@@ -161,15 +161,15 @@ class _Layout:
         self.has_device_time = device_self is not None and bool((device_self > 0).any())
         if self.has_device_time and not frame.use_device:
             raise errors.StateError(
-                "there is device time, but no event says of which device; "
-                "set use_device on the events"
+                "the events have device time but no device type. "
+                'Set use_device on the events, for example to "cuda".'
             )
         self.device_sum = self._device_sum() if self.has_device_time else 0
         self.columns = self._columns()
         self.headers: list[tuple[str, ...]] = [(column.header,) for column in self.columns]
 
     def fit(self, max_width: int) -> list[str]:
-        """Make the table at most `max_width` characters wide; headers of the columns left out."""
+        """Limit the table to `max_width` characters per line; return the headers of columns left out."""
         if sum(column.width + len(_GAP) for column in self.columns) - len(_GAP) <= max_width:
             return []
         rows = self.printed_rows()
@@ -179,7 +179,8 @@ class _Layout:
             cells = [len(column.cell(row)) for row in rows]
             if index == self.source:
                 cells += [min(len(e), column.width) for row in rows for e in self.stack_of(row)]
-            stays = column.header in ("Name", "# of Calls") or column.field == sort_field
+            stays = column.header in ("Name", "# of Calls")
+            stays |= column.field != "" and column.field == sort_field
             measured.append(FitColumn(column.header, max(cells, default=0), column.is_text, stays))
         fitted = fit_columns(measured, max_width)
         left_out = {column.header for column in self.columns}
@@ -198,7 +199,7 @@ class _Layout:
         return gone
 
     def header_lines(self) -> list[str]:
-        """The headers, in one line unless fit() broke them; the last words stand lowest."""
+        """Return the header lines: one, unless fit() wrapped headers; aligned to the bottom."""
         height = max(map(len, self.headers))
         padded = [("",) * (height - len(header)) + header for header in self.headers]
         return [self.line(words) for words in zip(*padded, strict=True)]
@@ -381,10 +382,10 @@ class _Layout:
         return lambda row: format_memory(int(values[row]))
 
     def _device_sum(self) -> float:
-        """Self device time of what is counted once: legacy CPU rows, and device activities.
+        """Return the total self device time: of legacy CPU rows and device activities.
 
-        CPU rows with kernels are left out, because the kernels have rows of their own; so are
-        annotations that only span other activities.
+        CPU rows with kernels are left out, because their kernels have rows of their own; so are
+        annotations, which only span other activities.
         """
         frame = self.frame
         on_device = np.isin(frame.device_type, [int(t) for t in DEVICE_TIME_TYPES])
@@ -401,7 +402,7 @@ def _scaled(values: Array, scale: float) -> Callable[[int], str]:
 
 
 def _used(column: CodedColumn) -> list[Any]:
-    """The values that occur in a column, None included."""
+    """Return the values that occur in a column, None included."""
     codes = column.codes
     if len(codes) and codes.strides == (0,):
         codes = codes[:1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RowList: a list whose items are made of rows when asked for, until the first change."""
+"""RowList: a list that creates its items from rows on first access, until it is first modified."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class RowList(list[T]):
-    """A list over `_rows`; over its own items when `_rows` is None.
+    """A list backed by `_rows`, or by its own items once `_rows` is None.
 
-    Reading makes the items that are asked for. A method that changes the list first makes all of
-    them and keeps them as its own (`_make_plain`). C code that reads a list's items without its
-    methods sees none before that.
+    Reading creates the items that are read. A modifying method first creates all items and stores
+    them in the list itself (`_make_plain`). C code that reads a list's storage without its methods
+    sees an empty list before that.
     """
 
     def __init__(self, iterable: Iterable[T] = ()) -> None:
@@ -98,7 +98,7 @@ class RowList(list[T]):
         return list(self)
 
     def _make_plain(self) -> None:
-        """Become a list of objects, before the first change."""
+        """Store all items in the list itself, before the first modification."""
         if self._rows is not None:
             events: list[Any] = list(self)
             if isinstance(self._rows, TableRows):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Column widths of a text table that must not be wider than a terminal.
+"""Column widths of a text table that must fit into a terminal.
 
-Numbers are never cut. What is done, in this order, until the table fits: headers are broken over
-lines and columns made as narrow as their cells; texts (names, shapes, source locations) are cut;
-columns are left out.
+Numbers are never cut. Steps, until the table fits: wrap headers and make columns as narrow as their
+cells; cut texts (names, shapes, source locations); leave columns out.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ __all__ = ["FitColumn", "FittedColumn", "fit_columns", "wrap_header"]
 
 _GAP = 2
 _MIN_TEXT_WIDTH = 16
-# Left out first to last; then from the right. A name, the sort key and the calls always stay.
+# Left out in this order, then from the right. Name, sort key and number of calls always stay.
 _LEAVE_OUT = ("Overload Name", "Node ID", "CPU total %", "Self CPU %", "CPU time avg")
 
 
 class FitColumn(NamedTuple):
-    """A column: its header, the longest of its cells, whether they may be cut, whether it stays."""
+    """A column: header, length of its longest cell, whether cells may be cut, whether it must stay."""
 
     header: str
     cell_width: int
@@ -29,7 +28,7 @@ class FitColumn(NamedTuple):
 
 
 class FittedColumn(NamedTuple):
-    """A column of the fitted table: its number among those given, its width, its header's lines."""
+    """A column of the fitted table: its index in the input, its width, the lines of its header."""
 
     column: int
     width: int
@@ -37,7 +36,7 @@ class FittedColumn(NamedTuple):
 
 
 def wrap_header(header: str, width: int) -> tuple[str, ...]:
-    """The words of a header over as many lines as they take; no word is cut."""
+    """Return the words of a header, wrapped to lines of `width`; words are never cut."""
     lines: list[str] = []
     for word in header.split():
         if lines and len(lines[-1]) + 1 + len(word) <= width:
@@ -48,9 +47,9 @@ def wrap_header(header: str, width: int) -> tuple[str, ...]:
 
 
 def fit_columns(columns: Sequence[FitColumn], max_width: int) -> list[FittedColumn]:
-    """The columns to print and their widths, in order; as narrow as the rules above allow.
+    """Return the columns to print and their widths, in order, reduced by the steps above as needed.
 
-    A terminal that is too narrow for the columns that stay gets them anyway.
+    Columns that must stay are returned even if they are wider than max_width.
     """
     kept = list(range(len(columns)))
     while True:
@@ -77,7 +76,7 @@ def _widths(columns: Sequence[FitColumn], max_width: int) -> list[int]:
         cuttable = [i for i in texts if widths[i] > _MIN_TEXT_WIDTH]
         if not cuttable:
             break
-        # The widest gives first, down to the next one, so that none is cut more than it must be.
+        # Shrink the widest down to the next one, so that no text is cut more than necessary.
         widest = max(cuttable, key=lambda i: widths[i])
         others = [widths[i] for i in cuttable if i != widest]
         floor = max([_MIN_TEXT_WIDTH, *(w for w in others if w < widths[widest])])

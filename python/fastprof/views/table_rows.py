@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TableRows and AverageRows: make an event object of a row when somebody asks for it."""
+"""TableRows and AverageRows: create event objects from rows on first access."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def list_order(tree: EventTree) -> Array | None:
-    """Tree indices by (start, -end), the order of an EventList; None when they already are."""
+    """Return tree indices by (start, -end), an EventList's order; None if they are in that order."""
     table = tree.table
     if table.begin_ordered and (not table.has("track") or _one_value(table.column("track"))):
         return None
@@ -49,7 +49,7 @@ def _one_value(column: Array) -> bool:
     return len(column) == 0 or column.strides == (0,) or bool((column == column[0]).all())
 
 
-# What an event of PyTorch's profiles has where nothing was recorded: scripts take its length.
+# Values in PyTorch's events where nothing was recorded; scripts take their length.
 _EMPTY: dict[str, Callable[[], Any]] = {
     "input_shapes": list,
     "concrete_inputs": list,
@@ -62,10 +62,10 @@ _EMPTY: dict[str, Callable[[], Any]] = {
 
 
 class TableRows:
-    """FunctionEvents over the rows of a tree; identical objects while somebody holds them.
+    """FunctionEvents over the rows of a tree; a row has one event object as long as it is referenced.
 
-    `pinned` are the events whose fields were assigned to; they are kept alive, and their list
-    computes from objects from then on.
+    pinned: the events whose fields were assigned to. They are kept alive, and their list computes
+    from objects from then on.
     """
 
     def __init__(self, tree: EventTree, use_device: str | None = None) -> None:
@@ -73,22 +73,22 @@ class TableRows:
         self.use_device = use_device
         self.order = list_order(tree)
         self.pinned: dict[int, FunctionEvent] = {}
-        # Plain references, pruned now and then: a WeakValueDictionary doubles the cost of an event.
+        # Weak references, pruned now and then: a WeakValueDictionary doubles the cost of an event.
         self._alive: dict[int, weakref.ref[FunctionEvent]] = {}
         self._prune_at = 1024
 
     def __reduce__(self) -> Any:
-        return TableRows, (self.tree, self.use_device)  # pinned events are their list's to copy
+        return TableRows, (self.tree, self.use_device)  # the list copies pinned events itself
 
     def __len__(self) -> int:
         return len(self.tree)
 
     def at(self, position: int) -> FunctionEvent:
-        """The event at a position of the list."""
+        """Return the event at a position of the list."""
         return self.event(position if self.order is None else int(self.order[position]))
 
     def event(self, index: int) -> FunctionEvent:
-        """The event of an index of the tree."""
+        """Return the event of a tree index."""
         reference = self._alive.get(index)
         event = None if reference is None else reference()
         if event is None:
@@ -99,12 +99,12 @@ class TableRows:
         return event
 
     def _prune(self) -> None:
-        """Forget events that nobody holds; as often as keeps the cost of an event constant."""
+        """Remove dead references; at doubling sizes, so that the cost per event stays constant."""
         self._alive = {i: ref for i, ref in list(self._alive.items()) if ref() is not None}
         self._prune_at = max(1024, 2 * len(self._alive))
 
     def pin(self, event: FunctionEvent) -> None:
-        """Keep an event that was assigned to."""
+        """Keep an event that was assigned to alive."""
         self.pinned[event.__dict__["_index"]] = event
 
     @cached_property
@@ -113,19 +113,19 @@ class TableRows:
         return None if table.has("flow_id") else forward_backward_flows(table)
 
     def flow_id(self, index: int) -> int:
-        """Of the arrow between a forward op and its backward function, 0 for none."""
+        """Return the id of the arrow between a forward op and its backward function; 0 for none."""
         if self._flows is None:
             return int(self.value(index, "flow_id"))
         return int(self._flows.id[self.tree.table_row(index)])
 
     def flow_type(self, index: int) -> int:
-        """1 with such an arrow, else 0."""
+        """Return 1 if the event has such an arrow, else 0."""
         if self._flows is None:
             return int(self.value(index, "flow_type"))
         return FORWARD_BACKWARD_FLOW if self.flow_id(index) else 0
 
     def flow_start(self, index: int) -> bool:
-        """True for its forward op."""
+        """Return whether the event is the arrow's forward op."""
         if self._flows is None:
             return bool(self.value(index, "flow_start"))
         return bool(self._flows.start[self.tree.table_row(index)])
@@ -137,7 +137,10 @@ class TableRows:
         return replace(frame, stack=self.stacks)
 
     def keys_frame(self, shapes: bool, stacks: bool, overload: bool) -> EventFrame:
-        """What averages read, which sum times and memory by the tree; these columns if so."""
+        """Return the key columns for averages, which sum times and memory from the tree.
+
+        The coded columns are included on request.
+        """
 
         def chosen(name: str, wanted: bool) -> CodedColumn | None:
             column = self.tree.table.coded.get(name) if wanted else None
@@ -157,13 +160,13 @@ class TableRows:
 
     @cached_property
     def python_functions(self) -> Array | None:
-        """Which tree rows are calls of Python functions; None when none is."""
+        """Mask of tree rows that are calls of Python functions; None if there are none."""
         column = self.tree.column("is_python_function")
         return column if bool(column.any()) else None
 
     @cached_property
     def stacks(self) -> CodedColumn | None:
-        """Stack of each tree row; ops of the backward pass have the forward op's."""
+        """Stack of each tree row; ops of the backward pass have their forward op's."""
         return forward_stacks(self.tree, self.order)
 
     @cached_property
@@ -174,18 +177,18 @@ class TableRows:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields that `read` knows."""
+        """The field names that `read` accepts."""
         return tuple(_READERS)
 
     def read(self, index: int, name: str) -> Any:
-        """The value of a field of FunctionEvent."""
+        """Return the value of a field of FunctionEvent."""
         reader = _READERS.get(name)
         if reader is None:
             raise AttributeError(f"'FunctionEvent' object has no attribute {name!r}")
         return reader(self, index)
 
     def measure(self, index: int, name: str) -> float:
-        """A derived time in us, or memory in bytes."""
+        """Return a derived time in us, or memory in bytes."""
         values = getattr(self.frame, name)
         if values is None:
             return 0
@@ -193,11 +196,11 @@ class TableRows:
         return value / 1000 if "time" in name else value  # type: ignore[no-any-return]
 
     def value(self, index: int, column: str) -> Any:
-        """A plain value of a column of the table."""
+        """Return a value of a plain column of the table."""
         return self.tree.table.column(column)[self.tree.table_row(index)].item()
 
     def coded(self, index: int, column: str) -> Any:
-        """A value of a coded column of the table; when there is none, PyTorch's empty one or None."""
+        """Return a value of a coded column; if missing, PyTorch's empty value for it, or None."""
         values = self.tree.table.coded.get(column)
         value = None if values is None else values[self.tree.table_row(index)]
         if value is None:
@@ -216,7 +219,7 @@ class TableRows:
 
     def trace_name(self, index: int) -> str | None:
         name = self.tree.table.name(self.tree.table_row(index))
-        # Memory rows have no duration: they are not drawn.
+        # Memory rows have no duration and are not drawn in traces.
         return None if name in (MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME) else demangle(name)
 
     def kernels(self, index: int) -> list[Kernel]:
@@ -255,7 +258,7 @@ class TableRows:
 
 
 def _fresh(value: Any) -> Any:
-    """A list of the view's own, so that changing it does not reach the table."""
+    """Copy a list or tuple, so that changing the result leaves the table as it is."""
     return list(value) if type(value) in (list, tuple) else value
 
 
@@ -316,7 +319,7 @@ _READERS: dict[str, _Reader] = {
 
 
 class AverageRows:
-    """FunctionEventAvg over the rows of a summed frame. Times become us here."""
+    """FunctionEventAvgs over the rows of a summed frame. Converts times to us."""
 
     def __init__(self, frame: EventFrame, first: Array, source: TableRows) -> None:
         self.frame = frame
@@ -328,7 +331,7 @@ class AverageRows:
         return self.frame.size
 
     def at(self, position: int) -> FunctionEventAvg:
-        """A new average of a row; the list that asks for it keeps it."""
+        """Create the average of a row; the calling list keeps it."""
         frame, source, first = self.frame, self.source, int(self.first[position])
         average = FunctionEventAvg()
         average.key = frame.key[position]

@@ -88,7 +88,7 @@ def test_lines_of_an_annotated_file(tmp_path: Path, compiler: str) -> None:
 
 @EITHER_COMPILER
 def test_code_of_an_annotated_file(tmp_path: Path, compiler: str) -> None:
-    """4 kB for the first range of a file, most of it shared by all files of a binary; then 260 bytes for each."""
+    """4 kB for the first range of a file, most of it shared by all files of a binary; then 250 bytes for each."""
     size = {}
     for count in (1, 11):
         source = source_file(tmp_path, ANNOTATE + functions(count, RANGE))
@@ -96,7 +96,7 @@ def test_code_of_an_annotated_file(tmp_path: Path, compiler: str) -> None:
         run([need(compiler), "-std=c++17", "-O2", f"-I{INCLUDE}", "-c", source, "-o", output])
         size[count] = code_bytes(output)
     assert 0 < size[1] <= 4096
-    assert 0 < (size[11] - size[1]) / 10 <= 270
+    assert 0 < (size[11] - size[1]) / 10 <= 250
 
 
 @EITHER_COMPILER

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An annotated library of a minor ABI that the build names (FASTPROF_ABI_MINOR), for
 // tests/python/integration/test_abi.py. work(n) records ranges and RecordFunctions. A minor above
-// this header's stands for one that is yet to come: it adds what recorder/abi_minor.hpp allows.
+// this header's stands for one that is yet to come: it adds what recorder/state/abi_minor.hpp
+// allows.
 #include <fastprof/fastprof.hpp>
 #include <string>
 
@@ -17,7 +18,7 @@ EXPORT void work(int count) {
   for (int i = 0; i < count; ++i) {
     FASTPROF_RANGE_DYNAMIC(std::string(NAME));
     FASTPROF_RECORD_FUNCTION(NAME " function", fp::sequence_number(40 + i));
-#if FASTPROF_ABI_MINOR > 2
+#if FASTPROF_ABI_MINOR > 3
     fp::State* s = fp::state();
     if (fp::wanted(s, fp::thread_block(), later_site.mask)) {
       const uint64_t words[] = {uint64_t{1} << 16 | 1000, 42};  // a detail block of a kind to come

@@ -21,7 +21,7 @@ EXPORT const void* recorder_state() {
   return fastprof::state();
 }
 EXPORT int thread_block_is_static() {
-  return static_cast<int>(fastprof::g_elected.tls_static);
+  return static_cast<int>(fastprof::g_recorder.tls_static);
 }
 EXPORT const void* own_recorder_state() {
   return &fastprof::own_state;

@@ -90,9 +90,9 @@ class CaptureBuilder {
 
   // Marks a row as ended on another track.
   void ended_on(size_t row, uint32_t track) {
-    capture.flags[row] |= fastprof::event_flag::foreign_end;
-    capture.foreign_row.push_back(static_cast<uint32_t>(row));
-    capture.foreign_end_track.push_back(track);
+    capture.flags[row] |= fastprof::event_flag::cross_thread_end;
+    capture.cross_thread_end_row.push_back(static_cast<uint32_t>(row));
+    capture.cross_thread_end_track.push_back(track);
   }
 
   // Fills the parents as the drain does, and hands the capture out.

@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "capture_builder.hpp"
-#include "fastprof/range_detail/detail_block.hpp"
+#include "fastprof/capture/shared_block.hpp"
+#include "fastprof/payload/blocks/detail_block.hpp"
+#include "fastprof/recorder/state/detail_blocks.hpp"
 
 namespace fastprof_test {
 namespace {
-
-inline uint64_t block_word(fastprof::DetailType type, size_t count, uint64_t flags = 0) {
-  return static_cast<uint64_t>(type) | static_cast<uint64_t>(count) << 16 | flags << 32;
-}
 
 // 13 slices, 2 marks, 3 counter values, 1 arrow, 2 memory rows, 1 out of memory;
 // test_trace_readers.py knows them by name.
@@ -59,29 +57,29 @@ inline fastprof::Capture rich_capture() {
   b.row(step, 1000, 100000);
   b.row(op, 2000, 40000,
         {24,
-         block_word(DetailType::op, 4),
+         detail_block_word(DetailType::op, 4),
          77,
          0,
          5,
          static_cast<uint64_t>(-1),
-         block_word(DetailType::counters_begin, 4, detail_flag::written),
+         detail_block_word(DetailType::counters_begin, 4, detail_flag::written),
          100,
          1000,
          50,
          50,
-         block_word(DetailType::counters_end, 4, detail_flag::written),
+         detail_block_word(DetailType::counters_end, 4, detail_flag::written),
          350,
          1200,
          90,
          70,
-         block_word(DetailType::cpp_stack, 2),
+         detail_block_word(DetailType::cpp_stack, 2),
          0xdeadbeef,
          0x1000,
-         block_word(DetailType::json, 1),
+         detail_block_word(DetailType::json, 1),
          json,
-         block_word(DetailType::nothing, 1),
+         detail_block_word(DetailType::nothing, 1),
          0x77,
-         block_word(DetailType::modules, 1),
+         detail_block_word(DetailType::modules, 1),
          modules},
         event_flag::detail);
   b.instant(out, 2500, {uint64_t{1} << 60});
@@ -95,7 +93,7 @@ inline fastprof::Capture rich_capture() {
   b.instant(oom, 3400, {1 << 20, 3584, 8192});
   b.row(copy, 5000, 60000);
   b.row(copy, 6000, 90000);
-  const size_t foreign = b.row(moved, 7000, 120000);
+  const size_t crossed = b.row(moved, 7000, 120000);
   b.row(tiny, 40000, 40000);
   b.instant(loss, 50000, {word_of(0.5)});
   b.instant(loss, 51000, {word_of(0.25)});
@@ -108,7 +106,7 @@ inline fastprof::Capture rich_capture() {
   b.instant(mark, 500, {12});
   b.row(kernel, 3000, 9000);
   b.instant(in, 3500, {uint64_t{1} << 60});
-  b.ended_on(foreign, 1);
+  b.ended_on(crossed, 1);
   b.track(4300, "worker again");  // the kernel reused the number
   b.row(step, 300000, 300001);
   b.capture.dropped[static_cast<size_t>(DropCause::bound)] = 3;
@@ -117,7 +115,7 @@ inline fastprof::Capture rich_capture() {
   return b.finish();
 }
 
-// Names of any bytes, all kinds, partial overlaps, async, foreign ends, unfinished, payloads of
+// Names of any bytes, all kinds, partial overlaps, async, crossed ends, unfinished, payloads of
 // every type.
 inline fastprof::Capture random_capture(uint64_t seed, size_t rows_per_track = 60) {
   using namespace fastprof;
@@ -149,7 +147,8 @@ inline fastprof::Capture random_capture(uint64_t seed, size_t rows_per_track = 6
   for (uint64_t n = below(3); n > 0; --n) {
     shared.push_back(static_cast<uint32_t>(b.capture.payload_words.size()));
     const uint64_t count = below(4);
-    b.capture.payload_words.push_back(block_word(DetailType::shapes, static_cast<uint32_t>(count)));
+    b.capture.payload_words.push_back(
+        detail_block_word(DetailType::op_inputs, static_cast<uint32_t>(count)));
     for (uint64_t w = 0; w < count; ++w) b.capture.payload_words.push_back(random());
   }
   const uint64_t tracks = below(4);
@@ -173,7 +172,8 @@ inline fastprof::Capture random_capture(uint64_t seed, size_t rows_per_track = 6
         const uint64_t count = below(12);
         words.push_back(count);
         for (uint64_t w = 0; w < count; ++w)
-          words.push_back(below(2)   ? block_word(static_cast<DetailType>(below(10)), below(5))
+          words.push_back(below(2)   ? detail_block_word(static_cast<DetailType>(below(10)),
+                                                         static_cast<uint32_t>(below(5)))
                           : below(3) ? below(6)
                           : below(2) && !shared.empty()
                               ? shared_block_word(shared[below(shared.size())])

@@ -133,7 +133,7 @@ namespace {
 // AccumulateGrad, whose node has no number.
 Capture autograd_capture() {
   const auto numbers = [](uint64_t sequence, uint64_t thread, uint64_t record_function) {
-    return std::vector<uint64_t>{4, block_word(DetailType::op, 3), sequence, thread,
+    return std::vector<uint64_t>{4, detail_block_word(DetailType::op, 3), sequence, thread,
                                  record_function};
   };
   constexpr auto none = static_cast<uint64_t>(-1);
@@ -155,7 +155,8 @@ Capture autograd_capture() {
   b.row(given, 700, 800, {5});
   b.instant(mark, 900);
   b.row(step, 2000, 3000,
-        {2, block_word(DetailType::json, 1), b.string("{\"External id\": 90, \"Ev Idx\": 89}")},
+        {2, detail_block_word(DetailType::json, 1),
+         b.string("{\"External id\": 90, \"Ev Idx\": 89}")},
         event_flag::detail);
   return b.finish();
 }
@@ -240,7 +241,7 @@ TEST(native_stacks_are_named) {
     CaptureBuilder b;
     const uint32_t site = b.site("x");
     b.track(1, "");
-    b.row(site, 0, 9, {5, block_word(DetailType::cpp_stack, 2), in_this_test, 0x10, 0, 0},
+    b.row(site, 0, 9, {5, detail_block_word(DetailType::cpp_stack, 2), in_this_test, 0x10, 0, 0},
           event_flag::detail);
     return b.finish();
   };
@@ -444,7 +445,7 @@ TEST(failures_leave_what_was_there) {
   setrlimit(RLIMIT_FSIZE, &old_limit);
   signal(SIGXFSZ, old_handler);
   CHECK(has(message, "File too large"));
-  CHECK(has(message, "free space"));
+  CHECK(has(message, "Free space"));
   CHECK_EQ(contents(path), std::string("old"));
   CHECK_EQ(folder.names().size(), size_t{1});
   std::ofstream closed;  // a stream that cannot take anything

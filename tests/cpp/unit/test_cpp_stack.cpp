@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "fastprof/range_detail/unwind_cache.hpp"
+#include "fastprof/payload/native_stack/unwind_cache.hpp"
 
 using namespace fastprof;
 #define NOINLINE __attribute__((noinline))
@@ -144,8 +144,8 @@ TEST(in_a_thread_with_the_smallest_stack) {
 #endif
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  const auto least =
-      static_cast<size_t>(PTHREAD_STACK_MIN) + 16 * 1024;  // capture_both has 2 KB of its own
+  // Capture_both has 2 KB of its own.
+  const auto least = static_cast<size_t>(PTHREAD_STACK_MIN) + 16 * 1024;
   CHECK_EQ(pthread_attr_setstacksize(&attributes, std::max<size_t>(least, 32 * 1024)), 0);
   Both both;
   pthread_t thread;

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "check.hpp"
-#include "fastprof/range_detail/counter_probe.hpp"
-#include "fastprof/range_detail/decode_detail.hpp"
+#include "fastprof/payload/blocks/decode_detail.hpp"
+#include "fastprof/payload/perf_counters/counter_probe.hpp"
 
 using namespace fastprof;
 

@@ -7,18 +7,18 @@
 #include "../check.hpp"
 #include "capture_builder.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/range_detail/detail_columns.hpp"
-#include "fastprof/range_detail/op_flops.hpp"
+#include "fastprof/payload/blocks/detail_columns.hpp"
+#include "fastprof/payload/blocks/op_flops.hpp"
+#include "fastprof/recorder/state/detail_blocks.hpp"
 
 using namespace fastprof;
-using detail_words::block_word;
 using fastprof_test::CaptureBuilder;
 using Words = std::vector<uint64_t>;
 
 namespace {
 
 uint64_t block(DetailType type, uint32_t count) {
-  return block_word(type, count, 0);
+  return detail_block_word(type, count);
 }
 
 // An op inside the engine's range, a range without details, then a row with these words.
@@ -31,7 +31,7 @@ Capture capture_with(const Words& words) {
   b.row(engine, 0, 100);
   b.row(op, 10, 20,
         {9, block(DetailType::op, 3), 8, 2, 1, block(DetailType::python_stack, 1), 0,
-         block(DetailType::shapes, 1), 5, 0},
+         block(DetailType::op_inputs, 1), 5, 0},
         event_flag::detail);
   b.row(op, 30, 40);
   b.row(op, 50, 60, words, event_flag::detail);
@@ -46,7 +46,7 @@ Words texts(Column<int32_t> codes) {
 
 TEST(details_become_columns) {
   const Capture capture =
-      capture_with({5, block(DetailType::shapes, 1), 5, block(DetailType::op, 1), 9, 0});
+      capture_with({5, block(DetailType::op_inputs, 1), 5, block(DetailType::op, 1), 9, 0});
   DetailColumns found(capture, {false, true});
   const Column<int64_t> sequence = found.sequence_nr.take(), forward = found.fwd_thread.take();
   CHECK(std::vector<int64_t>(sequence.begin(), sequence.end()) ==
@@ -58,19 +58,20 @@ TEST(details_become_columns) {
   CHECK(texts(found.stack.codes.take()) == (Words{none, 0, none, none}));
   CHECK(texts(found.inputs.take()) == (Words{0, 1, 0, 1}));
   CHECK_EQ(found.input_blocks.blocks().size(), size_t{1});
-  CHECK(found.pairs == (OpPairs{{1, 0}}));
+  CHECK(found.site_inputs == (SiteInputs{{1, 0}}));
   const std::vector<int32_t> codes = {0, 1, 0, 1};
   const Column<double> flops =
-      flops_by_row(capture, codes.data(), 4, found.pairs, {7}, {true, false});
+      flops_by_row(capture, codes.data(), 4, found.site_inputs, {7}, {true, false});
   CHECK(std::vector<double>(flops.begin(), flops.end()) == (std::vector<double>{0, 7, 0, 7}));
 }
 
 TEST(a_row_that_covers_others_counts_nothing) {
   Capture capture = capture_with({0});
   const std::vector<int32_t> inputs = {1, 1, 0, 0};
-  const OpPairs pairs = {{0, 0}, {1, 0}};
-  const auto flops = [&](const std::vector<bool>& covering) {
-    const Column<double> all = flops_by_row(capture, inputs.data(), 4, pairs, {7, 7}, covering);
+  const SiteInputs site_inputs = {{0, 0}, {1, 0}};
+  const auto flops = [&](const std::vector<bool>& wrappers) {
+    const Column<double> all =
+        flops_by_row(capture, inputs.data(), 4, site_inputs, {7, 7}, wrappers);
     return std::vector<double>(all.begin(), all.end());
   };
   CHECK(flops({true, false}) == (std::vector<double>{0, 7, 0, 0}));
@@ -79,12 +80,12 @@ TEST(a_row_that_covers_others_counts_nothing) {
   capture.parent[1] = 1;
   CHECK_THROWS(ValueError, flops({true, false}));
   CHECK_THROWS(ValueError, flops({true}));
-  const auto refused = [&](size_t size, const OpPairs& given) {
+  const auto refused = [&](size_t size, const SiteInputs& given) {
     CHECK_THROWS(ValueError,
                  flops_by_row(capture, inputs.data(), size, given, {7}, {false, false}));
   };
   refused(3, {{0, 0}});
-  refused(4, pairs);
+  refused(4, site_inputs);
   refused(4, {{2, 0}});
   refused(4, {{0, -1}});
   capture.site[3] = 2;
@@ -122,6 +123,6 @@ TEST(without_details_there_are_no_columns) {
   for (const Capture& capture : {empty, b.finish()}) {
     DetailColumns found(capture, {true});
     CHECK(!found.sequence_nr.exists() && !found.fwd_thread.exists() && !found.inputs.exists());
-    CHECK(!found.stack.codes.exists() && found.pairs.empty());
+    CHECK(!found.stack.codes.exists() && found.site_inputs.empty());
   }
 }

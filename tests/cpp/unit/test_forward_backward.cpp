@@ -15,9 +15,7 @@ using fastprof_test::CaptureBuilder;
 namespace {
 
 std::vector<uint64_t> op(int64_t sequence_nr, uint64_t forward_thread = 0) {
-  const auto block = [](uint64_t count) {
-    return static_cast<uint64_t>(DetailType::op) | count << 16;
-  };
+  const auto block = [](uint32_t count) { return detail_block_word(DetailType::op, count); };
   if (forward_thread == 0) return {2, block(1), static_cast<uint64_t>(sequence_nr)};
   return {5, block(3), static_cast<uint64_t>(sequence_nr), forward_thread, 0, 0};
 }

@@ -10,8 +10,8 @@
 
 #include "check.hpp"
 #include "fastprof/fastprof.hpp"
-#include "fastprof/range_detail/decode_detail.hpp"
-#include "fastprof/range_detail/op_inputs.hpp"
+#include "fastprof/payload/blocks/decode_detail.hpp"
+#include "fastprof/payload/op_inputs/op_inputs.hpp"
 
 using namespace fastprof;
 
@@ -41,7 +41,7 @@ std::string overload_of(const Capture& capture, size_t row) {
 
 OpInputs inputs_of(const Capture& capture, size_t row) {
   OpInputs inputs;
-  const DetailSpan span = find_detail_block(capture, row, DetailType::shapes);
+  const DetailSpan span = find_detail_block(capture, row, DetailType::op_inputs);
   if (span.found) CHECK(decode_op_inputs(span.words, span.count, inputs));
   return inputs;
 }
@@ -218,7 +218,7 @@ TEST(inputs_go_with_native_stacks_and_other_ends) {
   CHECK_EQ(inputs_of(capture, op).inputs.size(), 1u);
   CHECK(numbers_of(capture, op) == std::vector<int64_t>{4});
   CHECK_EQ(numbers_of(capture, other).at(0), 9);
-  CHECK((capture.flags[other] & event_flag::foreign_end) != 0);
+  CHECK((capture.flags[other] & event_flag::cross_thread_end) != 0);
 }
 
 TEST(a_forked_child_knows_its_own_threads) {

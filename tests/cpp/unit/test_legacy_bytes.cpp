@@ -175,9 +175,10 @@ TEST(each_fault_is_refused_with_its_offset) {
   CHECK(contains(error_of(patched(good, kDeviceUsAt, ~0ull, 8)), "needs device_us of 0 or more"));
   CHECK(contains(error_of(patched(good, kBitsAt, 0, 1)), "without a device event"));
   CHECK(contains(error_of(patched(good, kNameAt, 0x7FFFFFFF, 4)), "2147483647 bytes expected"));
-  const size_t shapes_at = kNameAt + 4 + 5;
-  CHECK(contains(error_of(patched(good, shapes_at, 0xFFFFFFFF, 4)), "shapes do not fit"));
-  CHECK(contains(error_of(patched(good, shapes_at + 4, 0xFFFFFFFF, 4)), "dimensions do not fit"));
+  const size_t op_inputs_ref = kNameAt + 4 + 5;
+  CHECK(contains(error_of(patched(good, op_inputs_ref, 0xFFFFFFFF, 4)), "shapes do not fit"));
+  CHECK(
+      contains(error_of(patched(good, op_inputs_ref + 4, 0xFFFFFFFF, 4)), "dimensions do not fit"));
   CHECK(contains(error_of(good + "x"), "1 bytes follow the payload"));
   CHECK(contains(error_of(patched(good + "x", kPayloadAt, good.size() + 1 - 24, 8)),
                  "the payload has 1 bytes too many"));

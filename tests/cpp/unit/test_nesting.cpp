@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree kernel against the rule written out in full (quadratic) and against the published
 // examples of the rule.
+#include <algorithm>
 #include <cstdint>
 #include <random>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "../check.hpp"
@@ -12,32 +15,41 @@ namespace {
 
 using Rows = std::vector<std::pair<int64_t, int64_t>>;
 
+bool counts(const std::vector<uint8_t>& is_range, size_t row) {
+  return is_range.empty() || is_range[row] != 0;
+}
+
+// Of a list in any order: rows nest within their group, rows that are not ranges with nobody.
 std::vector<int32_t> list_parents(const Rows& rows, const std::vector<uint64_t>& group = {},
                                   const std::vector<uint8_t>& is_range = {}) {
-  std::vector<int64_t> start, end;
-  for (const auto& row : rows) {
-    start.push_back(row.first);
-    end.push_back(row.second);
+  const auto key = [&](size_t row) {
+    return std::make_tuple(group.empty() ? 0 : group[row], rows[row].first, -rows[row].second);
+  };
+  std::vector<size_t> order;
+  for (size_t row = 0; row < rows.size(); ++row)
+    if (counts(is_range, row)) order.push_back(row);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
+  std::vector<int32_t> parent(rows.size(), -1);
+  fastprof::NestingWalk<int64_t> walk;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t row = order[i];
+    if (i > 0 && !group.empty() && group[row] != group[order[i - 1]]) walk.reset();
+    parent[row] = walk.enter(static_cast<int32_t>(row), rows[row].first, rows[row].second);
   }
-  std::vector<int32_t> parent(rows.size(), 99);
-  fastprof::nest_list(rows.size(), start.data(), end.data(), group.empty() ? nullptr : group.data(),
-                      is_range.empty() ? nullptr : is_range.data(), parent.data());
   return parent;
 }
 
-std::vector<int32_t> ordered_parents(const Rows& rows, const std::vector<uint8_t>& is_range = {},
-                                     fastprof::NonRanges non_ranges = fastprof::NonRanges::attach) {
-  std::vector<uint64_t> begin, end;
-  for (const auto& row : rows) {
-    begin.push_back(static_cast<uint64_t>(row.first));
-    end.push_back(row.second < 0 ? fastprof::kOpenEnd<uint64_t>
-                                 : static_cast<uint64_t>(row.second));
-  }
-  std::vector<int32_t> parent(rows.size(), 99);
+// Of one track in order, as it was captured: what is no range lies in the one that is open.
+std::vector<int32_t> ordered_parents(const Rows& rows, const std::vector<uint8_t>& is_range = {}) {
+  std::vector<int32_t> parent;
   fastprof::NestingWalk<uint64_t> walk;
-  fastprof::nest_ordered(rows.size(), begin.data(), end.data(),
-                         is_range.empty() ? nullptr : is_range.data(), parent.data(), walk, 0,
-                         non_ranges);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const auto begin = static_cast<uint64_t>(rows[row].first);
+    const uint64_t end = rows[row].second < 0 ? fastprof::kOpenEnd<uint64_t>
+                                              : static_cast<uint64_t>(rows[row].second);
+    parent.push_back(counts(is_range, row) ? walk.enter(static_cast<int32_t>(row), begin, end)
+                                           : walk.at(begin));
+  }
   return parent;
 }
 
@@ -81,35 +93,12 @@ TEST(open_ranges_are_parents) {
 TEST(non_ranges) {
   const Rows rows = {{0, 10}, {1, 1}, {2, 50}, {3, 4}, {11, 11}};
   CHECK(same(ordered_parents(rows, {1, 0, 0, 1, 0}), {-1, 0, 0, 0, -1}));
-  CHECK(same(ordered_parents(rows, {1, 0, 0, 1, 0}, fastprof::NonRanges::orphan),
-             {-1, -1, -1, 0, -1}));
   CHECK(same(list_parents(rows, {}, {1, 0, 0, 1, 0}), {-1, -1, -1, 0, -1}));
 }
 
 TEST(groups_do_not_mix_even_interleaved) {
   CHECK(same(list_parents({{0, 10}, {0, 10}, {1, 5}, {1, 5}, {2, 3}}, {7, 8, 7, 8, 8}),
              {-1, -1, 0, 1, 3}));
-}
-
-TEST(first_row_is_added) {
-  const std::vector<uint64_t> begin = {0, 1}, end = {10, 2};
-  std::vector<int32_t> parent(2);
-  fastprof::NestingWalk<uint64_t> walk;
-  fastprof::nest_ordered<uint64_t>(2, begin.data(), end.data(), nullptr, parent.data(), walk, 40);
-  CHECK(same(parent, {-1, 40}));
-}
-
-TEST(self_times_subtract_direct_ranges_and_may_be_negative) {
-  const std::vector<int64_t> start = {0, 1, 2, 20, 30}, end = {100, 11, 5, 25, 400};
-  const std::vector<int32_t> parent = {-1, 0, 1, 0, 0};
-  std::vector<uint8_t> is_range = {1, 1, 1, 0, 1};
-  std::vector<int64_t> self(5);
-  fastprof::self_times(5, start.data(), end.data(), parent.data(), is_range.data(), self.data());
-  CHECK_EQ(self[0], 100 - 10 - 370);
-  CHECK_EQ(self[1], 7);
-  CHECK_EQ(self[2], 3);
-  CHECK_EQ(self[3], 0);
-  CHECK_EQ(self[4], 370);
 }
 
 TEST(random_lists_follow_the_rule_as_written) {

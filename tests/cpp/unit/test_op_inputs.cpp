@@ -11,7 +11,7 @@
 
 #include "../check.hpp"
 #include "fastprof/export/op_inputs_text.hpp"
-#include "fastprof/range_detail/input_words.hpp"
+#include "fastprof/payload/op_inputs/input_words.hpp"
 
 using namespace fastprof;
 

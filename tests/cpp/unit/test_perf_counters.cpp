@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "check.hpp"
-#include "fastprof/range_detail/counter_probe.hpp"
-#include "fastprof/range_detail/perf_counters.hpp"
+#include "fastprof/payload/perf_counters/counter_probe.hpp"
+#include "fastprof/payload/perf_counters/perf_counters.hpp"
 
 using namespace fastprof;
 
@@ -287,8 +287,8 @@ TEST(reasons_name_the_cause_and_the_remedy) {
   CHECK(has(reason_of("cycles", EBUSY, facts), "watchdog"));
   CHECK(has(reason_of("cycles", ENOMEM, facts), "memory"));
   CHECK(has(reason_of("cycles", EIO, facts), std::strerror(EIO)));
-  CHECK(has(probe_counter("cycels").reason, "no counter named 'cycels'"));
-  CHECK(has(probe_counters({}).reason, "no counter"));
+  CHECK(has(probe_counter("cycels").reason, "unknown counter 'cycels'"));
+  CHECK(has(probe_counters({}).reason, "list of counters is empty"));
   CHECK(has(
       probe_counters({"cycles", "instructions", "branches", "branch-misses", "task-clock"}).reason,
       "at most 4"));
@@ -311,7 +311,7 @@ TEST(the_event_to_blame_is_named_and_groups_that_do_not_fit) {
   fake.running = 0;
   probe = probe_counters({"cycles"}, nullptr, &kFake, &facts);
   CHECK(!probe.available);
-  CHECK(has(probe.reason, "not counting"));
+  CHECK(has(probe.reason, "does not count"));
   fake = Fake{};
   DetailOptions options{};
   probe = probe_counters({"cycles", "branches"}, &options, &kFake, &facts);

@@ -178,7 +178,7 @@ TEST(every_row_is_there_to_the_nanosecond) {
     }
     for (size_t row = 0; row < capture.size(); ++row) {
       const EventKind kind = capture.kind[row];
-      if (kind == EventKind::segment) continue;
+      if (kind == EventKind::session_membership) continue;
       const bool bare = capture.payload[row] == kNoPayload;
       if (bare && (kind == EventKind::counter || kind == EventKind::flow_begin ||
                    kind == EventKind::flow_end))
@@ -216,8 +216,8 @@ TEST(every_row_is_there_to_the_nanosecond) {
 TEST(ends_close_the_right_slices) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Capture capture = random_capture(seed, 120);
-    std::multimap<std::pair<int64_t, std::string>, int64_t>
-        left;  // (start, name) -> end of each range
+    // (start, name) -> end of each range.
+    std::multimap<std::pair<int64_t, std::string>, int64_t> left;
     for (size_t row = 0; row < capture.size(); ++row) {
       if (!is_any_range(capture.kind[row])) continue;
       std::string name;

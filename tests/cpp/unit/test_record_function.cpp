@@ -516,7 +516,7 @@ TEST(a_recorded_function_may_end_on_another_thread) {
   for (size_t row = 0; row < capture.size(); ++row)
     if (capture.sites[capture.site[row]].name == "handed over")
       CHECK((capture.flags[row] & event_flag::finished) != 0 &&
-            (capture.flags[row] & event_flag::foreign_end) != 0);
+            (capture.flags[row] & event_flag::cross_thread_end) != 0);
 }
 
 TEST(ranges_call_callbacks_without_a_session) {

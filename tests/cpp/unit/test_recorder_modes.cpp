@@ -152,7 +152,7 @@ TEST(inner_ignored) {
 
 TEST(inner_dynamic) {
   if (!mode("FASTPROF_TLS")) SKIP("runs with FASTPROF_TLS=dynamic");
-  CHECK_EQ(fp::g_elected.tls_static, 0);
+  CHECK_EQ(fp::g_recorder.tls_static, 0);
   fp::Session session;
   session.start();
   CHECK_EQ(fp::load_relaxed(&fp::state()->mask), fp::mask_bit::dynamic);

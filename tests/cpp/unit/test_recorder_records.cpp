@@ -234,12 +234,12 @@ TEST(async_work_that_ends_here_there_or_never) {
   const fp::Capture& capture = session.capture();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size(), 3);
-  CHECK(finished(capture, 0) && (capture.flags[0] & fp::event_flag::foreign_end) == 0);
-  CHECK(finished(capture, 1) && (capture.flags[1] & fp::event_flag::foreign_end) != 0);
+  CHECK(finished(capture, 0) && (capture.flags[0] & fp::event_flag::cross_thread_end) == 0);
+  CHECK(finished(capture, 1) && (capture.flags[1] & fp::event_flag::cross_thread_end) != 0);
   CHECK(!finished(capture, 2));
-  CHECK_EQ(capture.foreign_row.size(), 1);
-  CHECK_EQ(capture.foreign_row.at(0), 1);
-  CHECK_EQ(capture.tracks.at(capture.foreign_end_track.at(0)).name, "ender");
+  CHECK_EQ(capture.cross_thread_end_row.size(), 1);
+  CHECK_EQ(capture.cross_thread_end_row.at(0), 1);
+  CHECK_EQ(capture.tracks.at(capture.cross_thread_end_track.at(0)).name, "ender");
   CHECK(capture.end_ns[1] >= capture.start_ns[1]);
 }
 
@@ -268,9 +268,9 @@ TEST(moved_ranges_end_on_another_thread) {
   const fp::Capture& capture = session.capture();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size(), 3);
-  CHECK((capture.flags[0] & fp::event_flag::foreign_end) != 0);
+  CHECK((capture.flags[0] & fp::event_flag::cross_thread_end) != 0);
   CHECK(finished(capture, 0) && finished(capture, 1));
-  CHECK_EQ(capture.foreign_row.size(), 1);
+  CHECK_EQ(capture.cross_thread_end_row.size(), 1);
   CHECK_EQ(capture.parent[1], -1);  // a moved range is nobody's parent
   CHECK_EQ(capture.parent[2], -1);
 }
@@ -293,14 +293,15 @@ TEST(many_moved_ranges_keep_their_ends) {
   const fp::Capture& capture = session.capture();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size(), kCount);
-  CHECK_EQ(capture.foreign_row.size(), kCount);
+  CHECK_EQ(capture.cross_thread_end_row.size(), kCount);
   size_t wrong = 0;
   for (size_t i = 0; i < kCount; ++i) {
-    if (!finished(capture, i) || capture.foreign_row.at(i) != i) ++wrong;
-    if (i >= 2 && capture.foreign_end_track[i] != capture.foreign_end_track[i % 2]) ++wrong;
+    if (!finished(capture, i) || capture.cross_thread_end_row.at(i) != i) ++wrong;
+    if (i >= 2 && capture.cross_thread_end_track[i] != capture.cross_thread_end_track[i % 2])
+      ++wrong;
   }
   CHECK_EQ(wrong, 0);
-  CHECK(capture.foreign_end_track[0] != capture.foreign_end_track[1]);
+  CHECK(capture.cross_thread_end_track[0] != capture.cross_thread_end_track[1]);
 }
 
 TEST(a_range_whose_chunk_was_recycled_ends_as_a_record_of_its_own) {
@@ -319,7 +320,7 @@ TEST(a_range_whose_chunk_was_recycled_ends_as_a_record_of_its_own) {
   CHECK_EQ(count_named(capture, "long"), 1);
   const size_t row = rows_named(capture, "long").at(0);
   CHECK(finished(capture, row));
-  CHECK_EQ((capture.flags[row] & fp::event_flag::foreign_end), 0);
+  CHECK_EQ((capture.flags[row] & fp::event_flag::cross_thread_end), 0);
   CHECK_EQ(row, 0);
   CHECK_EQ(parent_name(capture, capture.size() - 1), "long");
   // Counted once: as a row, no longer as overwritten.
@@ -343,7 +344,7 @@ TEST(async_ends_whose_begin_was_overwritten_stand_alone) {
   fp::validate_capture(capture);
   const auto rows = rows_named(capture, "async");
   CHECK_EQ(rows.size(), kAsync);
-  CHECK_EQ(capture.foreign_row.size(), kAsync);
+  CHECK_EQ(capture.cross_thread_end_row.size(), kAsync);
   for (const size_t row : rows)
     if (!finished(capture, row)) CHECK(false);
   CHECK_EQ(capture.size() + capture.dropped_total(), kCount + kAsync);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Room that is reserved and not written yet when a session stops: it holds what an earlier life of
 // the chunk left there, and is no record.
-#include "adapters/torch/op_record.hpp"
-#include "fastprof/range_detail/decode_detail.hpp"
+#include "adapters/torch/ops/op_record.hpp"
+#include "fastprof/payload/blocks/decode_detail.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
@@ -43,7 +43,7 @@ TEST(what_is_not_written_yet_is_no_record) {
   }
 }
 
-// The room of an op is reserved before its length is known (adapters/torch/detailed_op.cpp).
+// The room of an op is reserved before its length is known (adapters/torch/ops/detailed_op.cpp).
 TEST(what_was_handed_back_after_the_snapshot_is_no_record) {
   fp::State* s = fp::state();
   for (const bool refused : {false, true}) {  // by a session that is full: counted, not read

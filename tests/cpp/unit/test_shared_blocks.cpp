@@ -14,13 +14,12 @@
 #include "fastprof/capture/summary.hpp"
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/fastprof.hpp"
-#include "fastprof/range_detail/decode_detail.hpp"
-#include "fastprof/range_detail/input_words.hpp"
-#include "fastprof/range_detail/known_blocks.hpp"
-#include "fastprof/recorder/detailed_range.hpp"
+#include "fastprof/payload/blocks/block_interner.hpp"
+#include "fastprof/payload/blocks/decode_detail.hpp"
+#include "fastprof/payload/op_inputs/input_words.hpp"
+#include "fastprof/recorder/hot_path/detailed_range.hpp"
 
 using namespace fastprof;
-using detail_words::block_word;
 using fastprof_test::CaptureBuilder;
 using Words = std::vector<uint64_t>;
 
@@ -36,7 +35,7 @@ Words input(int64_t value) {
 }
 
 Words found(const Capture& capture, size_t row) {
-  const DetailSpan span = find_detail_block(capture, row, DetailType::shapes);
+  const DetailSpan span = find_detail_block(capture, row, DetailType::op_inputs);
   return span.found ? Words(span.words, span.words + span.count) : Words();
 }
 
@@ -47,7 +46,7 @@ Words detail_of(const Words& blocks) {
 }
 
 Words block_of(const Words& contents) {
-  Words words = {block_word(DetailType::shapes, static_cast<uint32_t>(contents.size()), 0)};
+  Words words = {detail_block_word(DetailType::op_inputs, static_cast<uint32_t>(contents.size()))};
   words.insert(words.end(), contents.begin(), contents.end());
   return words;
 }
@@ -105,10 +104,10 @@ const Site kOp = site_named("op");
 size_t record(const std::vector<int64_t>& values) {
   size_t recorded = 0;
   for (const int64_t value : values) {
-    Words blocks = {block_word(DetailType::op, 1, 0), static_cast<uint64_t>(value)};
+    Words blocks = {detail_block_word(DetailType::op, 1), static_cast<uint64_t>(value)};
     const Words block = block_of(input(value % 5));
     blocks.insert(blocks.end(), block.begin(), block.end());
-    blocks.insert(blocks.end(), {block_word(DetailType::nothing, 1, 0), uint64_t{99}});
+    blocks.insert(blocks.end(), {detail_block_word(DetailType::nothing, 1), uint64_t{99}});
     const OpenRange open = begin_detailed(state(), thread_block(), &kOp, nullptr, blocks.data(),
                                           static_cast<uint32_t>(blocks.size()));
     if (open.slot == nullptr) continue;
@@ -138,7 +137,7 @@ void check_recorded(const Capture& capture, size_t ops) {
     CHECK(found(capture, row) == input(static_cast<int64_t>(op.words[0]) % 5));
     const DetailSpan behind = find_detail_block(capture, row, DetailType::nothing);
     CHECK(behind.found && behind.words[0] == 99);
-    ++places[find_detail_block(capture, row, DetailType::shapes).words];
+    ++places[find_detail_block(capture, row, DetailType::op_inputs).words];
   }
   CHECK_EQ(seen, ops);
   CHECK_EQ(places.size(), size_t{5});
@@ -150,7 +149,7 @@ void check_recorded(const Capture& capture, size_t ops) {
 
 TEST(known_blocks_are_those_that_were_given_before) {
   std::mt19937_64 random(3);
-  KnownBlocks known;
+  BlockInterner known;
   Words words;
   std::map<Words, uint32_t> first;
   for (int round = 0; round < 20000; ++round) {
@@ -176,7 +175,7 @@ TEST(readers_see_through) {
     size_t visits = 0;
     for_each_detail(shared, row, [&](DetailType type, const uint64_t* words, size_t count) {
       ++visits;
-      CHECK(type == DetailType::shapes && Words(words, words + count) == found(whole, row));
+      CHECK(type == DetailType::op_inputs && Words(words, words + count) == found(whole, row));
     });
     CHECK_EQ(visits, size_t{1});
   }
@@ -210,7 +209,7 @@ TEST(inputs_that_are_not_there_are_told) {
     for (int i = 0; i < 3; ++i)
       bad.payload_words[random() % bad.payload_words.size()] ^= uint64_t{1} << random() % 64;
     for (size_t row = 0; row < 3; ++row) {
-      const DetailSpan span = find_detail_block(bad, row, DetailType::shapes);
+      const DetailSpan span = find_detail_block(bad, row, DetailType::op_inputs);
       const uint64_t* const first = bad.payload_words.data();
       if (span.found)
         CHECK(span.words >= first && span.words + span.count <= first + bad.payload_words.size());

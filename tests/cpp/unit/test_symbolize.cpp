@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "fastprof/range_detail/symbolize.hpp"
-#include "fastprof/range_detail/unwind_cache.hpp"
+#include "fastprof/payload/native_stack/symbolize.hpp"
+#include "fastprof/payload/native_stack/unwind_cache.hpp"
 
 using namespace fastprof;
 #define NOINLINE __attribute__((noinline))

@@ -11,10 +11,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from compilers import COMPILERS, INCLUDE, LIBRARIES, need, run
+from library_host import SOURCES, check, steps
 
 pytestmark = pytest.mark.compilers
 
-SOURCES = Path(__file__).resolve().parents[2] / "cpp" / "libraries"
 Build = Callable[..., Path]
 EVERYTHING = [
     "[OutOfMemory]", "[memory]", "alpha async", "alpha counter", "alpha in a signal handler", "alpha mark",
@@ -56,11 +56,6 @@ def whole_program(build: Build, *, compiler: str = "g++") -> Path:
     return build("whole", "host.cpp", compiler=compiler)
 
 
-def steps(host: Path, script: str, **where: Path) -> list[str]:
-    """Run the program over a script in which ``{name}`` stands for a library's path; return its lines."""
-    return run([host, *script.format(**where).split()], timeout_s=60).splitlines()
-
-
 def counts(name: str, count: int, session: str = "") -> list[str]:
     prefix = f"{session}: " if session else ""
     return [f"{prefix}{name}{kind} x{count}" for kind in ("", " args", " dynamic")]
@@ -68,10 +63,6 @@ def counts(name: str, count: int, session: str = "") -> list[str]:
 
 def texts(session: str, name: str) -> list[str]:
     return [f"{session}: text={name} text"]
-
-
-def check(lines: list[str], *expected: str) -> None:
-    assert sorted(lines) == sorted([*expected, "done"])
 
 
 @pytest.mark.parametrize("compilers", [(a, b) for a in COMPILERS for b in COMPILERS])
@@ -178,7 +169,7 @@ def test_one_program_of_two_kinds_of_files(build: Build, tmp_path: Path) -> None
         assert run([build(f"mixed{i}", *order)]).split() == ["1"]
 
 
-@pytest.mark.parametrize("header", ["macros.hpp", "annotate.hpp", "recorder/range.hpp"])
+@pytest.mark.parametrize("header", ["macros.hpp", "annotate.hpp", "recorder/hot_path/range.hpp"])
 def test_no_header_with_ranges_records_nothing(build: Build, tmp_path: Path, header: str) -> None:
     """Whatever header brought the range into a library, its range is in the session."""
     source = tmp_path / "library.cpp"

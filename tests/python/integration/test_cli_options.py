@@ -108,21 +108,21 @@ def test_programs_as_python_runs_them(folder: Path, words: tuple[str, ...], stdi
         (("report", "--row-limits", "3", "x"), "did you mean --row-limit?"),
         (("rnu", "s.py"), "did you mean run?"),
         (("s.py",), "fastprof run s.py"),
-        (("run",), "give a SCRIPT"),
-        (("run", "-m"), "give a SCRIPT"),
+        (("run",), "Add a SCRIPT"),
+        (("run", "-m"), "Add a SCRIPT"),
         (("run", "--to", "perfeto", "s.py"), "did you mean perfetto?"),
-        (("run", "--sort-by", "beauty", "s.py"), "valid keys"),
+        (("run", "--sort-by", "beauty", "s.py"), "Valid keys"),
         (("run", "--sort-by", "self_cpu", "s.py"), "did you mean self_cpu_time_total?"),
-        (("run", "-o", "absent/t.json", "s.py"), "there is no folder"),
+        (("run", "-o", "absent/t.json", "s.py"), "does not exist. Create it"),
         (("run", "-o", ".", "--to", "chrome", "s.py"), "it is a folder"),
         (("run", "-o", "t.jsn", "s.py"), "did you mean .json"),
         (("run", "-o", "m.html", "s.py"), "--profile-memory"),
         (("run", "--max-mb", "-1", "s.py"), "--max-mb"),
         (("run", "--by-stack", "-1", "s.py"), "--by-stack"),
         (("run", "--counter", "beauty", "s.py"), "beauty"),
-        (("report", "t.json", "--csv", "absent/x.csv"), "there is no folder"),
-        (("convert", "t.json", "absent/x.json"), "there is no folder"),
-        (("diff", "-", "-"), "not both"),
+        (("report", "t.json", "--csv", "absent/x.csv"), "does not exist. Create it"),
+        (("convert", "t.json", "absent/x.json"), "does not exist. Create it"),
+        (("diff", "-", "-"), "both - (standard input)"),
         (("report", "t.json", "--max-memory-mb", "0"), "--max-memory-mb"),
     ],
 )
@@ -148,7 +148,7 @@ def test_exits_at_once_and_programs_without_ranges(folder: Path) -> None:
             assert (result.stdout, result.stderr) == (plain.stdout, plain.stderr)
     result = fastprof_(folder, "run", "plain.py")
     assert result.returncode == 0
-    assert b"only the run as a whole was recorded" in result.stderr
+    assert b"the program entered no range" in result.stderr
     assert b"record_function" in result.stderr and b"no trace was written" in result.stderr
     assert sorted(folder.iterdir()) == sorted([*before, folder / "help.py"])
     assert fastprof_(folder, "run", "-o", "t.json", "plain.py").returncode == 0

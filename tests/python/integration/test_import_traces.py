@@ -16,11 +16,11 @@ from compilers import INCLUDE, ROOT, build
 
 import fastprof
 from fastprof import errors
-from fastprof.model.table import EventFlag, EventTable
+from fastprof.model.table import EventFlag, EventKind, EventTable
 
 COUNT = 40
 NAMES = ["rich", *(f"random{i}" for i in range(COUNT))]
-MARK, COUNTER, FLOW_BEGIN, FLOW_END, MEMORY, OUT_OF_MEMORY, SEGMENT = range(2, 9)
+_, _, MARK, COUNTER, FLOW_BEGIN, FLOW_END, MEMORY, OUT_OF_MEMORY, MEMBERSHIP = EventKind
 UNNAMED = (FLOW_BEGIN, FLOW_END, MEMORY, OUT_OF_MEMORY)  # the formats give these other names
 STATE = ~int(EventFlag.DETAIL)  # that a row has details is no property of it
 
@@ -48,7 +48,7 @@ def expected_tracks(folder: Path, name: str) -> Counter[frozenset[tuple[Key, int
     tracks: dict[int, Counter[Key]] = {}
     for row in json.loads((folder / f"{name}.rows.json").read_text()):
         kind = row["kind"]
-        if kind == SEGMENT or (kind in (COUNTER, FLOW_BEGIN, FLOW_END) and not row["payload"]):
+        if kind == MEMBERSHIP or (kind in (COUNTER, FLOW_BEGIN, FLOW_END) and not row["payload"]):
             continue
         shown = row["name"]
         if kind in (MEMORY, OUT_OF_MEMORY) and not row["payload"]:  # of what size? only a mark

@@ -12,10 +12,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from compilers import COMPILERS, INCLUDE, LIBRARIES, need, run
+from library_host import SOURCES, check, steps
 
 pytestmark = pytest.mark.compilers
 
-SOURCES = Path(__file__).resolve().parents[2] / "cpp" / "libraries"
 HIDE_ALL = "{ global: work; recorder_state; own_recorder_state; local: *; };\n"
 
 
@@ -58,12 +58,6 @@ def program(folder: Path, *flags: str, compiler: str = "g++") -> Path:
     return compile_to(compiler, output, [SOURCES / "host.cpp"], "-O1", *flags)
 
 
-def steps(host: Path, script: str, **where: Path) -> list[str]:
-    """Run the program over a script in which ``{name}`` stands for a library's path; return its lines."""
-    arguments = script.format(**where).split()
-    return run([host, *arguments], timeout_s=60).splitlines()
-
-
 def recorded(session: str, name: str, count: int) -> list[str]:
     return [
         f"{session}: {name} x{count}",
@@ -71,10 +65,6 @@ def recorded(session: str, name: str, count: int) -> list[str]:
         f"{session}: {name} dynamic x{count}",
         f"{session}: text={name} text",
     ]
-
-
-def check(lines: list[str], *expected: str) -> None:
-    assert sorted(lines) == sorted([*expected, "done"])
 
 
 BUILDS = {

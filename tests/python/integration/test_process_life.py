@@ -50,7 +50,7 @@ def test_exit_with_an_exception_and_a_failing_handler() -> None:
         """,
         expect=3,
     )
-    assert "could not be stopped" in output and "full disk" in output
+    assert "cannot stop a profile" in output and "full disk" in output
 
 
 def test_exit_while_daemon_threads_record() -> None:

@@ -159,6 +159,7 @@ def test_no_file_stays(tmp_path: Path, ending: str) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.usefixtures("sigint")
 def test_ctrl_c_keeps_what_was_recorded(tmp_path: Path) -> None:
     code = """
 try:
@@ -176,7 +177,10 @@ except KeyboardInterrupt:
         assert program.stdout.readline() == "ready\n"
         time.sleep(0.2)
         program.send_signal(signal.SIGINT)
-        output, _ = program.communicate(timeout=60)
+        try:
+            output, _ = program.communicate(timeout=60)
+        finally:
+            program.kill()
     assert output == "True 0 []\n"
     assert os.listdir(tmp_path) == []
 

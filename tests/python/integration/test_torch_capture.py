@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from known_torch import known_fields
+from known_torch import RELEASE, known_fields
 
 from fastprof.analysis.memory_attribution import attribute_memory
 from fastprof.base.device_type import as_device_type
@@ -22,6 +22,9 @@ torch = pytest.importorskip("torch")
 
 # torch 2.6 has no overload names.
 OVERLOADS = bool(known_fields(["overload_name"]))
+# Before 2.11 torch.profiler counts allocations close to an op's begin or end to another op, because it rounds times
+# first; test_torch_parity.py compares fastprof's memory with exact counts of the raw events there.
+MEMORY = RELEASE >= (2, 11)
 
 
 def _signed(thread: int) -> int:
@@ -95,10 +98,10 @@ def run(**options: Any) -> Any:
 
 @pytest.mark.parametrize("with_stack", [False, True])
 def test_same_events_and_averages(with_stack: bool) -> None:
-    prof = run(record_shapes=True, profile_memory=True, with_flops=True, with_stack=with_stack)
+    prof = run(record_shapes=True, profile_memory=MEMORY, with_flops=True, with_stack=with_stack)
     theirs = prof.events()
     table = attribute_memory(table_of_kineto(prof.profiler.kineto_results), "interval")
-    ours = EventList.from_table(table, profile_memory=True, with_flops=True)
+    ours = EventList.from_table(table, profile_memory=MEMORY, with_flops=True)
     assert len(ours) == len(theirs) > 100
     for t, o in zip(theirs, ours, strict=True):
         assert (o.name, o.thread, o.trace_name) == (t.name, _signed(t.thread), t.trace_name)

@@ -76,7 +76,9 @@ def test_the_headers_say_what_the_tables_say(capfd: pytest.CaptureFixture[str]) 
     assert found == dict(zip(INPUTS, inputs, strict=True))
     assert layout_from_headers(torch, "memory") == list(memory) and len(memory) == len(MEMORY)
     said = capfd.readouterr().err.splitlines()
-    assert len(said) == 1 and "read the layout of torch" in said[0]  # one compilation for all
+    assert (
+        len(said) == 1 and "compiled a probe against the headers of torch" in said[0]
+    )  # one compilation for all
     torch_headers._answered.clear()
     assert layout_from_headers(torch, "inputs") == list(inputs)
     assert capfd.readouterr().err == ""  # from the cache
@@ -103,7 +105,7 @@ def test_a_cache_that_is_not_whole_is_made_anew(
         torch_headers._answered.clear()
         capfd.readouterr()
         assert layout_from_headers(torch, "memory") == right
-        assert "read the layout of torch" in capfd.readouterr().err
+        assert "compiled a probe against the headers of torch" in capfd.readouterr().err
         assert file.read_text() == text
 
 
@@ -132,7 +134,7 @@ def test_a_layout_that_no_table_has_is_read_as_well() -> None:
         assert not _core.torch_prepare(torch.__version__, True)
         layout = list(_core.torch_known_input_layout(torch.__version__, True))
         layout[INPUTS.index("unstrided_keys")] |= 1 << 58
-        _core.torch_trust_inputs(layout)
+        _core.torch_adopt_input_layout(layout)
         with fastprof.profile(record_shapes=True) as p:
             torch.ones(3, 5).add(2, alpha=3)
         (add,) = [e for e in p.events() if e.name == "aten::add"]
@@ -168,7 +170,7 @@ def test_numbers_that_are_no_layout_are_refused() -> None:
     with pytest.raises(fastprof.errors.ValueError, match="out of range"):
         _core.torch_try_inputs(layout, lambda: None)
     with pytest.raises(fastprof.errors.ValueError, match="out of range"):
-        _core.torch_trust_inputs(layout)
+        _core.torch_adopt_input_layout(layout)
 
 
 def test_headers_with_enumerated_kinds(tmp_path: Path) -> None:
@@ -209,10 +211,10 @@ def test_headers_that_differ_serve_for_what_they_still_say(
     known = _core.torch_known_layout(VERSION, CXX11_ABI)
     assert known is not None and layout_from_headers(other, "ops") == list(known)
     said = capfd.readouterr().err
-    assert said.count("\n") == 1 and "not what is needed for inputs, memory" in said
-    with pytest.raises(LayoutError, match=r"do not have what is needed.*another order"):
+    assert said.count("\n") == 1 and "failed for inputs, memory" in said
+    with pytest.raises(LayoutError, match=r"cannot compile the probe.*another order"):
         layout_from_headers(other, "memory")
-    with pytest.raises(LayoutError, match=r"do not have what is needed.*has_symbolic"):
+    with pytest.raises(LayoutError, match=r"cannot compile the probe.*has_symbolic"):
         layout_from_headers(other, "inputs")
     torch_headers._answered.clear()
     with pytest.raises(LayoutError, match="has_symbolic"):  # the no is kept, too
@@ -248,9 +250,11 @@ def test_without_a_compiler_ops_of_a_listed_layout_are_recorded(tmp_path: Path) 
         print(p.missing["profile_memory"])
     """
     said = program(code, CXX="no-such-compiler", XDG_CACHE_HOME=str(tmp_path)).splitlines()
-    assert said[0].startswith("True torch ops are recorded without shapes and FLOPs: this fastprof")
+    assert said[0].startswith(
+        "True torch ops are recorded without shapes and FLOPs: this version of fastprof"
+    )
     for line in said:
-        assert "no C++ compiler is there" in line and "install one, or set CXX" in line
+        assert "needs a C++ compiler" in line and "install one, or set CXX" in line
 
 
 def double(folder: Path, source: str, *options: str) -> str:
@@ -269,8 +273,8 @@ def test_an_older_torch_with_enumerated_kinds_reports_memory(tmp_path: Path) -> 
         older = ctypes.CDLL({double(tmp_path, "enumerated_debug_info.cpp")!r})
         test = _core.torch_memory_self_test
         wrong = [test(0, [8, 0]), test(0, [1, 0]), test(0, [2, 2]), test(0, [1, 300])]
-        print(all("enumerated" in w or "no open kind" in w for w in wrong))
-        print(_core.torch_memory_prepare("2.5.0").startswith("this build of fastprof does not know"))
+        print(all("enumeration of debug info kinds" in w or "no kind PROFILER_STATE" in w for w in wrong))
+        print(_core.torch_memory_prepare("2.5.0").startswith("this version of fastprof has no layout"))
         print(repr(_core.torch_memory_prepare("2.6.0", [1, 2])), [test(i, [1, 2]) != "" for i in range(3)])
         older.report.argtypes = [ctypes.c_int64]
         session = _core.Session(categories=1 << 2, thread_local_only=True)
@@ -278,12 +282,12 @@ def test_an_older_torch_with_enumerated_kinds_reports_memory(tmp_path: Path) -> 
         older.report(1)
         mine = _core.torch_memory_start()
         older.report(-77)
-        travel = _core.torch_travel_start()
+        propagation = _core.torch_propagation_start()
         older.report(5)
         links = older.links()
         _core.torch_memory_stop()
         older.report(6)
-        _core.torch_travel_stop(travel)
+        _core.torch_propagation_stop(propagation)
         capture = session.stop({{}})
         words = capture.payload_words()
         sizes = [int(words[int(at) + 1].astype("int64")) for at in capture.columns()["payload"]]
@@ -304,7 +308,7 @@ def test_another_number_of_profiler_state_is_refused(tmp_path: Path) -> None:
         older = ctypes.CDLL({double(tmp_path, "enumerated_debug_info.cpp")!r})
         print(_core.torch_memory_prepare("2.6.0", [1, 3]))
     """
-    assert "a memory reporter is not asked as expected" in program(code)
+    assert "a memory reporter is not queried as expected" in program(code)
 
 
 @pytest.mark.parametrize("options", [(), ("-DNAME_IS_A_VIEW",)], ids=["C string", "view"])
@@ -320,7 +324,7 @@ def test_ops_of_an_older_torch_whose_names_are_told_otherwise(
         for field in range(8):
             wrong = list(numbers)
             wrong[field] += 8
-            print("is not laid out" in _core.torch_prepare("2.3.0", True, wrong), end=" ")
+            print("differs from that of the official build" in _core.torch_prepare("2.3.0", True, wrong), end=" ")
         print(repr(_core.torch_prepare("2.3.0", True, list(numbers))))
         print(_core.torch_observe(lambda: older.run_op(b"aten::add", ctypes.c_int64(3))))
         session = _core.Session(categories=1 << 1)

@@ -20,10 +20,12 @@ import pytest
 from compilers import INCLUDE, ROOT, build
 from trace_readers import PerfettoProcessor, perfetto_distribution, speedscope_profiles
 
+from fastprof.model.columns import EventFlag, EventKind
+
 COUNT = 25
 T0 = 1_700_000_000_000_000_000
-RANGE, ASYNC, MARK, COUNTER, FLOW_BEGIN, FLOW_END, MEMORY, OUT_OF_MEMORY, SEGMENT = range(9)
-FINISHED = 1
+RANGE, ASYNC, MARK, COUNTER, FLOW_BEGIN, FLOW_END, MEMORY, OUT_OF_MEMORY, _ = EventKind
+FINISHED = int(EventFlag.FINISHED)
 NAMES = ["rich", *(f"random{i}" for i in range(COUNT))]
 READ_BY_PERFETTO = NAMES[1:9]  # each costs a second
 

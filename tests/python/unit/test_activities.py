@@ -46,7 +46,7 @@ def test_filters() -> None:
         [cpu, {cpu: ["cpu_op"]}],
         [{cpu: []}, "cpu"],
     ):
-        with pytest.raises(errors.ValueError, match="CPU is given twice"):
+        with pytest.raises(errors.ValueError, match="CPU is listed twice"):
             parse_activities(twice)
 
 
@@ -63,6 +63,8 @@ COUNTERS_AND_FLOWS = 0b10_1000
         (("cpu_op",), 0b0000_0010 | COUNTERS_AND_FLOWS),
         (("cpu_instant_event",), 0b0001_0100 | COUNTERS_AND_FLOWS),
         (("python_function",), 0b1000_0000 | COUNTERS_AND_FLOWS),
+        (("cuda_runtime",), 0b1_0000_0000 | COUNTERS_AND_FLOWS),
+        (("cuda_driver",), 0b1_0000_0000 | COUNTERS_AND_FLOWS),
         (("cpu_op", "overhead", "user_annotation"), 0b0100_0011 | COUNTERS_AND_FLOWS),
     ],
 )
@@ -73,5 +75,5 @@ def test_category_masks(types: tuple[str, ...], mask: int) -> None:
 
 def test_category_mask_of_everything_and_of_nonsense() -> None:
     assert category_mask(None) == 2**24 - 1
-    with pytest.raises(RuntimeError, match="no activity type of CPU"):
+    with pytest.raises(RuntimeError, match="unknown activity type 'nonsense' of CPU"):
         category_mask(("nonsense",))

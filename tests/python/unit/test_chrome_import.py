@@ -102,7 +102,8 @@ def test_states_of_a_range(tmp_path: Path) -> None:
     assert table.column("is_async").tolist() == [False, True, True, False]
     assert table.column("kind").tolist() == [0, 1, 0, 0]
     assert (
-        table.column("flags")[2] == EventFlag.FINISHED | EventFlag.FOREIGN_END | EventFlag.CLAMPED
+        table.column("flags")[2]
+        == EventFlag.FINISHED | EventFlag.CROSS_THREAD_END | EventFlag.CLAMPED
     )
     assert "metadata_json" not in table.coded
 
@@ -217,23 +218,23 @@ def test_array_form_may_stop_anywhere_between_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"traceEvents": [1]}', r"event 0.*an object was expected"),
-        ('{"traceEvents": [{"ph": "X", "ts": "a"}]}', r"event 0.*its ts is 'a'"),
-        ('{"traceEvents": [{"ph": "X", "ts": NaN}]}', "its ts is 'nan'"),
+        ('{"traceEvents": [1]}', r"event 0.*expected an object"),
+        ('{"traceEvents": [{"ph": "X", "ts": "a"}]}', r"event 0.*microseconds as ts, found 'a'"),
+        ('{"traceEvents": [{"ph": "X", "ts": NaN}]}', "as ts, found 'nan'"),
         ('{"traceEvents": [{"ph": "X", "ts": 1e300}]}', "64 bits"),
-        ('{"traceEvents": [{"ph": "X", "ts": true}]}', "its ts is 'True'"),
-        ('{"traceEvents": [{"ph": 3, "ts": 1}]}', "its phase"),
-        ('{"traceEvents": [{"ph": "X", "ts": 1, "dur": []}]}', "its dur is"),
+        ('{"traceEvents": [{"ph": "X", "ts": true}]}', "as ts, found 'True'"),
+        ('{"traceEvents": [{"ph": 3, "ts": 1}]}', "as the phase"),
+        ('{"traceEvents": [{"ph": "X", "ts": 1, "dur": []}]}', "microseconds as dur"),
         ('{"traceEvents": [{"ph": "X", "ts": 1} {}]}', r"offset 38: expected ',' or ']'"),
         ('{"traceEvents": [{"ph": "X", "ts": 1}', "expected ',' or ']' after event 0"),
         ('{"traceEvents": [{"ph": "X", "ts": 1', r"offset 17: Expecting"),
         ('{"a": 1}', "no traceEvents"),
         ("{}", "no traceEvents"),
-        ('{"traceEvents": [], "traceEvents": []}', "twice"),
-        ('{"traceEvents": []} x', "more text"),
+        ('{"traceEvents": [], "traceEvents": []}', "two members traceEvents"),
+        ('{"traceEvents": []} x', "unexpected text"),
         ('{"traceEvents": [], 3: 4}', "name of a member"),
         ('{"traceEvents": [{"a": ' + "[" * 100_000, "nested too deeply|Expecting"),
-        ('{"traceEvents": [{"ph": "X", "ts": ' + "9" * 5000 + "}]}", "cannot be read|64 bits"),
+        ('{"traceEvents": [{"ph": "X", "ts": ' + "9" * 5000 + "}]}", "invalid value|64 bits"),
     ],
 )
 def test_malformed_traces_name_the_place(tmp_path: Path, text: str, message: str) -> None:
@@ -282,7 +283,7 @@ def test_one_value_cannot_take_all_memory(tmp_path: Path) -> None:
     with Source(path, 1 << 30, 1 << 30, 64 << 20) as source:
         stream = json_stream.JsonStream(source)
         stream.take("[")
-        with pytest.raises(errors.FormatError, match="more than 1048576 characters"):
+        with pytest.raises(errors.FormatError, match="exceeds 1048576 characters"):
             stream.value()
 
 
@@ -358,3 +359,90 @@ def test_values_of_any_type_never_escape_format_error(tmp_path: Path) -> None:
         except errors.FormatError:
             pass
     assert loaded > 50
+
+
+def test_async_pairs_are_told_apart_by_category_and_id(tmp_path: Path) -> None:
+    def part(ph: str, ts: float, name: str, cat: str, **more: Any) -> Any:
+        return event(name, ts, ph=ph, **more) | {"cat": cat}
+
+    table = load(
+        tmp_path,
+        [
+            part("b", 1, "first", "io", id=1),
+            part("b", 2, "second", "io", id=2),
+            part("b", 3, "other category", "net", id=1),
+            part("S", 4, "older", "io", id2={"local": "0x1"}),
+            part("b", 5, "inner", "io", id=1),
+            part("e", 6, "", "io", id=1),
+            part("e", 10, "", "io", id=1),
+            part("F", 20, "", "io", id2={"local": "0x1"}),
+            part("e", 30, "", "net", id=1),
+            part("e", 40, "", "io", id=2),
+        ],
+    )
+    ends = dict(zip(names(table), (table.end_ns // 1000).tolist(), strict=True))
+    assert ends == {"first": 10, "second": 40, "other category": 30, "older": 20, "inner": 6}
+    assert table.column("kind").tolist() == [EventKind.ASYNC_RANGE] * 5
+    assert table.unfinished == 0 and "skipped_events" not in table.metadata
+
+
+def test_sites_are_of_the_kind_of_their_rows(tmp_path: Path) -> None:
+    table = load(
+        tmp_path,
+        [
+            event("range", 0, 1),
+            event("mark", 1, ph="i"),
+            event("value", 1, ph="C", args={"n": 1}),
+            event("arrow", 1, ph="s", id=1),
+            event("arrow", 2, ph="f", id=1),
+            event("io", 3, ph="b", id=1),
+        ],
+    )
+    kinds = [table.sites[int(site)].kind for site in table.column("site")]
+    assert kinds == table.column("kind").tolist() == [0, 2, 3, 4, 5, 1]
+
+
+def test_numbers_among_the_args_become_columns_if_they_fit(tmp_path: Path) -> None:
+    for given, kept in (
+        (2**31 - 1, 2**31 - 1),
+        (-(2**31), -(2**31)),
+        (2**31, -1),
+        (-(2**31) - 1, -1),
+    ):
+        table = load(tmp_path, [event("op", 0, 1, args={"Node id": given})])
+        assert table.column("node_id")[0] == kept
+    args = {"Record function id": 2**40, "Python id": 1, "Python parent id": 2}
+    args |= {"Python module id": 3, "Sequence number": "4", "Fwd thread id": 5}
+    table = load(tmp_path, [event("op", 0, 1, args=args)])
+    columns = ("record_function_id", "python_id", "python_parent_id", "python_module_id")
+    assert [int(table.column(name)[0]) for name in columns] == [2**40, 1, 2, 3]
+    assert (table.column("sequence_nr")[0], table.column("fwd_thread")[0]) == (4, 5)
+    nothing = load(tmp_path, [event("op", 0, 1, args={"Fwd thread id": 0, "Node id": "x"})])
+    assert (nothing.column("fwd_thread")[0], nothing.column("node_id")[0]) == (-1, -1)
+
+
+def test_every_phase_of_an_instant_is_a_mark(tmp_path: Path) -> None:
+    table = load(tmp_path, [event(phase, 1, ph=phase) for phase in ("i", "I", "R", "n")])
+    assert names(table) == ["i", "I", "R", "n"]
+    assert table.column("kind").tolist() == [EventKind.MARK] * 4
+    assert table.metadata["format"] == "chrome"
+
+
+def test_lists_among_the_args_become_columns(tmp_path: Path) -> None:
+    args = {
+        "Input type": ["float", ""],
+        "Input Dims": [[1], []],
+        "Input Strides": [[1], []],
+        "Concrete Inputs": ["", "2"],
+        "Overload name": "out",
+        "Module Hierarchy": "top.child",
+    }
+    table = load(tmp_path, [event("op", 0, 1, args=args)])
+    assert {name: column[0] for name, column in table.coded.items() if name != "metadata_json"} == {
+        "input_dtypes": ["float", ""],
+        "input_shapes": [[1], []],
+        "structured_input_strides": [[1], []],
+        "concrete_inputs": ["", "2"],
+        "overload_name": "out",
+        "module_hierarchy": "top.child",
+    }

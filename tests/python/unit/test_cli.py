@@ -84,13 +84,17 @@ def test_errors_are_one_line_and_code_2(tmp_path: Path, capsys: Capsys) -> None:
         (("report", tmp_path / "absent"), "cannot read"),
         (("report", tmp_path / "bad"), "event 0"),
         (("report", tmp_path / "t", "--sort-by", "beauty"), "self_cpu_time_total"),
-        (("convert", tmp_path / "t", tmp_path / "x.doc"), "what format is"),
+        (("convert", tmp_path / "t", tmp_path / "x.doc"), "unknown format of"),
         (("diff", tmp_path / "t", tmp_path / "absent"), "cannot read"),
         (("diff", tmp_path / "t", tmp_path / "t", "--metric", "device_time_total"), "device_time"),
     ):
         assert run(*args) == 2
         err = capsys.readouterr().err
         assert "error:" in err and message in err and "Traceback" not in err
+    for wrong in ("0", "-1", "x"):
+        with pytest.raises(SystemExit) as caught:
+            run("report", tmp_path / "t", "--max-memory-mb", wrong)
+        assert caught.value.code == 2 and "--max-memory-mb" in capsys.readouterr().err
     with pytest.raises(SystemExit) as caught:
         run("diff", "only one")
     assert caught.value.code == 2
@@ -133,6 +137,18 @@ def test_diff_limits_make_the_exit_code(
     assert run("diff", *pair, *limits) == (1 if exceeded else 0)
     out = capsys.readouterr().out
     assert [line.split(": ")[1] for line in out.splitlines() if "EXCEEDED" in line] == exceeded
+
+
+def test_diff_of_means_per_call(tmp_path: Path, capsys: Capsys) -> None:
+    a, b = tmp_path / "a.fastprof", tmp_path / "b.fastprof"
+    fastprof.save(table_of(work=[100, 300], gone=[50]), a)
+    fastprof.save(table_of(work=[100]), b)
+    assert run("diff", "--per-call", a, b) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3] == "self_cpu_time_total, mean per call, us"
+    rows = {line.split()[0]: line.split()[1:] for line in lines[4:] if line[:1].isalpha()}
+    assert rows["work"] == ["2", "1", "200.000", "100.000", "-100.000", "-50.0", "%"]
+    assert rows["gone"] == ["1", "0", "50.000", "0.000", "-50.000", "gone"]
 
 
 def test_diff_of_a_trace_with_itself_is_nothing(pair: tuple[Path, Path], capsys: Capsys) -> None:
@@ -256,6 +272,17 @@ def test_doctor_tells_in_text_and_json(capsys: Capsys) -> None:
     ):
         assert topic in topics
     assert all(finding["text"] for finding in document["findings"])
+
+
+def test_doctor_and_a_session_agree_on_exact_stops() -> None:
+    from fastprof import _core
+    from fastprof.cli.checks import system_checks
+
+    session = _core.Session()
+    session.start()
+    exact = session.stop({}).exact_stop
+    (finding,) = (found for found in system_checks() if found.topic == "membarrier")
+    assert finding.ok is exact
 
 
 def test_doctor_of_a_machine_that_has_nothing(

@@ -11,11 +11,14 @@ import pytest
 from plain_captures import WithoutKernels
 
 from fastprof import _core, errors
+from fastprof.base.native_numbers import DetailType
 from fastprof.decode.consolidate import table_of
 from fastprof.model.sites import Site
 from fastprof.model.table import NO_PAYLOAD, EventFlag, EventTable
 
-STACK, OP, SHAPES, JSON, NOTHING, MODULES, SHAPES_AT = 4, 5, 6, 7, 8, 9, 10  # DetailType
+STACK, OP, SHAPES = DetailType.PYTHON_STACK, DetailType.OP, DetailType.OP_INPUTS
+JSON, NOTHING, MODULES = DetailType.JSON, DetailType.NOTHING, DetailType.MODULES
+SHAPES_AT = DetailType.OP_INPUTS_REF
 ENGINE = "autograd::engine::evaluate_function: MmBackward0"
 NAMES = ("aten::mm", ENGINE, "aten::scaled_dot_product_attention", "aten::relu", "MmBackward0")
 STRINGS = ["a.py(1): f\nb.py(2): g", "a.py(3): h", "", "top.Linear", '{"a": 1}', '{"b": [2]}']
@@ -56,8 +59,8 @@ def capture_of(rows: list[tuple[int, int, list[int] | None]], words: list[int]) 
         "kind": np.zeros(size),
         "flags": np.where(has, int(EventFlag.DETAIL), 0) | int(EventFlag.FINISHED),
         "payload_words": np.array(words, np.uint64),
-        "foreign_row": [],
-        "foreign_end_track": [],
+        "cross_thread_end_row": [],
+        "cross_thread_end_track": [],
     }
     return _core.capture_of(
         columns=columns,
@@ -138,10 +141,10 @@ def test_numbers_of_a_backward_function_are_shown_around_it() -> None:
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        (block(OP, 1, 2)[:-1], "row 1: its details are cut short"),
-        ([STACK | 9 << 16, 0], "row 1: its details are cut short"),
-        (block(STACK, len(STRINGS)), "row 1: its details refer to a text that is not there"),
-        (block(JSON, 2**40), "row 1: its details refer to a text that is not there"),
+        (block(OP, 1, 2)[:-1], "row 1: its details are truncated"),
+        ([STACK | 9 << 16, 0], "row 1: its details are truncated"),
+        (block(STACK, len(STRINGS)), "row 1: its details refer to a missing text"),
+        (block(JSON, 2**40), "row 1: its details refer to a missing text"),
     ],
 )
 def test_details_that_are_not_there_are_refused(blocks: list[int], message: str) -> None:
@@ -159,7 +162,7 @@ def test_flops_of_what_is_not_there_are_refused() -> None:
     assert capture.flops_of(ones, every, estimates, sites).tolist() == [3.0] * size
     for codes in (ones - 1, ones - 2, ones + 1):
         assert capture.flops_of(codes, every, estimates, sites).tolist() == [0.0] * size
-    for codes, pairs, given, covering in (
+    for codes, site_inputs, given, wrappers in (
         (ones[1:], every, estimates, sites),
         (ones, every, estimates[1:], sites),
         (ones, every, estimates, sites[1:]),
@@ -167,13 +170,27 @@ def test_flops_of_what_is_not_there_are_refused() -> None:
         (ones, [(0, -1)], [1.0], sites),
     ):
         with pytest.raises(errors.ValueError):
-            capture.flops_of(codes, pairs, given, covering)
+            capture.flops_of(codes, site_inputs, given, wrappers)
 
 
 def test_inputs_are_decoded_when_somebody_looks() -> None:
     bad = block(SHAPES, 5 | 5 << 32)  # says that there are five
     table = table_of(capture_of([(3, -1, bad)], []))
     for look in (lambda values: values[1], list):
-        with pytest.raises(errors.ValueError, match="cut short"):
+        with pytest.raises(errors.ValueError, match="incomplete"):
             look(table.coded["input_shapes"].values)
     assert table.coded["overload_name"][0] == "o"
+
+
+def test_each_kind_of_detail_is_decoded_unless_left_out() -> None:
+    blocks = block(STACK, 0) + block(MODULES, 3) + block(SHAPES, *matrices((2, 3)))
+    capture = capture_of([(0, -1, blocks)], [])
+    names = {"stack", "module_hierarchy", "input_shapes"}
+    assert set(table_of(capture).coded) >= names
+    for option, column in (
+        ("with_stack", "stack"),
+        ("with_modules", "module_hierarchy"),
+        ("with_shapes", "input_shapes"),
+    ):
+        given: Any = {option: False}
+        assert set(table_of(capture, **given).coded) & names == names - {column}

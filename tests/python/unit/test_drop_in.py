@@ -149,7 +149,7 @@ def test_steps_of_the_process() -> None:
     assert KinetoStepTracker.increment_step("a") == start + 2
     counts = step_tracker._counts()
     counts._step_dict["a"] += 2
-    with pytest.warns(UserWarning, match="grown by 3"):
+    with pytest.warns(UserWarning, match="grew by 3"):
         KinetoStepTracker.increment_step("a")
     assert KinetoStepTracker.current_step() == start + 5
     assert KinetoStepTracker.erase_step_count("a") and not KinetoStepTracker.erase_step_count("a")

@@ -167,6 +167,31 @@ def test_chrome_trace_of_a_hand_made_list(tmp_path: Path) -> None:
     assert all(type(e["pid"]) is int and type(e["tid"]) is int for e in written)
 
 
+def test_categories_of_a_hand_made_list() -> None:
+    from fastprof.exporters.chrome_python import chrome_events
+
+    op = event("op", 0, 5, use_device="cuda")
+    op.append_kernel("launched", 0, 1.0)
+    events = [
+        op,
+        event("note", 1, 2, is_user_annotation=True),
+        event("far", 0, 5, is_remote=True),
+        event("kernel", 1, 2, device_type=1),
+        event("gpu note", 1, 2, device_type=1, is_user_annotation=True),
+    ]
+    written = list(chrome_events(events))
+    assert {e["name"]: e["cat"] for e in written if e["ph"] == "X"} == {
+        "op": "cpu_op",
+        "launched": "kernel",
+        "note": "user_annotation",
+        "far": "cpu_op",
+        "kernel": "kernel",
+        "gpu note": "gpu_user_annotation",
+    }
+    assert {e["cat"] for e in written if e["ph"] in "sf"} == {"cpu_to_cuda"}
+    assert all(e["bp"] == "e" for e in written if e["ph"] == "f")
+
+
 def test_chrome_trace_of_nothing(tmp_path: Path) -> None:
     EventList().export_chrome_trace(tmp_path / "t.json")
     assert strict((tmp_path / "t.json").read_text()) == []
@@ -250,6 +275,8 @@ def test_speedscope_file(tmp_path: Path) -> None:
     assert [(e["type"], e["frame"], e["at"]) for e in document["profiles"][0]["events"]] == [
         ("O", 0, 0), ("O", 1, 1000), ("C", 1, 2000), ("C", 0, 2000),
     ]  # fmt: skip
+    (profile,) = document["profiles"]
+    assert (profile["startValue"], profile["endValue"], profile["unit"]) == (0, 2000, "nanoseconds")
 
 
 # ---- columns -----------------------------------------------------------------------------------

@@ -3,13 +3,27 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
+import numpy as np
+from plain_captures import capture_of
+
+from fastprof import _core
+from fastprof.base.native_numbers import DetailType
+from fastprof.base.record_scope import RecordScope
+from fastprof.decode.consolidate import table_of as table_of_capture
+from fastprof.exporters.trace_writers import write_chrome_capture
+from fastprof.model.columns import NO_PAYLOAD, EventFlag
 from fastprof.model.sites import Site
 from fastprof.model.table import EventTable
 from fastprof.views.forward_backward import forward_backward_flows
 
-SITES = (Site("op", scope=0), Site("backward", scope=1))
+SITES = (
+    Site("op", scope=RecordScope.FUNCTION),
+    Site("backward", scope=RecordScope.BACKWARD_FUNCTION),
+)
 
 
 def table_of(rows: list[tuple[int, int, int, int]]) -> EventTable:
@@ -75,3 +89,67 @@ def test_without_numbers_there_are_none() -> None:
         )
         is None
     )
+
+
+def recorded(rows: list[tuple[int, int, int, int]]) -> _core.Capture:
+    """The same rows, by thread, as a session records them: each a site named by its number."""
+    sites, payload, words = [], [], []
+    for number, (_, _, sequence, forward) in enumerate(rows):
+        scope = RecordScope.BACKWARD_FUNCTION if forward else RecordScope.FUNCTION
+        sites.append(Site(str(number), category="cpu_op", scope=int(scope)))
+        payload.append(NO_PAYLOAD if sequence < 0 and not forward else len(words))
+        if payload[-1] != NO_PAYLOAD:
+            words += [4, DetailType.OP | 3 << 16, sequence & 2**64 - 1, forward, 0]
+    given = np.array(payload) != NO_PAYLOAD
+    return capture_of(
+        sites,
+        payload,
+        words,
+        start_ns=np.array([row[0] for row in rows]) * 10,
+        site=np.arange(len(rows)),
+        track=np.array([row[1] for row in rows]) - 1,
+        flags=np.where(given, int(EventFlag.DETAIL), 0) | int(EventFlag.FINISHED),
+    )
+
+
+def arrows_of(capture: _core.Capture, path: Path, size: int) -> tuple[list[int], list[bool]]:
+    """The arrows that the C++ writer draws, by row."""
+    write_chrome_capture(capture, path, {})
+    events = json.loads(path.read_text())["traceEvents"]
+    row_at = {(e["tid"], e["ts"]): int(e["name"]) for e in events if e["ph"] == "X"}
+    ids, starts = [0] * size, [False] * size
+    for event in events:
+        if event.get("cat") == "fwdbwd":
+            row = row_at[event["tid"], event["ts"]]
+            ids[row] = event["id"]
+            starts[row] = event["ph"] == "s"
+    return ids, starts
+
+
+def test_tables_and_traces_have_the_same_arrows(tmp_path: Path) -> None:
+    chance = random.Random(6)
+    linked = 0
+    for _ in range(60):
+        size = chance.randrange(1, 40)
+        rows = sorted(
+            (
+                (
+                    start,
+                    chance.choice((1, 2)),
+                    chance.choice((-1, 0, 1, 2)),
+                    chance.choice((0, 0, 1, 2)),
+                )
+                for start in chance.sample(range(100), size)
+            ),
+            key=lambda row: (row[1], row[0]),
+        )
+        capture = recorded(rows)
+        flows = forward_backward_flows(table_of_capture(capture))
+        arrows = arrows_of(capture, tmp_path / "trace.json", size)
+        assert arrows == (followed(rows))
+        if flows is None:
+            assert not any(arrows[0])
+        else:
+            assert (flows.id.tolist(), flows.start.tolist()) == arrows
+            linked += int(flows.start.sum())
+    assert linked > 60

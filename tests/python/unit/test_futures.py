@@ -102,7 +102,7 @@ def test_only_once_and_only_inside() -> None:
 
 def test_what_is_no_future_leaves_the_range_as_it_was() -> None:
     with fastprof.profile() as p, record_function("x") as rf:
-        with pytest.raises(errors.ValueError, match="is no future"):
+        with pytest.raises(errors.ValueError, match="unsupported type of future"):
             rf._call_end_callbacks_on_future(3)
     assert p.event_table.unfinished == 0
 

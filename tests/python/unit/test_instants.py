@@ -44,6 +44,11 @@ def test_instants_are_events() -> None:
         assert prof.events().event_table.name(event.parent) == "range"  # type: ignore[union-attr]
 
 
+def test_memory_reports_are_events_of_their_size() -> None:
+    found = recorded().events().instants([EventKind.MEMORY])
+    assert [event.value for event in found] == [64, -64]
+
+
 def test_they_are_in_lists_and_averages_only_when_asked_for() -> None:
     prof = recorded()
     assert [e.name for e in prof.events()] == ["range"]

@@ -84,6 +84,16 @@ def test_innermost(columns: dict[str, Any]) -> None:
     assert not table.has("cpu_memory_usage")
 
 
+def test_rows_of_memory_outside_of_ranges_and_of_failed_allocations() -> None:
+    table = attribute_memory(table_of(ROWS))
+    rows = {table.name(row): row for row in range(len(table))}
+    kind, start = table.column("kind"), table.column("start_ns")
+    for name, at in (("[memory]", 150), ("[OutOfMemory]", 160)):
+        site = table.sites[int(table.column("site")[rows[name]])]
+        assert (site.name, site.category, site.scope) == (name, "cpu_instant_event", 0)
+        assert (kind[rows[name]], start[rows[name]]) == (EventKind.RANGE, at)
+
+
 def test_interval_is_pytorchs_rule() -> None:
     assert usage(attribute_memory(table_of(ROWS), "interval")) == {
         "outer": (81, 10, 7),
@@ -92,6 +102,21 @@ def test_interval_is_pytorchs_rule() -> None:
         "[memory]": (5, 5, 0),
         "[OutOfMemory]": (0, 0, 0),
     }
+
+
+def test_by_interval_records_in_no_range_are_rows_of_their_own() -> None:
+    rows = [(0, 4, 0, 0, 0), (2, 2, 0, 3, 1), (5, 5, 0, 3, 2), (6, 9, 0, 1, 0), (7, 7, 0, 3, 4),
+            (7, 8, 1, 2, 0), (9, 9, 0, 3, 8), (10, 10, 0, 3, 16)]  # fmt: skip
+    table = attribute_memory(table_of(rows), "interval")
+    usage = table.column("cpu_memory_usage")
+    found = [(table.name(row), int(usage[row])) for row in range(len(table)) if usage[row]]
+    assert sorted(found) == [
+        ("[memory]", 2),
+        ("[memory]", 16),
+        ("inner", 12),
+        ("other", 4),
+        ("outer", 1),
+    ]
 
 
 def test_a_table_without_memory_records_is_returned_and_rules_are_checked() -> None:

@@ -21,6 +21,7 @@ from fastprof import errors
 from fastprof.exporters.memory_timeline import export_memory_timeline, memory_timeline
 from fastprof.exporters.progress import terminal_progress
 from fastprof.model.table import EventKind, EventTable
+from fastprof.model.tree import EventTree
 
 CPU, CUDA = 0, 1
 
@@ -71,6 +72,25 @@ def test_totals_run_in_the_order_of_time() -> None:
     assert cpu.recorded.tolist() == [100, 150, 50, 42]
     assert cuda.recorded.tolist() == [64, 0]
     assert cuda.allocated.tolist() == [640, 576] and cuda.reserved.tolist() == [1280, 1152]
+
+
+def test_devices_that_this_version_does_not_name() -> None:
+    source = table(RECORDS)
+    sites = [
+        fastprof.Site("[memory]", kind=6, device_type=kind, device_index=1) for kind in (1, 99)
+    ]
+    later = EventTable(
+        source.to_dict() | {"site": [row % 2 for row in range(len(source))]},
+        sites=sites,
+        payload_words=source.payload_words,
+    )
+    assert [device.device for device in memory_timeline(later)] == ["cuda:1", "device99:1"]
+
+
+def test_a_timeline_cannot_be_changed() -> None:
+    (first, _) = memory_timeline(table(RECORDS))
+    with pytest.raises(AttributeError):
+        first.bytes = first.allocated  # type: ignore[misc]
 
 
 def test_rows_that_attribution_listed_are_still_memory_of_their_device() -> None:
@@ -155,3 +175,10 @@ def test_progress_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None
         progress(3, 10)
         progress(10, 10)
     assert Bar.seen == [(3, 10), (10, 10), "closed"]
+
+
+def test_a_tree_has_the_timeline_of_its_table() -> None:
+    source = table(RECORDS)
+    of_tree = memory_timeline(EventTree.of(source))
+    for one, other in zip(of_tree, memory_timeline(source), strict=True):
+        assert one.device == other.device and one.recorded.tolist() == other.recorded.tolist()

@@ -100,7 +100,7 @@ def test_what_has_no_table_or_no_form_is_refused(tmp_path: Path) -> None:
         fastprof.save(3, tmp_path / "t")
     table = every_column_table().with_columns()
     table.metadata["x"] = object()
-    with pytest.raises(errors.ValueError, match="object cannot be saved"):
+    with pytest.raises(errors.ValueError, match="cannot save a value of type object"):
         fastprof.save(table, tmp_path / "t")
     assert list(tmp_path.iterdir()) == []
 
@@ -136,15 +136,15 @@ def _set(*path: Any) -> Any:
     [
         (_set("blocks", 0, "count", 10**15), "does not fit"),
         (_set("blocks", 0, "count", -1), "does not fit"),
-        (_set("blocks", 0, "dtype", "object"), "no known dtype"),
+        (_set("blocks", 0, "dtype", "object"), "an unknown dtype"),
         (_set("blocks", 1, "name", "column:start_ns"), "listed twice"),
-        (_set("blocks", 0, "name", "column:other"), "none that this version knows"),
+        (_set("blocks", 0, "name", "column:other"), "unknown to this version"),
         (_set("blocks", 0, "crc32", 1), "checksum"),
-        (_set("blocks", 1, "offset", 0), "should begin"),
-        (_set("tracks", 0, [1, 2, 3, 4, 5]), "should be text"),
+        (_set("blocks", 1, "offset", 0), "begins at 0, expected 192"),
+        (_set("tracks", 0, [1, 2, 3, 4, 5]), "expected text"),
         (_set("sites", {"name": []}), "site"),
-        (_set("sites", "line", ["x"] * 6), "another type"),
-        (_set("coded", "stack", []), "no index of a value"),
+        (_set("sites", "line", ["x"] * 6), "not of type int"),
+        (_set("coded", "stack", []), "not the index of a value"),
         (_set("kernel_names", []), "kernels"),
         (_set("scalars", "pid", 1e300), "64-bit"),
         (_set("scalars", {}), "malformed"),
@@ -164,8 +164,8 @@ def test_malformed_headers_name_the_place(tmp_path: Path, change: Any, message: 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"parent": [1, 0, -1]}, "circle"),
-        ({"parent": [5, -1, -1]}, "no row"),
+        ({"parent": [1, 0, -1]}, "form a cycle"),
+        ({"parent": [5, -1, -1]}, "is not the index of a row"),
         ({"site": [0, 9, 0]}, "row 1: site"),
         ({"kind": [0, 99, 0]}, "EventKind"),
         ({"payload": [7, 7, 7], "kind": [6, 6, 6]}, "payload"),

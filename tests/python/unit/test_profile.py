@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 import fastprof
 from fastprof import ProfilerAction, errors, record_function, schedule
@@ -184,9 +185,9 @@ def test_missing_activities_are_told_each_time_and_in_missing() -> None:
 def test_nothing_left_to_profile() -> None:
     with pytest.raises(errors.UnavailableError, match="none of the activities XPU"):
         fastprof.profile(activities=["XPU"])
-    with pytest.raises(errors.UnavailableError, match="nothing to profile"):
+    with pytest.raises(errors.UnavailableError, match="no activities to record"):
         fastprof.profile(use_cpu=False)
-    with pytest.raises(errors.UnavailableError, match="nothing to profile"):
+    with pytest.raises(errors.UnavailableError, match="no activities to record"):
         fastprof.profile(activities=[])
 
 
@@ -197,7 +198,7 @@ def test_wrong_arguments() -> None:
         fastprof.profile(max_bytes=100)
     with pytest.raises(errors.ValueError, match="innermost, interval"):
         fastprof.profile(memory_attribution="guess")
-    with pytest.raises(errors.ValueError, match="is no ProfilerActivity"):
+    with pytest.raises(errors.ValueError, match="unknown ProfilerActivity"):
         fastprof.profile(activities=["abacus"])
     with pytest.raises(TypeError):
         fastprof.profile(no_such_argument=1)  # type: ignore[call-arg]
@@ -552,3 +553,20 @@ def test_arrays_outlive_the_profile() -> None:
         with fastprof.profile():
             pass
     assert int(start[0]) == value
+
+
+def test_in_a_forked_child_the_parents_profile_is_over_and_empty() -> None:
+    code = """
+        import os, fastprof
+        p = fastprof.profile()
+        p.start()
+        with fastprof.record_function("parent"):
+            child = os.fork()
+            if child == 0:
+                p.stop()
+                os._exit(10 + len(p.events()))
+            status = os.waitpid(child, 0)[1]
+        p.stop()
+        print(os.waitstatus_to_exitcode(status), [event.name for event in p.events()])
+    """
+    assert run_python(code) == "10 ['parent']\n"

@@ -131,7 +131,7 @@ def test_out_of_memory_drops_no_other_record() -> None:
     )
     assert [(e.name, e.cpu_memory_usage) for e in events] == [("[memory]", 4), ("[OutOfMemory]", 8)]
     assert events[1].time_range.start == 1.0 and events[1].thread == 3
-    with pytest.raises(fastprof.EventViewError, match="unknown kind 'pusch'"):
+    with pytest.raises(fastprof.EventViewError, match="unknown record kind 'pusch'"):
         fastprof.parse_records([[_CPU_START, fastprof.LegacyRecord("pusch")]])
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import fastprof
 from fastprof import EventTable, errors, record_function
-from fastprof.importers import json_stream, perfetto_trace
+from fastprof.importers import json_stream, perfetto_packets
 from fastprof.importers.json_stream import JsonStream
 
 Load = Callable[[Path], EventTable]
@@ -29,7 +29,7 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> Load:
     def load(path: Path) -> EventTable:
         with monkeypatch.context() as patch:
             patch.setattr(JsonStream, "events", lambda self: [])
-            patch.setattr(perfetto_trace, "_MOST_KNOWN", 0)
+            patch.setattr(perfetto_packets, "_MOST_KNOWN", 0)
             return fastprof.load(path)
 
     return load

@@ -57,3 +57,11 @@ def test_file(tmp_path: Path) -> None:
     assert (tmp_path / "f.txt").read_text() == "a 5\na;b_c 5\n"
     export_range_stacks(table_of([]), tmp_path / "none.txt")
     assert (tmp_path / "none.txt").read_text() == ""
+
+
+def test_threads_are_summed_unless_asked_for(tmp_path: Path) -> None:
+    table = table_of([(0, 10, 0, 0), (0, 7, 1, 0)])
+    export_range_stacks(table, tmp_path / "sum.txt")
+    assert (tmp_path / "sum.txt").read_text() == "a 17\n"
+    export_range_stacks(table, tmp_path / "each.txt", threads=True)
+    assert (tmp_path / "each.txt").read_text() == "main;a 10\nthread 4;a 7\n"

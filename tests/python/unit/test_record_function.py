@@ -188,7 +188,7 @@ def test_one_object_on_several_threads() -> None:
             thread.join()
     table = p.event_table
     assert len(table) == count * each * 2
-    assert not (table.column("flags") & EventFlag.FOREIGN_END).any()
+    assert not (table.column("flags") & EventFlag.CROSS_THREAD_END).any()
     assert len(table.tracks) == count
     assert int((table.column("parent") >= 0).sum()) == count * each
 
@@ -202,7 +202,7 @@ def test_ended_on_another_thread() -> None:
         thread.join()
     table = p.event_table
     assert names(p) == ["travelling"]
-    assert table.column("flags")[0] & EventFlag.FOREIGN_END
+    assert table.column("flags")[0] & EventFlag.CROSS_THREAD_END
     assert table.column("flags")[0] & EventFlag.FINISHED
     assert int(table.column("end_track")[0]) >= 0
     assert p.events()[0].is_async
@@ -376,7 +376,7 @@ def test_decorated_coroutines_have_arguments_and_stacks() -> None:
 
 
 def test_decorating_what_cannot_be_called() -> None:
-    with pytest.raises(TypeError, match="decorates functions"):
+    with pytest.raises(TypeError, match="can decorate a function"):
         record_function("x")(3)  # type: ignore[type-var]
 
 

@@ -83,6 +83,28 @@ def test_memory_counts_for_every_open_range_or_stands_alone() -> None:
     assert top.trace_name is None
 
 
+def test_a_failed_allocation_is_a_row_at_its_time() -> None:
+    failed = LegacyRecord(
+        "out_of_memory",
+        thread_id=5,
+        node_id=2,
+        cpu_ns=3000,
+        cpu_memory_usage=8,
+        cuda_memory_usage=9,
+    )
+    (event,) = parse_records([[START, failed]], profile_memory=True)
+    assert (event.name, event.trace_name, event.is_legacy) == ("[OutOfMemory]", None, True)
+    assert (event.time_range.start, event.time_range.end, event.thread) == (2.0, 2.0, 5)
+    assert (event.cpu_memory_usage, event.device_memory_usage, event.node_id) == (8, 9, 2)
+
+
+def test_of_equal_begins_the_longest_comes_first() -> None:
+    short = [push(1, "short", 2000), pop(1, 3000), push(2, "later", 4000), pop(2, 9000)]
+    long = [push(1, "long", 2000, thread_id=1), pop(1, 5000, thread_id=1)]
+    for lists in ([[START], short, long], [[START], long, short]):
+        assert [event.name for event in parse_records(lists)] == ["long", "short", "later"]
+
+
 def test_async_by_flag_or_by_thread() -> None:
     records = [START, push(1, "a", 2000, is_async=True), pop(1, 2500), push(2, "b", 3000, thread_id=1),
                pop(2, 4000, thread_id=2)]  # fmt: skip
@@ -110,7 +132,7 @@ def test_device_time_and_the_begin_of_the_kernel() -> None:
     assert events[0].kernels[0].start_us == 1.0 + 10.0
     assert events[0].device_time_total == 15.0
     assert "CUDA total" in events.table()
-    with pytest.raises(EventViewError, match="one device"):
+    with pytest.raises(EventViewError, match="two devices"):
         parse_records(
             [[START, push(1, "a", 1, device=0, device_us=1.0), pop(1, 2, device=1, device_us=2.0)]]
         )

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fastprof import errors
 from fastprof.base.formatting import flops_scale, format_memory, format_share, format_time
-from fastprof.model.table import EventFlag, EventTable, Site
+from fastprof.model.table import CodedColumn, EventFlag, EventTable, Site
 from fastprof.views import EventList, FunctionEvent
 
 
@@ -160,3 +161,93 @@ def test_html_escapes_names() -> None:
     html = EventList([event("<script>&", 0, 10)])._repr_html_()
     assert "&lt;script&gt;&amp;" in html
     assert "<script>" not in html
+
+
+def column_of(text: str, header: str) -> list[str]:
+    """The cells under a header, with their spaces."""
+    lines = text.splitlines()
+    rulers = [i for i, line in enumerate(lines) if line.startswith("---")]
+    spans, at = [], 0
+    for rule in lines[rulers[0]].split():
+        spans.append((at, at + len(rule)))
+        at += len(rule) + 2
+    (span,) = (s for s in spans if lines[rulers[0] + 1][slice(*s)].strip() == header)
+    return [line[slice(*span)] for line in lines[rulers[1] + 1 : rulers[2]]]
+
+
+def test_names_are_cut_at_the_width_of_their_column() -> None:
+    """PyTorch's rule: names of cap - 3 characters and more are cut to that, and dots make them cap characters long."""
+    names = ["n" * length for length in (10, 16, 17, 18, 30)]
+    events = EventList([event(name, i, i + 1, id=i) for i, name in enumerate(names)])
+    assert column_of(events.table(max_name_column_width=20), "Name") == [
+        " " * 10 + "n" * 10, " " * 4 + "n" * 16, "n" * 17 + "...", "n" * 17 + "...", "n" * 17 + "...",
+    ]  # fmt: skip
+    assert column_of(events.table(max_name_column_width=None), "Name") == [
+        name.rjust(34) for name in names
+    ]
+    assert column_of(events.table(max_name_column_width=100), "Name")[4] == ("n" * 30).rjust(34)
+
+
+def test_shapes_and_sources_are_cut_at_the_width_of_their_column() -> None:
+    shapes = [[1] * length for length in (2, 6, 7)]  # as texts of 6, 18 and 21 characters
+    stacks = [["f" * length] for length in (3, 18, 25)]
+    events = EventList(
+        [event("a", i, i + 1, id=i, input_shapes=shapes[i], stack=stacks[i]) for i in range(3)]
+    )
+    text = events.table(max_shapes_column_width=18, max_src_column_width=18)
+    assert [cell for cell in column_of(text, "Input Shapes") if cell.strip()] == [
+        str(shapes[0]).rjust(18), str(shapes[1]), str(shapes[2])[:18],
+    ]  # fmt: skip
+    assert [cell for cell in column_of(text, "Source Location") if cell.strip()] == [
+        "fff".ljust(18), "f" * 18, "..." + "f" * 15,
+    ]  # fmt: skip
+    wide = events.table(max_shapes_column_width=None, max_src_column_width=None)
+    assert column_of(wide, "Input Shapes")[-2] == str(shapes[2]).rjust(25)
+    assert column_of(wide, "Source Location")[-2] == ("f" * 25).ljust(29)
+
+
+def wide_list() -> EventList:
+    return EventList(
+        [
+            event("a" * 30, 0, 10, input_shapes=[[1, 2, 3]] * 8, cpu_memory_usage=4),
+            event("b", 20, 30, input_shapes=[[1]]),
+        ],
+        profile_memory=True,
+    )
+
+
+def test_columns_that_do_not_fit_are_named_below() -> None:
+    whole = wide_list().table().splitlines()
+    text = wide_list().table(max_width=60)
+    lines = text.splitlines()
+    assert len(whole[0]) > 60 and max(map(len, lines[:-2])) <= 60
+    assert lines[-1].startswith("Left out for want of width: ")
+    left_out = lines[-1].partition(": ")[2].split(", ")
+    shown = " ".join(lines[1:4])
+    assert "Name" in shown and not set(left_out) & {"Name", "# of Calls"}
+    assert set(left_out) <= {c.strip() for c in whole[1].split("  ") if c.strip()}
+    assert "Left out" not in wide_list().table(max_width=len(whole[0]))
+    narrow = wide_list().table(max_width=60, sort_by="cpu_time_total")
+    assert "CPU total" not in narrow.splitlines()[-1].partition(": ")[2].split(", ")
+
+
+def test_shapes_are_cut_before_columns_go() -> None:
+    text = wide_list().table(max_width=120)
+    assert "Left out" not in text
+    assert "a" * 21 + "..." in text and "[1, 2, 3], [1, ..." in text
+
+
+def test_sides_of_html_cells() -> None:
+    html = EventList([event("a", 0, 10, stack=["f.py(1): f"])])._repr_html_()
+    sides = [cell.partition('"')[0] for cell in html.split("text-align: ")[1:]]
+    assert sides == ["left", *["right"] * 6, "left"]
+    assert EventList([])._repr_html_() == "<p>no events</p>"
+
+
+def test_one_shape_for_all_rows() -> None:
+    table = EventTable(
+        {"start_ns": [0, 5], "end_ns": [3, 9], "site": [0, 0]},
+        sites=[Site("a")],
+        coded={"input_shapes": CodedColumn(np.broadcast_to(np.int32(0), (2,)), ([[7, 7]],))},
+    )
+    assert EventList.from_table(table).table().count("[[7, 7]]") == 2

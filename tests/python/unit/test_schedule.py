@@ -110,3 +110,55 @@ def test_as_action_refuses_what_no_schedule_may_return() -> None:
     for wrong in (ProfilerAction.DEVICE_STOPPED, None, 3):
         with pytest.raises(errors.ValueError, match="must return a ProfilerAction"):
             as_action(wrong)
+
+
+def traces_of(actions: list[ProfilerAction]) -> tuple[list[list[str]], list[str]]:
+    """The steps in each trace that the handler is given, and what is warned of, for one action a step."""
+    traces: list[list[str]] = []
+
+    def ready(prof: fastprof.profile) -> None:
+        traces.append([event.name for event in prof.events() if event.name.startswith("s")])
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with fastprof.profile(
+            schedule=lambda step: actions[min(step, len(actions) - 1)], on_trace_ready=ready
+        ) as prof:
+            for step in range(len(actions)):
+                with fastprof.record_function(f"s{step}"):
+                    pass
+                if step < len(actions) - 1:
+                    prof.step()
+    return traces, [str(warning.message) for warning in found]
+
+
+@pytest.mark.parametrize("actions", list(itertools.product((NONE, WARMUP, RECORD, SAVE), repeat=3)))
+def test_what_is_recorded_and_handed_over(actions: tuple[ProfilerAction, ...]) -> None:
+    """RECORD and SAVE steps are recorded; a trace ends with SAVE or with the profile, or is lost, with a warning."""
+    expected: list[list[str]] = []
+    warned = []
+    recorded: list[str] = []
+    for step, (action, following) in enumerate(zip(actions, [*actions[1:], None], strict=True)):
+        if action in (RECORD, SAVE):
+            recorded.append(f"s{step}")
+        if action is SAVE or (action is RECORD and following is None):
+            expected.append(recorded)
+            recorded = []
+        elif action in (WARMUP, RECORD) and following is NONE:
+            warned.append(f"Incorrect schedule: {action.name} followed by NONE")
+            recorded = []
+        elif action is RECORD and following is WARMUP:
+            warned.append("Incorrect schedule: RECORD followed by WARMUP")
+            recorded = []
+    assert traces_of(list(actions)) == (expected, warned)
+
+
+def test_memory_is_faulted_in_by_warm_up_steps_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastprof.profiler.recording import Recording
+
+    warmed: list[Recording] = []
+    monkeypatch.setattr(Recording, "warm_up", lambda recording: warmed.append(recording))
+    traces_of([NONE, RECORD, SAVE])
+    assert warmed == []
+    traces_of([WARMUP, WARMUP, SAVE])
+    assert len(warmed) == 1

@@ -12,13 +12,15 @@ from plain_captures import WithoutKernels
 
 import fastprof
 from fastprof import _core, errors
+from fastprof.base.native_numbers import DetailType
 from fastprof.decode.consolidate import table_of
 from fastprof.decode.op_inputs import OpInputs
 from fastprof.model.join import join_tables
 from fastprof.model.sites import Site
 from fastprof.model.table import NO_PAYLOAD, CodedColumn, EventFlag, EventTable
 
-OP, SHAPES, JSON, SHAPES_AT = 5, 6, 7, 10  # DetailType
+OP, SHAPES, JSON = DetailType.OP, DetailType.OP_INPUTS, DetailType.JSON
+SHAPES_AT = DetailType.OP_INPUTS_REF
 DETAIL, FINISHED = int(EventFlag.DETAIL), int(EventFlag.FINISHED)
 
 
@@ -70,8 +72,8 @@ def capture_of(shared: bool, inputs: list[Any] | None = None, **changes: Any) ->
         "kind": np.zeros(size),
         "flags": np.full(size, DETAIL | FINISHED),
         "payload_words": np.array(words, np.uint64),
-        "foreign_row": [],
-        "foreign_end_track": [],
+        "cross_thread_end_row": [],
+        "cross_thread_end_track": [],
         **changes,
     }
     return _core.capture_of(
@@ -148,11 +150,11 @@ def test_inputs_that_are_not_there_are_refused() -> None:
     for at in (len(words), len(words) - 1, 1, 2**32 - 1):
         bad = words.copy()
         bad[first] = np.uint64(SHAPES_AT | at << 32)
-        with pytest.raises(errors.ValueError, match=r"row 0: its details refer to inputs"):
+        with pytest.raises(errors.ValueError, match=r"row 0: its details refer to missing inputs"):
             capture_of(True, payload_words=bad)
     bad = words.copy()
     bad[0] |= np.uint64(0xFFFF << 16)  # the block goes on behind the words
-    with pytest.raises(errors.ValueError, match="refer to inputs"):
+    with pytest.raises(errors.ValueError, match="refer to missing inputs"):
         capture_of(True, payload_words=bad)
     without = np.full(len(INPUTS), NO_PAYLOAD), np.full(len(INPUTS), FINISHED)
     capture_of(True, payload=without[0], flags=without[1], payload_words=bad)  # nobody refers to it

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fastprof.model.columns import COLUMNS
 from fastprof.model.table import (
     CodedColumn,
     EventFlag,
@@ -56,12 +57,30 @@ def test_absent_columns_cost_nothing_and_have_defaults() -> None:
     assert not table.has("flops")
 
 
+def test_what_absent_columns_hold() -> None:
+    table = EventTable({"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[Site("a")])
+    absent = {name: table.column(name)[0] for name in COLUMNS if name not in ("parent", "flops")}
+    minus_one = {"end_track", "sequence_nr", "fwd_thread", "node_id"}
+    minus_one |= {"python_id", "python_parent_id", "python_module_id"}
+    assert {name for name, value in absent.items() if value == -1} == minus_one
+    others = {n: int(v) for n, v in absent.items() if v != 0 and n not in minus_one}
+    assert others == {
+        "start_ns": 1,
+        "end_ns": 2,
+        "payload": 2**32 - 1,
+        "flags": EventFlag.FINISHED,
+        "external_id": 1,
+        "is_user_annotation": 1,
+        "scope": 7,
+    }
+
+
 def test_defaults_that_come_from_sites_kinds_and_flags() -> None:
     finished = int(EventFlag.FINISHED)
     table = small_table(
         kind=np.array([0, 1, 0, 0, 0], np.uint8),
         flags=np.array(
-            [finished, finished, finished, finished | EventFlag.FOREIGN_END, 0], np.uint8
+            [finished, finished, finished, finished | EventFlag.CROSS_THREAD_END, 0], np.uint8
         ),
     )
     assert table.column("is_async").tolist() == [False, True, False, True, False]
@@ -122,7 +141,7 @@ def test_coded_column_keeps_each_value_once() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"start_ns": [0], "end_ns": [1]}, "needs the column 'site'"),
+        ({"start_ns": [0], "end_ns": [1]}, "requires the column 'site'"),
         ({"start_ns": [0], "end_ns": [1], "site": [0], "color": [0]}, "unknown column 'color'"),
         ({"start_ns": [0], "end_ns": [1, 2], "site": [0]}, r"'end_ns' has shape \(2,\)"),
     ],

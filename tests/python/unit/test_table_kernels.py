@@ -52,7 +52,8 @@ def random_table(seed: int, **changes: Any) -> EventTable:
         "parent": parent,
         "payload": rows * 4,
         "kind": kind,
-        "flags": np.where(drawn.random(size) < (seed % 4 == 1) / 8, EventFlag.FOREIGN_END, 0) | 1,
+        "flags": np.where(drawn.random(size) < (seed % 4 == 1) / 8, EventFlag.CROSS_THREAD_END, 0)
+        | 1,
         "flops": drawn.choice(
             [np.nan, 0.0, 0.5, 1e17, np.inf], size, p=[0.3, 0.3, 0.3, 0.09, 0.01]
         ),

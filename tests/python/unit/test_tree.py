@@ -151,7 +151,9 @@ def test_async_rows_have_neither_children_nor_self_time() -> None:
         [(0, 100, 0), (10, 50, 0), (20, 30, 0), (60, 70, 0)],
         [0, 1, 2, 3],
         parent=np.array([-1, 0, 1, 0], np.int32),
-        flags=np.array([finished, finished | EventFlag.FOREIGN_END, finished, finished], np.uint8),
+        flags=np.array(
+            [finished, finished | EventFlag.CROSS_THREAD_END, finished, finished], np.uint8
+        ),
     )
     for tree in (
         EventTree.of(table),

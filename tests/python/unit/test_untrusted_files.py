@@ -307,7 +307,7 @@ def deep_table(depth: int, names: int = 10) -> EventTable:
 
 def test_collapsed_stacks_of_a_deep_tree_are_folded() -> None:
     table = deep_table(5000)
-    with pytest.warns(UserWarning, match="nested up to 5000 deep"):
+    with pytest.warns(UserWarning, match="nest up to 5000 deep"):
         lines = list(collapsed_ranges(table, max_chars=1 << 20))
     assert sum(len(label) + 21 for label, _ in lines) <= 1 << 20
     assert any(label.endswith(DEEPER) for label, _ in lines)

@@ -4,50 +4,27 @@
 from __future__ import annotations
 
 import copy
-import gc
 import pickle
 import random
-import weakref
 from typing import Any
 
 import numpy as np
 import pytest
+from made_events import average_of, both_forms, built, event, parents
 
 from fastprof import errors
 from fastprof.base.device_type import DeviceType
 from fastprof.model.event_metadata import parse_metadata
-from fastprof.model.table import CodedColumn, EventFlag, EventTable, KernelTable, Site, Track
+from fastprof.model.table import EventFlag, EventTable, KernelTable, Site, Track
 from fastprof.views import (
     EventList,
     EventViewError,
     FunctionEvent,
-    FunctionEventAvg,
     Interval,
     Kernel,
     MemRecordsAcc,
     StringTable,
 )
-
-
-def event(name: str, start: float, end: float, thread: int = 1, **more: Any) -> FunctionEvent:
-    return FunctionEvent(more.pop("id", 0), name, thread, start, end, **more)
-
-
-def built(*events: FunctionEvent, **options: Any) -> EventList:
-    listed = EventList(events, **options)
-    listed._build_tree()
-    return listed
-
-
-def both_forms(*events: FunctionEvent, **options: Any) -> list[EventList]:
-    """The events as a list of objects, and as columns."""
-    columnar = EventList.from_table(EventList(events).to_table(), **options)
-    return [built(*map(copy.copy, events), **options), columnar]
-
-
-def parents(events: EventList) -> dict[str, str | None]:
-    return {e.name: None if e.cpu_parent is None else e.cpu_parent.name for e in events}
-
 
 # ---- the tree ----------------------------------------------------------------------------------
 
@@ -209,235 +186,6 @@ def test_links_need_cpu_events() -> None:
         device.set_cpu_parent(cpu)
 
 
-# ---- averages ----------------------------------------------------------------------------------
-
-
-def test_key_averages_builds_the_tree_on_a_copy() -> None:
-    events = EventList([event("a", 0, 10), event("a", 1, 9), event("b", 2, 3)])
-    averages = events.key_averages(group_by_input_shape=True)
-    assert {a.key: (a.count, a.self_cpu_time_total) for a in averages} == {"a": (1, 9), "b": (1, 1)}
-    assert len(events) == 3
-    assert all(e.cpu_parent is None and e.cpu_children == [] for e in events)
-
-
-def test_groups_by_what_the_key_holds() -> None:
-    rows = [
-        event("a", 0, 1, node_id=0),
-        event("a", 2, 3, node_id=1),
-        event("a", 4, 5, node_id=0, is_user_annotation=True),
-        event("a", 6, 7, node_id=0, is_legacy=True),
-        event("a", 8, 9, node_id=0, device_type=DeviceType.XPU),
-        event("a", 10, 11, node_id=0),
-    ]
-    for events in both_forms(*rows):
-        assert [a.count for a in events.key_averages()] == [2, 1, 1, 1, 1]
-
-
-def test_groups_by_shapes_stack_and_overload_and_blanks_the_rest() -> None:
-    rows = [
-        event("a", 0, 1, input_shapes=[[1]], stack=["f", "g"], overload_name="x"),
-        event("a", 2, 3, input_shapes=[[2]], stack=["f", "h"], overload_name="x"),
-        event("a", 4, 5, input_shapes=[[1]], stack=["f", "g"], overload_name="y"),
-        event("a", 6, 7),
-    ]
-    for events in both_forms(*rows):
-        assert [a.count for a in events.key_averages()] == [4]
-        plain = events.key_averages()[0]
-        assert (plain.input_shapes, plain.overload_name, plain.stack) == ("", "", [])
-        assert [a.count for a in events.key_averages(group_by_input_shapes=True)] == [2, 1, 1]
-        assert [a.count for a in events.key_averages(group_by_stack_n=1)] == [3, 1]
-        assert [a.count for a in events.key_averages(group_by_stack_n=2)] == [2, 1, 1]
-        assert [a.stack for a in events.key_averages(group_by_stack_n=1)] == [["f"], []]
-        assert [a.count for a in events.key_averages(group_by_overload_name=True)] == [2, 1, 1]
-
-
-def test_add_wants_the_same_key_and_skips_unknown_flops() -> None:
-    average = FunctionEventAvg()
-    assert (average.cpu_time, average.device_time) == (0.0, 0.0)
-    average += event("a", 0, 2, flops=None)
-    average.add(event("a", 0, 4, flops=10))
-    average += average_of(event("a", 0, 6, flops=5))
-    assert (average.count, average.cpu_time_total, average.cpu_time, average.flops) == (
-        3,
-        12,
-        4,
-        15,
-    )
-    assert average.flops_per_s == pytest.approx(15 / 12e-6)
-    with pytest.raises(EventViewError, match="cannot take 'b'"):
-        average.add(event("b", 0, 1))
-    with pytest.raises(EventViewError, match="not int"):
-        average.add(3)
-
-
-def average_of(*events: FunctionEvent) -> FunctionEventAvg:
-    average = FunctionEventAvg()
-    for e in events:
-        average += e
-    return average
-
-
-def test_total_average_ignores_keys() -> None:
-    for events in both_forms(event("a", 0, 10), event("b", 2, 5, flops=4)):
-        total = events.total_average()
-        assert (total.key, total.count, total.cpu_time_total) == ("Total", 2, 13)
-        assert total.self_cpu_time_total == events.self_cpu_time_total == 10
-        assert total.flops == 4
-
-
-def test_averages_come_in_the_order_of_their_first_event_over_all_threads() -> None:
-    table = EventTable(
-        {"start_ns": [0, 500, 100, 600], "end_ns": [10, 510, 110, 610], "site": [1, 0, 2, 0],
-         "track": [0, 0, 1, 1], "parent": [-1] * 4},
-        sites=[Site("late"), Site("first"), Site("second")], tracks=[Track(1), Track(2)],
-        begin_ordered=True,
-    )  # fmt: skip
-    events = EventList.from_table(table)
-    assert [e.name for e in events] == ["first", "second", "late", "late"]
-    assert [a.key for a in events.key_averages()] == ["first", "second", "late"]
-
-
-# ---- lists over columns ------------------------------------------------------------------------
-
-
-def large_table(size: int = 1000) -> EventTable:
-    start = np.arange(size, dtype=np.int64) * 10
-    return EventTable(
-        {"start_ns": start + 5_000, "end_ns": start + 5_007, "site": np.arange(size) % 7,
-         "parent": np.full(size, -1, np.int32)},
-        sites=[Site(f"n{i}") for i in range(7)], t0_ns=5_000, begin_ordered=True,
-    )  # fmt: skip
-
-
-def test_no_event_object_is_made_for_averages_tables_and_columns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made: list[int] = []
-    monkeypatch.setattr(
-        FunctionEvent, "_of_row", classmethod(lambda cls, rows, index: made.append(index))
-    )
-    events = EventList.from_table(large_table())
-    assert "n3" in events.key_averages().table(sort_by="cpu_time")
-    assert "n3" in events.table(row_limit=5)
-    assert len(events.to_columns()["start_us"]) == len(events) == 1000
-    assert events.self_cpu_time_total == pytest.approx(7.0)
-    assert "<table>" in events._repr_html_()
-    assert made == []
-
-
-def test_events_are_identical_while_held_and_free_afterwards() -> None:
-    events = EventList.from_table(large_table())
-    first = events[0]
-    assert events[0] is first
-    assert next(iter(events)) is first
-    assert first.time_range == Interval(0.0, 0.007)
-    gone = weakref.ref(events[1])
-    assert gone() is None  # no cycle: freed without the collector
-    del first, events
-    assert gc.collect() >= 0
-
-
-def test_walking_a_list_keeps_no_events() -> None:
-    events = EventList.from_table(large_table(5000))
-    held = events[7]
-    held.note = "mine"  # type: ignore[attr-defined]
-    for e in events:
-        assert e.id >= 0
-    rows = events._rows
-    assert rows is not None
-    assert len(rows._alive) <= 2048  # type: ignore[union-attr]
-    assert events[7] is held
-    assert sum(1 for e in events if e is held) == 1
-
-
-def test_looking_changes_nothing() -> None:
-    table = large_table()
-    events = EventList.from_table(table)
-    text = events.key_averages().table()
-    for e in events[:50]:
-        repr(e)
-        e.input_shapes, e.stack, e.kernels  # noqa: B018
-    list(events.key_averages())
-    assert events.key_averages().table() == text
-    assert events.event_table is table
-
-
-def test_assigning_to_an_event_counts_from_then_on() -> None:
-    events = EventList.from_table(large_table())
-    events[0].name = "mine"
-    assert "mine" in [a.key for a in events.key_averages()]
-    averages = EventList.from_table(large_table()).key_averages()
-    for average in averages:
-        average.key = "renamed " + average.key
-    assert "renamed n3" in averages.table()
-
-
-def test_list_operations() -> None:
-    events = EventList.from_table(large_table(10))
-    assert isinstance(events, list)
-    assert (len(events), len(events[2:5]), events[-1].name) == (10, 3, "n2")
-    assert [e.id for e in reversed(events)] == list(range(9, -1, -1))
-    assert events[3] in events
-    assert events.index(events[4]) == 4
-    assert sorted(events, key=lambda e: -e.id)[0].id == 9
-    assert len(events + events[:1]) == 11
-    with pytest.raises(IndexError):
-        events[10]
-    events.sort(key=lambda e: -e.id)
-    assert [e.id for e in events] == list(range(9, -1, -1))
-    events.append(event("more", 0, 1))
-    assert len(events) == 11
-    assert "more" in events.key_averages().table()
-    assert not EventList()
-    assert str(EventList()) == ""
-
-
-def test_copies_and_pickles() -> None:
-    events = EventList.from_table(large_table(10), use_device="cuda")
-    for copied in (copy.copy(events), pickle.loads(pickle.dumps(events))):
-        assert copied.table() == events.table()
-        assert [e.name for e in copied] == [e.name for e in events]
-    averages = pickle.loads(pickle.dumps(events.key_averages()))
-    assert averages.table() == events.key_averages().table()
-    nested = built(event("a", 0, 10), event("b", 1, 2))
-    again = pickle.loads(pickle.dumps(nested))
-    assert again[1].cpu_parent is again[0]
-
-
-def test_row_fields() -> None:
-    table = EventTable(
-        {"start_ns": [1_000, 2_000], "end_ns": [9_000, 3_500], "site": [0, 1], "track": [0, 0],
-         "parent": [-1, 0], "flags": [0, int(EventFlag.FINISHED)], "flops": [np.nan, 6.0],
-         "fwd_thread": [-1, 3], "id": [70, 71]},
-        sites=[Site("ProfilerStep#4"), Site("aten::mm", category="cpu_op", scope=0)],
-        tracks=[Track(5)],
-        coded={"input_shapes": CodedColumn.encode([None, [[2, 3]]])},
-        kernels=KernelTable(np.array([1]), np.array([0]), np.array([2]), np.array([500]), ["k"]),
-        t0_ns=1_000, begin_ordered=True,
-    )  # fmt: skip
-    step, mm = EventList.from_table(table, use_device="cuda")
-    assert (step.name, step.trace_name, step.key) == (
-        "ProfilerStep*",
-        "ProfilerStep#4",
-        "ProfilerStep*",
-    )
-    assert (step.id, step.thread, step.device_resource_id, step.finished) == (70, 5, 5, False)
-    assert (step.flops, step.fwd_thread, step.input_shapes) == (None, None, [])
-    assert (step.scope, step.is_user_annotation) == (7, True)
-    assert (mm.flops, mm.fwd_thread, mm.input_shapes) == (6.0, 3, [[2, 3]])
-    assert (mm.scope, mm.activity_type, mm.device_type) == (0, "cpu_op", DeviceType.CPU)
-    assert mm.kernels == [Kernel("k", 2, 0.5)]
-    assert mm.cpu_parent is step
-    assert step.cpu_children == [mm]
-    assert (step.device_time_total, step.cuda_time) == (0.5, 0.5)
-    assert step.cpu_time_str == "8.000us"
-    mm.input_shapes.append("mine")
-    fresh = EventList.from_table(table)[1]
-    assert fresh.input_shapes == [[2, 3]]
-    with pytest.raises(AttributeError, match="no_such"):
-        mm.no_such  # noqa: B018
-
-
 # ---- small parts -------------------------------------------------------------------------------
 
 
@@ -546,3 +294,186 @@ def test_calls_of_python_functions_are_averaged_only_when_asked_for() -> None:
 def test_whether_a_collective_is_asynchronous_is_a_truth_value(given: Any, expected: bool) -> None:
     metadata = parse_metadata({"Is asynchronized op": given})
     assert metadata is not None and metadata.is_async is expected
+
+
+def test_every_argument_of_an_event_is_its_attribute() -> None:
+    given: dict[str, Any] = {
+        "id": 3,
+        "name": "op",
+        "thread": 4,
+        "overload_name": "out",
+        "fwd_thread": 5,
+        "input_shapes": [[1]],
+        "stack": ["f"],
+        "scope": 2,
+        "use_device": "cuda",
+        "cpu_memory_usage": 6,
+        "device_memory_usage": 7,
+        "is_async": True,
+        "is_remote": True,
+        "sequence_nr": 8,
+        "node_id": 9,
+        "device_type": DeviceType.CUDA,
+        "device_index": 10,
+        "device_resource_id": 11,
+        "is_legacy": True,
+        "flops": 12.0,
+        "trace_name": "traced",
+        "concrete_inputs": [13],
+        "kwinputs": {"k": 14},
+        "is_user_annotation": True,
+        "is_python_function": True,
+        "activity_type": "kernel",
+        "metadata_json": "{}",
+        "flow_id": 15,
+        "flow_type": 16,
+        "flow_start": True,
+        "external_id": 17,
+        "linked_correlation_id": 18,
+        "structured_input_shapes": [[19]],
+        "structured_input_strides": [[20]],
+        "input_dtypes": ["float"],
+        "python_id": 21,
+        "python_parent_id": 22,
+        "python_module_id": 23,
+        "finished": False,
+    }
+    made = FunctionEvent(start_us=1.0, end_us=2.5, extra_meta={"stream": 24}, **given)
+    assert {name: getattr(made, name) for name in given} == given
+    assert made.time_range == Interval(1.0, 2.5) and made.time_range.elapsed_us() == 1.5
+    assert made.event_metadata is not None and made.event_metadata.stream == 24
+    plain = FunctionEvent(3, "op", 4, 1.0, 2.5)
+    unset = {name: getattr(plain, name) for name in given if name not in ("id", "name", "thread")}
+    falsy = {name for name, value in unset.items() if not value}
+    assert {name: value for name, value in unset.items() if name not in falsy} == {
+        "device_resource_id": 4,
+        "trace_name": "op",
+        "sequence_nr": -1,
+        "node_id": -1,
+        "python_id": -1,
+        "python_parent_id": -1,
+        "python_module_id": -1,
+        "finished": True,
+    }
+    older = FunctionEvent(3, "op", 4, 1.0, 2.5, use_cuda=True, cuda_memory_usage=5)
+    assert (older.use_device, older.device_memory_usage) == ("cuda", 5)
+
+
+def test_metadata_of_kinetos_kernels_copies_and_collectives() -> None:
+    def read(**args: Any) -> dict[str, Any]:
+        metadata = parse_metadata({key.replace("_", " "): value for key, value in args.items()})
+        assert metadata is not None
+        return {name: value for name, value in metadata._asdict().items() if value is not None}
+
+    assert read(
+        **{"registers per thread": 32, "shared memory": 16, "blocks per SM": 1.5},
+        **{"warps per SM": 12.0, "est. achieved occupancy %": 75, "graph id": 2},
+        **{"graph node id": 3, "memory bandwidth (GB/s)": 1.25, "stream": 7, "bytes": 4096},
+        grid=[1, 2, 3], block="[4, 5, 6]", queued=0, priority=1, context=1,
+    ) == {
+        "registers_per_thread": 32, "shared_memory": 16, "blocks_per_sm": 1.5,
+        "warps_per_sm": 12.0, "est_occupancy_pct": 75, "graph_id": 2, "graph_node_id": 3,
+        "bandwidth_gb_s": 1.25, "stream": 7, "bytes": 4096, "grid": [1, 2, 3], "block": [4, 5, 6],
+        "queued": 0, "priority": 1, "context": 1,
+    }  # fmt: skip
+    assert read(
+        **{"Collective name": "allreduce", "dtype": '"Float"', "In msg nelems": 8},
+        **{"Out msg nelems": 9, "In split size": "[1]", "Out split size": '"[2]"'},
+        **{"Global rank start": 0, "Global rank stride": 1, "Group size": "2"},
+        **{"Process Group Name": "0", "Process Group Description": "default_pg"},
+        **{"Process Group Ranks": "[0, 1]", "Rank": 1, "Src Rank": 2, "Dst Rank": 3, "Seq": 4},
+    ) == {
+        "collective_name": "allreduce", "dtype": "Float", "in_msg_nelems": 8, "out_msg_nelems": 9,
+        "in_split_size": "[1]", "out_split_size": "[2]", "global_rank_start": 0,
+        "global_rank_stride": 1, "group_size": 2, "process_group_name": "0",
+        "process_group_desc": "default_pg", "group_ranks": "[0, 1]", "rank": 1, "src_rank": 2,
+        "dst_rank": 3, "seq": 4,
+    }  # fmt: skip
+    assert parse_metadata({}) is parse_metadata(None) is parse_metadata({"unknown": 1}) is None
+
+
+def test_older_spellings_and_texts_are_those_of_the_device() -> None:
+    op = event("op", 0, 2000, use_device="cuda", device_memory_usage=5)
+    op.append_kernel("k", 0, 1500.0)
+    average = average_of(op, event("op", 0, 2000))
+    for measured, count in ((op, 1), (average, 2)):
+        assert measured.device_time == measured.cuda_time == 1500 / count
+        assert measured.device_time_total == measured.cuda_time_total == 1500
+        assert measured.self_device_time_total == measured.self_cuda_time_total == 1500
+        assert measured.device_memory_usage == measured.cuda_memory_usage == 5
+        assert measured.self_device_memory_usage == measured.self_cuda_memory_usage == 5
+        assert measured.device_time_total_str == measured.cuda_time_total_str == "1.500ms"
+        assert measured.self_device_time_total_str == measured.self_cuda_time_total_str == "1.500ms"
+        assert measured.cpu_time_str == "2.000ms"
+        assert measured.cpu_time_total_str == measured.self_cpu_time_total_str
+    assert (op.device_time_str, average.cuda_time_str) == ("1.500ms", "750.000us")
+    assert (op.cpu_time_total_str, average.cpu_time_total_str) == ("2.000ms", "4.000ms")
+    average.cuda_time_total = 7
+    assert average.device_time_total == 7
+
+
+def test_a_row_that_was_assigned_to_keeps_it_in_copies() -> None:
+    (row,) = EventList.from_table(EventList([event("op", 0, 1)]).to_table())
+    row.note = "mine"  # type: ignore[attr-defined]
+    row.name = "other"
+    for copied in (copy.copy(row), pickle.loads(pickle.dumps(row))):
+        assert (copied.name, copied.note) == ("other", "mine")  # type: ignore[attr-defined]
+
+
+def test_unfinished_events_stay_unfinished_in_a_table() -> None:
+    listed = EventList([event("open", 0, 1, finished=False), event("done", 2, 3)])
+    table = listed.to_table()
+    assert table.column("flags").tolist() == [0, int(EventFlag.FINISHED)]
+    assert [e.finished for e in EventList.from_table(table)] == [False, True]
+
+
+def test_overload_names_are_a_column_of_tables() -> None:
+    listed = EventList([event("op", 0, 1, overload_name="out"), event("op", 2, 3)])
+    for form in (listed, EventList.from_table(listed.to_table())):
+        grouped = form.key_averages(group_by_overload_name=True)
+        assert [(a.key, a.overload_name) for a in grouped] == [("op", "out"), ("op", None)]
+        assert "Overload Name" in grouped.table()
+        assert "Overload Name" not in form.key_averages().table()
+
+
+def test_async_device_activities_have_no_device_time() -> None:
+    table = EventTable(
+        {"start_ns": [0, 0], "end_ns": [5000, 7000], "site": [0, 1], "device_type": [1, 1],
+         "is_async": [False, True]},
+        sites=[Site("kernel"), Site("waiting")],
+    )  # fmt: skip
+    listed = EventList.from_table(table, use_device="cuda")
+    expected = {"kernel": (5.0, 5.0), "waiting": (0.0, 0.0)}
+    assert {e.name: (e.self_device_time_total, e.device_time_total) for e in listed} == expected
+    averages = listed.key_averages()
+    assert {a.key: (a.self_device_time_total, a.device_time_total) for a in averages} == expected
+
+
+def test_kernels_of_async_ranges_do_not_count() -> None:
+    kernels = KernelTable(
+        np.array([0, 1]), np.zeros(2, int), np.zeros(2, int), np.array([9, 5]) * 1000, ["k"]
+    )
+    table = EventTable(
+        {"start_ns": [0, 0], "end_ns": [5000, 7000], "site": [0, 1], "is_async": [True, False],
+         "track": [0, 1]},
+        sites=[Site("waiting"), Site("op")], tracks=[Track(0), Track(1)], kernels=kernels,
+    )  # fmt: skip
+    averages = EventList.from_table(table, use_device="cuda").key_averages()
+    assert {a.key: a.device_time_total for a in averages} == {"waiting": 0, "op": 5}
+
+
+def test_events_know_the_arrow_from_forward_to_backward() -> None:
+    columns = {
+        "start_ns": [0, 10, 20],
+        "end_ns": [5, 15, 25],
+        "site": [0, 1, 0],
+        "track": [0, 1, 0],
+    }
+    numbers = {"sequence_nr": [3, 3, -1], "fwd_thread": [0, 1, 0]}
+    sites = [Site("aten::mm", category="cpu_op", scope=0), Site("MmBackward0", scope=1)]
+    table = EventTable(columns | numbers, sites=sites, tracks=[Track(1), Track(2)])
+    forward, backward, alone = EventList.from_table(table)
+    assert forward.flow_id == backward.flow_id != 0 and alone.flow_id == 0
+    assert (forward.flow_start, backward.flow_start) == (True, False)
+    given = EventTable(columns | {"flow_id": [7, 8, 0]}, sites=sites, tracks=[Track(1), Track(2)])
+    assert [event.flow_id for event in EventList.from_table(given)] == [7, 8, 0]

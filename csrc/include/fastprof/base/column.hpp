@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Column: a std::vector for millions of plain values. Large ones lie on huge pages (a page fault
-// for each 4 KB would cost more than filling it), and resize leaves new elements as they are, for
-// the caller to write.
+// Column: a std::vector for millions of trivially copyable values. Large columns use huge pages
+// (faulting in 4 KB pages costs more than filling them), and resize() leaves new elements
+// uninitialised.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,6 +18,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Allocator for Column. Throws std::bad_alloc; aborts with -fno-exceptions.
 template <class Type>
 class ColumnAllocator {
  public:
@@ -34,8 +35,7 @@ class ColumnAllocator {
 
   Type* allocate(size_t count) {
     size_t bytes = count * sizeof(Type);
-    // The rest behind the last whole huge page would be faulted in by 4 KB: rounded up where that
-    // wastes little.
+    // Round up to whole huge pages if that wastes little: the remainder would use 4 KB pages.
     const size_t whole = (bytes + kHugePage - 1) & ~(kHugePage - 1);
     if (bytes >= kLarge && whole - bytes <= bytes / 8) bytes = whole;
     void* memory = nullptr;
@@ -51,7 +51,7 @@ class ColumnAllocator {
   }
   void deallocate(Type* memory, size_t) noexcept { std::free(memory); }
 
-  // Default initialisation instead of value initialisation: resize() does not touch the memory.
+  // Default initialisation in place of value initialisation: resize() does not touch the memory.
   template <class Other>
   void construct(Other* at) noexcept {
     ::new (static_cast<void*>(at)) Other;

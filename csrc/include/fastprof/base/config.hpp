@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiler and platform facts, and the one way our namespace is opened.
+// Compiler and platform macros, version numbers, and the macros that open and close the namespace.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 #define FASTPROF_VERSION_PATCH 0
 #define FASTPROF_VERSION_STRING "0.1.0"
 
-// The ABI that annotated libraries of one process share: recorder/abi_minor.hpp says what a minor
-// may add. Overridden only by tests of what libraries of different ones do to each other.
+// Version of the ABI that annotated libraries of one process share; recorder/state/abi_minor.hpp
+// says what a minor may add. Only tests that mix versions override it.
 #ifndef FASTPROF_ABI_MAJOR
 #define FASTPROF_ABI_MAJOR 1
 #endif
 #ifndef FASTPROF_ABI_MINOR
-#define FASTPROF_ABI_MINOR 2
+#define FASTPROF_ABI_MINOR 3
 #endif
 
 #if !defined(__linux__)
@@ -32,14 +32,15 @@
 #define FASTPROF_ALWAYS_INLINE inline __attribute__((always_inline))
 #define FASTPROF_NOINLINE __attribute__((noinline))
 #define FASTPROF_COLD __attribute__((noinline, cold))
-// Laid beside the other hot ones: for what runs now and then amid much code of somebody else.
+// Places a function among other hot ones: for code that runs now and then amid a program's own
+// code.
 #define FASTPROF_HOT __attribute__((hot))
 #define FASTPROF_HIDDEN __attribute__((visibility("hidden")))
-// For the classes that users derive from: g++ warns of a class that is more visible than its base.
-// Only their vtables and type infos may then be exported; the members are hidden one by one.
+// For classes that users derive from: g++ warns about a class that is more visible than its base.
+// Only their vtables and type infos may be exported; their members are hidden one by one.
 #define FASTPROF_VISIBLE __attribute__((visibility("default")))
-// For lambdas of the macros inside a user's inline functions: clang exports them at -O0. g++ keeps
-// them local and warns about the attribute.
+// For the macros' lambdas in a user's inline functions, which clang exports at -O0. g++ keeps them
+// local and warns about the attribute.
 #if defined(__clang__)
 #define FASTPROF_HIDDEN_LAMBDA FASTPROF_HIDDEN
 #else
@@ -86,11 +87,11 @@
 
 __extension__ typedef unsigned __int128 fastprof_uint128;
 
-// Every declaration of ours is hidden: a default-visible inline variable would become
-// STB_GNU_UNIQUE, merge header versions that differ, and block unloading. Both compilers apply a
-// namespace's visibility to everything in it. The inline namespace carries the exact version (a
-// test holds it equal): libstdc++ exports its templates over our types (std::vector<SummaryRow>)
-// whatever we say, and those of two libraries with different headers must not merge.
+// All our declarations are hidden: default-visible inline variables would become STB_GNU_UNIQUE,
+// merge different header versions, and block unloading. Both compilers apply a namespace's
+// visibility to its contents. The inline namespace contains the exact version (a test keeps it
+// equal to the macros), because libstdc++ always exports its templates instantiated with our types
+// (std::vector<SummaryRow>), and those of libraries with different headers must not merge.
 #define FASTPROF_NAMESPACE_BEGIN \
   namespace fastprof {           \
   inline namespace v0_1_0 __attribute__((visibility("hidden"))) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DropCause: why an event that was produced is not in a capture.
+// DropCause: why an event is missing from a capture, or incomplete.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,21 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Why an event is missing. Each is counted per session; none is silent.
+// Every lost or shortened event is counted per session under one of these.
 enum class DropCause : uint8_t {
   bound = 0,         // max_bytes was reached, and nothing was old enough to overwrite
-  overwritten = 1,   // policy overwrite_oldest recycled it
-  in_flight = 2,     // reserved at stop, not completed within 1 ms
-  reentrant = 3,     // begun inside the recorder's own cold path (malloc hook, signal handler)
-  thread_exit = 4,   // begun after the thread's storage had been retired too often
+  overwritten = 1,   // recycled under policy overwrite_oldest
+  in_flight = 2,     // reserved at the stop, but not written within 1 ms
+  reentrant = 3,     // begun inside the recorder's slow path (malloc hook, signal handler)
+  thread_exit = 4,   // begun on a thread that could not be registered (again)
   clock = 5,         // stamped by a clock that went backwards
   spill_failed = 6,  // the spill file could not be written
-  names = 7,         // not missing: its name or string was shared or cut at the bound of names
-  ends = 8,          // not missing: the end of an async or moved range found no room
+  names = 7,         // not missing: its name or string was shared or cut at max_name_bytes
+  ends = 8,          // not missing: no room for the end of an async, moved or late range
 };
 constexpr size_t kNumDropCauses = 9;
-// Counters of a session. Those without a cause are for libraries of a newer minor ABI.
+// Number of counters per session. Those above kNumDropCauses are for libraries of a newer ABI
+// minor.
 constexpr size_t kMaxDropCauses = 16;
 
 FASTPROF_NAMESPACE_END

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of drop causes, and which of them mean that an event is missing: for those who read counts.
+// Names of drop causes, and which of them mean that an event is missing.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,13 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Whether an event of this cause is missing, rather than incomplete. Of causes that this header
-// does not know it is assumed.
+// Whether the cause means that an event is missing rather than incomplete. True for causes that
+// this header does not know.
 constexpr bool is_missing(DropCause cause) noexcept {
   return cause != DropCause::names && cause != DropCause::ends;
 }
 
+// The cause's name, as printed in tables and traces; "cause_9" and so on for unknown ones.
 inline const char* drop_cause_name(DropCause cause) noexcept {
   constexpr const char* names[kMaxDropCauses] = {
       "bound",        "overwritten", "in_flight", "reentrant", "thread_exit", "clock",
@@ -25,7 +26,7 @@ inline const char* drop_cause_name(DropCause cause) noexcept {
   return index < kMaxDropCauses ? names[index] : "unknown";
 }
 
-// Calls each(name, count) for each cause that this header knows, and for each other that was
+// Calls each(cause, count) for each cause that this header knows, and for each other one that was
 // counted.
 template <class Counts, class Each>
 void for_each_drop_cause(const Counts& counts, Each each) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the control plane throws. The hot path never throws: it counts and reports.
+// Exception classes. Recording never throws; only control functions (sessions, files, options) do.
 #pragma once
 
 #include <cstdio>
@@ -11,46 +11,46 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The root of everything fastprof throws. The message says what to do. Mapped to fastprof.Error in
-// Python, as each subclass is to the class of the same name.
+// Base class of all exceptions of fastprof. The message says what to do. In Python it is
+// fastprof.Error, and each subclass is the Python class of the same name.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A call came in an order or state that does not allow it (stop without start, pop of another
-// kind).
+// A call in a state or order that does not allow it (stop without start, pop of another kind).
 class StateError : public Error {
  public:
   using Error::Error;
 };
 
-// A value handed in is not acceptable (negative size, unknown name, malformed options).
+// An invalid argument (negative size, unknown name, malformed options).
 class ValueError : public Error {
  public:
   using Error::Error;
 };
 
-// Something this machine, kernel or build does not offer was asked for explicitly.
+// An explicitly requested feature that this machine, kernel or build does not have.
 class UnavailableError : public Error {
  public:
   using Error::Error;
 };
 
-// A file or byte stream could not be read or written; nothing was left under the real name.
+// A file or byte stream cannot be read or written. A failed write leaves no partial file under its
+// name.
 class IoError : public Error {
  public:
   using Error::Error;
 };
 
-// Bytes that were read do not follow the format; the message names the place.
+// Input that violates its format; the message gives the position.
 class FormatError : public Error {
  public:
   using Error::Error;
 };
 
-// Throws E(message); without exceptions (-fno-exceptions) prints it and aborts, as the standard
-// library does.
+// Throws ErrorType(message). With -fno-exceptions, prints it and aborts, as the standard library
+// does.
 template <class ErrorType>
 [[noreturn]] FASTPROF_COLD inline void raise(const std::string& message) {
 #if FASTPROF_EXCEPTIONS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether text from elsewhere is one strict JSON value, so that it may be spliced into a file of
-// ours (RFC 8259).
+// JSON validation (RFC 8259): whether a text from elsewhere is exactly one JSON value, so that it
+// can be inserted into our files.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A recogniser: no tree is built. Nesting is limited, so untrusted text cannot exhaust the stack.
+// A recogniser that builds no tree. Nesting is limited, so that untrusted text cannot exhaust the
+// stack.
 class JsonCheck {
  public:
   static constexpr int kMaxDepth = 200;
@@ -20,7 +21,7 @@ class JsonCheck {
   explicit JsonCheck(std::string_view text) noexcept
       : at_(reinterpret_cast<const unsigned char*>(text.data())), end_(at_ + text.size()) {}
 
-  // The text is exactly one value, with blanks around it.
+  // Whether the text is exactly one value, with optional white space around it.
   bool whole() noexcept {
     blanks();
     if (!value(0)) return false;
@@ -136,12 +137,13 @@ class JsonCheck {
   const unsigned char* end_;
 };
 
+// Whether `text` is exactly one valid JSON value, with optional white space around it.
 inline bool is_json_value(std::string_view text) noexcept {
   return JsonCheck(text).whole();
 }
 
-// The members of a JSON object without its braces ("" for an empty one); nothing when `text` is no
-// JSON object.
+// The members of a JSON object without its braces (empty for an empty object); nullopt if `text` is
+// not a JSON object.
 inline std::optional<std::string_view> json_object_members(std::string_view text) noexcept {
   const size_t open = text.find_first_not_of(" \t\r\n");
   if (open == std::string_view::npos || text[open] != '{' || !is_json_value(text)) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON text: strings, doubles and integers that every strict parser accepts, whatever the input
-// bytes are (RFC 8259).
+// JSON writing: strings, doubles and integers that every strict parser accepts, for any input bytes
+// (RFC 8259).
 #pragma once
 
 #include <charconv>
@@ -14,7 +14,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Length of the well-formed UTF-8 sequence at text[0], 0 when there is none (Unicode 15, table
+// Length of the well-formed UTF-8 sequence at text[0], or 0 if it is malformed (Unicode 15, table
 // 3-7). size >= 1.
 inline size_t utf8_sequence_bytes(const unsigned char* text, size_t size) noexcept {
   const auto tail = [&](size_t i) { return i < size && (text[i] & 0xC0) == 0x80; };
@@ -32,9 +32,9 @@ inline size_t utf8_sequence_bytes(const unsigned char* text, size_t size) noexce
   return tail(2) && tail(3) ? 4 : 0;
 }
 
-// Bytes at text[0] that one replacement character stands for: a surrogate encoded as three bytes
-// counts as one, everything else as the longest prefix of a well-formed sequence (Unicode 15,
-// section 3.9). size >= 1.
+// Number of bytes at text[0] that one replacement character stands for: three for an encoded
+// surrogate, else the longest prefix of a well-formed sequence (Unicode 15, section 3.9). size >=
+// 1.
 inline size_t utf8_invalid_bytes(const unsigned char* text, size_t size) noexcept {
   const auto tail = [&](size_t i) { return i < size && (text[i] & 0xC0) == 0x80; };
   const unsigned char lead = text[0];
@@ -46,9 +46,9 @@ inline size_t utf8_invalid_bytes(const unsigned char* text, size_t size) noexcep
   return lead >= 0xF0 && tail(2) ? 3 : 2;
 }
 
-// Appends `text` as valid UTF-8: what is malformed, lone surrogates included, becomes U+FFFD. They
-// are not written as \ud800 in JSON: the grammar allows it, but several readers then refuse the
-// whole file.
+// Appends `text` as valid UTF-8: malformed bytes, lone surrogates included, become U+FFFD.
+// Surrogates are not written as \ud800: JSON's grammar allows that, but several readers then refuse
+// the whole file.
 inline void append_utf8(std::string& out, std::string_view text) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
   size_t i = 0, copied = 0;
@@ -65,7 +65,7 @@ inline void append_utf8(std::string& out, std::string_view text) {
   out.append(text.data() + copied, text.size() - copied);
 }
 
-// Appends the inside of a JSON string: no quotes around it. Malformed UTF-8 as in append_utf8.
+// Appends the contents of a JSON string, without quotes. Malformed UTF-8 as in append_utf8.
 inline void append_json_escaped(std::string& out, std::string_view text) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
   size_t i = 0, copied = 0;
@@ -93,8 +93,8 @@ inline void append_json_escaped(std::string& out, std::string_view text) {
         out.append("\\\"");
         break;
       case '\\':
-        // Last in the string it is written by number: Perfetto's reader (version 52) takes the two
-        // characters \\" for an escaped quote wherever they stand and then refuses the whole file.
+        // A final backslash is written as \u005c: Perfetto's reader (version 52) takes the
+        // characters \\" for an escaped quote wherever they stand, and then refuses the whole file.
         out.append(i + 1 == text.size() ? "\\u005c" : "\\\\");
         break;
       case '\b':
@@ -130,9 +130,9 @@ inline void append_json_string(std::string& out, std::string_view text) {
   out.push_back('"');
 }
 
-// Appends a JSON number that reads back as the same double and as no integer (5 is written 5.0);
-// NaN and the infinities, which JSON has no numbers for, as the strings "NaN", "Infinity" and
-// "-Infinity".
+// Appends a JSON number that reads back as the same double and not as an integer (5 becomes 5.0).
+// NaN and the infinities, which JSON cannot represent as numbers, become the strings "NaN",
+// "Infinity" and "-Infinity".
 inline void append_json_double(std::string& out, double value) {
   if (std::isnan(value)) {
     out.append("\"NaN\"");

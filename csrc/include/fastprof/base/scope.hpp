@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary that a recorded thing is classified by: its scope (PyTorch's, order is API) and
-// its category bits.
+// Classification of recorded events: RecordScope (PyTorch's) and category bits.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Where a RecordFunction comes from. The numbers are PyTorch's and are API.
+// Origin of a RecordFunction. The numbers are PyTorch's and are API.
 enum class RecordScope : uint8_t {
   FUNCTION = 0,
   BACKWARD_FUNCTION = 1,
@@ -28,12 +27,12 @@ enum class RecordScope : uint8_t {
 
 constexpr size_t kNumRecordScopes = static_cast<size_t>(RecordScope::NUM_SCOPES);
 
-// Category bits: a session records the sites whose mask it intersects. Bits 24 to 31 belong to the
-// recorder.
+// Category bits. A session records the sites whose mask intersects its own. Bits 24 to 31 are
+// reserved for the recorder.
 namespace category {
-constexpr uint32_t user = 1u << 0;         // ranges that people wrote
+constexpr uint32_t user = 1u << 0;         // ranges written by users
 constexpr uint32_t op = 1u << 1;           // operators (RecordScope::FUNCTION and the like)
-constexpr uint32_t memory = 1u << 2;       // allocations, frees, out of memory
+constexpr uint32_t memory = 1u << 2;       // allocations, frees, failed allocations
 constexpr uint32_t counter = 1u << 3;      // counters
 constexpr uint32_t mark = 1u << 4;         // instants
 constexpr uint32_t flow = 1u << 5;         // flow arrows
@@ -41,7 +40,7 @@ constexpr uint32_t async = 1u << 6;        // async ranges
 constexpr uint32_t python_call = 1u << 7;  // traced Python calls
 constexpr uint32_t runtime = 1u << 8;      // host-side calls of a device runtime
 constexpr uint32_t device = 1u << 9;       // activities of a device
-constexpr uint32_t custom0 = 1u << 16;     // 16 to 23: the program's own
+constexpr uint32_t custom0 = 1u << 16;     // bits 16 to 23 are for the program's own categories
 constexpr uint32_t all = (1u << 24) - 1;
 }  // namespace category
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture: what one session saw, as columns. Produced by the drain, or filled by hand; everything
-// after the recorder (summary, trees, trace writers, the Python layer) reads nothing else.
+// Capture: the events of one session, as columns. Made by the drain or filled by hand; the only
+// input of everything after the recorder (summary, trees, trace writers, the Python layer).
 #pragma once
 
 #include <array>
@@ -13,28 +13,28 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/drop_cause_name.hpp"
 #include "fastprof/base/scope.hpp"
-#include "fastprof/recorder/site.hpp"
+#include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The kind of a row. Same numbers as SiteKind.
+// Kind of a row. Same numbers as SiteKind.
 using EventKind = SiteKind;
 
 // Bits of the flags column.
 namespace event_flag {
 constexpr uint8_t finished =
-    1;  // the end was seen inside the session; else end_ns is the stop time
-constexpr uint8_t foreign_end = 2;          // ended on another thread: end_track holds it
+    1;  // the end was recorded in the session; if unset, end_ns is the stop time
+constexpr uint8_t cross_thread_end = 2;     // ended on another thread: cross_thread_end_track
 constexpr uint8_t clock_discontinuity = 4;  // the clock jumped between begin and end
-constexpr uint8_t clamped = 8;              // end < begin was clamped to 0 ns
-constexpr uint8_t enclosing = 16;  // begun before the session; listed because of include_open
-constexpr uint8_t detail = 32;     // payload has a DetailHeader after the argument words
+constexpr uint8_t clamped = 8;              // end < begin: the duration was set to 0 ns
+constexpr uint8_t enclosing = 16;  // begun before the session; present because of include_open
+constexpr uint8_t detail = 32;     // the payload has a DetailHeader after the argument words
 }  // namespace event_flag
 
 constexpr uint32_t kNoPayload = 0xFFFFFFFFu;
 constexpr int32_t kNoParent = -1;
 
-// A site as the capture owns it: strings copied, so it outlives the library it came from.
+// A site, with its strings copied so that it outlives the library that defined it.
 struct SiteInfo {
   std::string name;
   std::string category;  // "user_annotation", "cpu_op", ...
@@ -51,54 +51,58 @@ struct SiteInfo {
   int16_t device_index = -1;
 };
 
-// One track: one thread of the process.
+// One track: a thread of the process.
 struct TrackInfo {
-  uint32_t id = 0;  // unique over the process's life
+  uint32_t id = 0;  // unique over the life of the process
   int64_t pid = 0;
   int64_t tid = 0;  // the kernel's thread id
   std::string name;
-  bool alive = true;  // at stop
+  bool alive = true;  // the thread still ran at the stop
 };
 
-// Payload words by kind: range/async_range: the site's arg_count typed words, then (flag detail) a
-// DetailHeader and its words; counter: one word, typed by arg_types[0]; flow_*: the id; memory:
-// ptr, bytes, total allocated, total reserved; out_of_memory: bytes, total allocated, total
-// reserved; mark: as range. String arguments are indices into `strings`. Blocks of inputs that rows
-// share (shared_block.hpp) lie between them.
+// Events of a session. Payload words by kind:
+//   range, async_range, mark   the site's arg_count typed words, then (flag detail) a DetailHeader
+//                              and its words
+//   counter                    one word, typed by arg_types[0]
+//   flow_begin, flow_end       the id
+//   memory                     ptr, bytes, total allocated, total reserved
+//   out_of_memory              bytes, total allocated, total reserved
+// String arguments are indices into `strings`. Shared input blocks (shared_block.hpp) are stored
+// between the payloads of rows.
 struct Capture {
-  // Columns of one length. Rows are grouped by track (ascending), within a track in begin order: a
-  // parent comes before its children. 34 bytes a row, plus 8 for each payload word.
+  // Columns of equal length. Rows are grouped by track (ascending) and, within a track, ordered by
+  // begin, so a parent precedes its children. 34 bytes per row, plus 8 per payload word.
   Column<int64_t> start_ns;  // Unix time, nanoseconds (monotonic clock plus one constant offset)
   Column<int64_t> end_ns;    // == start_ns for instants
   Column<uint32_t> site;     // index into sites
-  Column<uint32_t> track;    // index into tracks: where it began
-  Column<int32_t> parent;    // row of the enclosing range of the same track, or kNoParent
+  Column<uint32_t> track;    // index into tracks: where the event began
+  Column<int32_t> parent;    // row of the enclosing range on the same track, or kNoParent
   Column<uint32_t> payload;  // index of its first word in payload_words, or kNoPayload
   Column<EventKind> kind;
   Column<uint8_t> flags;
 
   Column<uint64_t> payload_words;
   std::vector<std::string> strings;
-  // Ids of Python stacks that rows have, and the index in `strings` of each one's text. The text is
-  // empty until whoever knows the ids has put it there.
+  // Ids of the Python stacks that rows refer to, and the index in `strings` of each stack's text.
+  // The text is empty until the Python layer, which resolves the ids, fills it in.
   std::vector<std::pair<uint64_t, uint32_t>> python_stacks;
   std::vector<SiteInfo> sites;
   std::vector<TrackInfo> tracks;
 
-  // Rows with flag foreign_end, ascending, and the index of the track each ended on.
-  std::vector<uint32_t> foreign_row;
-  std::vector<uint32_t> foreign_end_track;
+  // Rows with flag cross_thread_end, ascending, and for each the index of the track it ended on.
+  std::vector<uint32_t> cross_thread_end_row;
+  std::vector<uint32_t> cross_thread_end_track;
 
-  // Names of the values in counters_begin/counters_end blocks, in order.
+  // Names of the values in counters_begin and counters_end blocks, in order.
   std::vector<std::string> counter_names;
 
   int64_t t0_ns = 0;           // session start, Unix nanoseconds
   int64_t t1_ns = 0;           // session stop
-  int64_t clock_error_ns = 0;  // half the calibration bracket
-  bool exact_stop = true;      // false: membarrier was not available, stop slept instead
+  int64_t clock_error_ns = 0;  // half the width of the clock calibration bracket
+  bool exact_stop = true;      // false: membarrier was unavailable, so the stop slept instead
   uint64_t clamped = 0;        // rows with flag clamped
   int64_t pid = 0;
-  int64_t node_id = -1;  // of rows without one of their own: default_node_id() at the stop
+  int64_t node_id = -1;  // for rows without a node id: default_node_id() at the stop
   std::string process_name;
   std::array<uint64_t, kMaxDropCauses> dropped{};  // by DropCause
 

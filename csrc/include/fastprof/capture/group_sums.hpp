@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums by group over the events of a list: of times, and of columns that include children. Exact:
-// in integers, which wrap instead of overflowing.
+// Sums by group over the events of a list: durations, and columns whose values include children.
+// Computed in 64-bit integers that wrap on overflow.
 #pragma once
 
 #include <cmath>
@@ -15,35 +15,35 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The events of a list. Nothing is owned.
+// The events of a list, as borrowed columns.
 template <class Code>
 struct GroupedEvents {
   size_t size = 0;
   size_t groups = 0;
   const Code* codes = nullptr;        // group of each event
-  const int32_t* parent = nullptr;    // index of the event around each one, -1 for none
-  const int64_t* rows = nullptr;      // row of the table of each event; null: its index
-  size_t table_rows = 0;              // length of the columns of values
-  const uint8_t* on_cpu = nullptr;    // 0 for events of other devices; null: none is
-  const uint8_t* is_async = nullptr;  // not 0 for async events; null: none is
+  const int32_t* parent = nullptr;    // index of the enclosing event, -1 for none
+  const int64_t* rows = nullptr;      // table row of each event; null: equal to its index
+  size_t table_rows = 0;              // length of the value columns
+  const uint8_t* on_cpu = nullptr;    // 0 for events of other devices; null: all are on the CPU
+  const uint8_t* is_async = nullptr;  // nonzero for async events; null: none are
 
   [[noreturn]] void fail(size_t event, const char* what) const {
     raise<ValueError>("event " + std::to_string(event) + ": " + what);
   }
   size_t group_of(size_t event) const {
     const auto group = static_cast<size_t>(codes[event]);
-    if (FASTPROF_UNLIKELY(group >= groups)) fail(event, "no such group");
+    if (FASTPROF_UNLIKELY(group >= groups)) fail(event, "invalid group");
     return group;
   }
   size_t row_of(size_t event) const {
     const size_t row = rows == nullptr ? event : static_cast<size_t>(rows[event]);
-    if (FASTPROF_UNLIKELY(row >= table_rows)) fail(event, "no such row");
+    if (FASTPROF_UNLIKELY(row >= table_rows)) fail(event, "invalid row");
     return row;
   }
-  // Of an event with a parent.
+  // Returns the enclosing event of an event that has one.
   size_t around(size_t event) const {
     const auto index = static_cast<size_t>(parent[event]);
-    if (FASTPROF_UNLIKELY(index >= size)) fail(event, "no such parent");
+    if (FASTPROF_UNLIKELY(index >= size)) fail(event, "invalid parent");
     return index;
   }
   bool is_on_cpu(size_t event) const noexcept { return on_cpu == nullptr || on_cpu[event] != 0; }
@@ -52,14 +52,15 @@ struct GroupedEvents {
   }
 };
 
+// Sums by group.
 struct GroupSums {
   explicit GroupSums(size_t groups) : total(groups), own(groups), count(groups) {}
 
-  std::vector<uint64_t> total, own, count;  // own: less that of the direct children
+  std::vector<uint64_t> total, own, count;  // own: total minus that of the direct children
 };
 
-// Durations; those of events of other devices are 0, async events have no own time. Raises
-// ValueError naming the event that refers to what is not there.
+// Sums durations (ns). An event of another device counts with duration 0; async events have no own
+// time. Raises ValueError, naming the event, if an index is out of range.
 template <class Code>
 inline GroupSums sum_times(const GroupedEvents<Code>& events, const int64_t* start,
                            const int64_t* end) {
@@ -77,8 +78,8 @@ inline GroupSums sum_times(const GroupedEvents<Code>& events, const int64_t* sta
   return sums;
 }
 
-// A column that includes children; only events where it is not 0 are looked at: most ranges use no
-// memory of their own. count is of these.
+// Sums a column whose values include children. Events with value 0 are skipped, because most ranges
+// allocate no memory; `count` counts the others.
 template <class Code>
 inline GroupSums sum_usage(const GroupedEvents<Code>& events, const int64_t* values) {
   GroupSums sums(events.groups);
@@ -96,15 +97,15 @@ inline GroupSums sum_usage(const GroupedEvents<Code>& events, const int64_t* val
   return sums;
 }
 
-// The first event of each group in the order of the list (`order`: events by position; null: as
-// stored), -1 for groups without any.
+// Returns the first event of each group in list order, -1 for an empty group. order: event at each
+// position; null: as stored.
 template <class Code>
 inline std::vector<int64_t> first_events(const GroupedEvents<Code>& events, const int64_t* order) {
   std::vector<int64_t> first(events.groups, -1);
   size_t missing = events.groups;
   for (size_t at = 0; at < events.size && missing != 0; ++at) {
     const size_t event = order == nullptr ? at : static_cast<size_t>(order[at]);
-    if (FASTPROF_UNLIKELY(event >= events.size)) events.fail(at, "no such place in the list");
+    if (FASTPROF_UNLIKELY(event >= events.size)) events.fail(at, "invalid position in the list");
     int64_t& found = first[events.group_of(event)];
     if (found >= 0) continue;
     found = static_cast<int64_t>(event);
@@ -113,15 +114,15 @@ inline std::vector<int64_t> first_events(const GroupedEvents<Code>& events, cons
   return first;
 }
 
-// Sums of floats in the order of the list (`order`: events by position; null: as stored), as a loop
-// adds them. NaN counts as 0, infinities as the largest number of their sign.
+// Sums doubles in list order, as a plain loop would. order: event at each position; null: as
+// stored. NaN counts as 0, an infinity as the largest finite number of its sign.
 template <class Code>
 inline std::vector<double> sum_floats(const GroupedEvents<Code>& events, const int64_t* order,
                                       const double* values) {
   std::vector<double> sums(events.groups);
   for (size_t at = 0; at < events.size; ++at) {
     const size_t event = order == nullptr ? at : static_cast<size_t>(order[at]);
-    if (FASTPROF_UNLIKELY(event >= events.size)) events.fail(at, "no such place in the list");
+    if (FASTPROF_UNLIKELY(event >= events.size)) events.fail(at, "invalid position in the list");
     double value = values[events.row_of(event)];
     if (value == 0 || std::isnan(value)) continue;
     if (FASTPROF_UNLIKELY(std::isinf(value)))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of a list of events: which rows of a table are listed, and who encloses whom among them.
+// Builds the tree of an event list: which rows of a table are listed, and their parents in the
+// list.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +11,31 @@
 #include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/recorder/site.hpp"
+#include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Columns of a table in which a parent comes before its children. Nothing is owned.
+// Borrowed columns of a table in which parents precede their children.
 struct ListRequest {
   size_t rows = 0;
-  const int32_t* parent = nullptr;  // row of the range around each row, -1 for none
-  const SiteKind* kind = nullptr;   // null: all are ranges
-  const uint8_t* nests = nullptr;   // 0 for rows that are no parent and have none; null: all nest
-  const uint8_t* hidden = nullptr;  // not 0 for rows to leave out; null: none
+  const int32_t* parent = nullptr;  // row of the enclosing range, -1 for none
+  const SiteKind* kind = nullptr;   // null: all rows are ranges
+  const uint8_t* nests = nullptr;   // 0 for rows that take no part in nesting; null: all nest
+  const uint8_t* hidden = nullptr;  // nonzero for rows to omit; null: none
   const uint32_t* site = nullptr;
 };
 
+// Result of list_rows.
 struct ListedRows {
-  bool all = false;        // every row is listed: `rows` is empty
-  Column<int64_t> rows;    // of the table, ascending
-  Column<int32_t> parent;  // index in the list, -1 for none
+  bool all = false;        // every row is listed; `rows` is then empty
+  Column<int64_t> rows;    // listed rows of the table, ascending
+  Column<int32_t> parent;  // index of the parent in the list, -1 for none
 };
 
-// Ranges that are not hidden; children of what is left out go to the next range around it. A row
-// that has its parent's name and is its parent's only child is left out too. name_of_site: code of
-// the name of each site. Raises ValueError naming the row that refers to what is not there.
+// Lists the ranges that are not hidden. Children of an omitted row get its nearest listed ancestor
+// as parent. A row that is its parent's only child and has the same name is omitted too.
+// name_of_site: a code of each site's name. Raises ValueError, naming the row, if an index is out
+// of range.
 inline ListedRows list_rows(const ListRequest& table, const std::vector<int32_t>& name_of_site) {
   enum : uint8_t { listed = 1, nests = 2, one_child = 4, more_children = 8 };
   const auto fail = [](size_t row, const char* what) {
@@ -40,12 +43,12 @@ inline ListedRows list_rows(const ListRequest& table, const std::vector<int32_t>
   };
   const auto at = [](int32_t row) { return static_cast<size_t>(row); };
   Column<uint8_t> state;
-  Column<int32_t> above;  // the nearest range around each row that is listed and nests
+  Column<int32_t> above;  // nearest listed, nesting ancestor of each row
   state.resize(table.rows);
   above.resize(table.rows);
   size_t listed_count = 0;
   for (size_t row = 0; row < table.rows; ++row) {
-    if (table.site[row] >= name_of_site.size()) fail(row, "no such site");
+    if (table.site[row] >= name_of_site.size()) fail(row, "invalid site index");
     int32_t up = table.parent[row];
     if (up >= 0) {
       if (at(up) >= row) fail(row, "its parent must be an earlier row");
@@ -65,8 +68,8 @@ inline ListedRows list_rows(const ListRequest& table, const std::vector<int32_t>
   ListedRows found;
   found.parent.reserve(listed_count);
   const auto name = [&](size_t row) { return name_of_site[table.site[row]]; };
-  // From here on `above` of a row that was passed is its index in the list, or, where it is left
-  // out as a repetition, that of the range that takes its children.
+  // From here on, above[row] of a processed row is its index in the list or, if the row is omitted
+  // as a repetition, the list index of the range that adopts its children.
   for (size_t row = 0; row < table.rows; ++row) {
     if ((state[row] & listed) == 0) continue;
     const int32_t up = (state[row] & nests) != 0 ? above[row] : -1;
@@ -78,7 +81,7 @@ inline ListedRows list_rows(const ListRequest& table, const std::vector<int32_t>
     }
     above[row] = static_cast<int32_t>(found.parent.size());
     found.parent.push_back(parent);
-    state[row] |= more_children << 1;  // in the list
+    state[row] |= more_children << 1;  // listed
   }
   found.all = found.parent.size() == table.rows;
   if (found.all) return found;

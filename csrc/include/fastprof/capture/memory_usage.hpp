@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory told to the ranges that used it: of each record for the innermost range that was open on
-// its thread, and so for those around it.
+// Attributes memory records to ranges: each to the innermost range open on its thread, and, through
+// the tree, to all ranges that enclose it.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,29 @@
 #include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/recorder/site.hpp"
+#include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Columns of a table in which a parent comes before its children. Nothing is owned.
+// Borrowed columns of a table in which parents precede their children.
 struct MemoryRows {
   size_t rows = 0;
   const SiteKind* kind = nullptr;
-  const int32_t* parent = nullptr;    // row of the range around each row, -1 for none
-  const uint8_t* nests = nullptr;     // 0 for rows that are no parent and have none; null: all nest
-  const uint32_t* payload = nullptr;  // of memory rows: index of (ptr, bytes, totals)
+  const int32_t* parent = nullptr;    // row of the enclosing range, -1 for none
+  const uint8_t* nests = nullptr;     // 0 for rows that take no part in nesting; null: all nest
+  const uint32_t* payload = nullptr;  // for memory rows: index of (ptr, bytes, totals) in `words`
   const uint32_t* site = nullptr;
   const uint64_t* words = nullptr;
   size_t words_count = 0;
 };
 
+// Result of memory_by_innermost.
 struct MemoryUsage {
-  // Bytes by row, children included; empty when 0 throughout. Of memory rows: what is left over.
+  // Bytes by row, including children; empty if all are 0. For memory rows: bytes attributed to no
+  // range.
   Column<int64_t> cpu, device;
-  Column<int64_t> left_over;  // memory rows that belong to no range, ascending
-  Column<int64_t> failed;     // rows of allocations that failed, ascending
+  Column<int64_t> left_over;  // memory rows in no range, ascending
+  Column<int64_t> failed;     // rows of failed allocations, ascending
 };
 
 namespace memory_usage {
@@ -51,12 +53,12 @@ inline int32_t parent_of(const MemoryRows& table, size_t row) {
   return parent;
 }
 
-// Bytes wrap, as they do in NumPy, instead of overflowing.
+// Adds with wraparound, as NumPy does.
 inline void add(int64_t& to, int64_t bytes) noexcept {
   to = static_cast<int64_t>(static_cast<uint64_t>(to) + static_cast<uint64_t>(bytes));
 }
 
-// Hands each row's bytes to the range around it as the tree has it.
+// Adds each row's bytes to its nearest enclosing range that nests.
 inline void include_children(const MemoryRows& table, Column<int64_t>& usage) {
   if (usage.empty()) return;
   for (size_t row = table.rows; row-- > 0;) {
@@ -75,14 +77,14 @@ inline void include_children(const MemoryRows& table, Column<int64_t>& usage) {
 
 }  // namespace memory_usage
 
-// cpu_sites: by site, whether its memory counts as the CPU's. Raises ValueError naming the row that
-// refers to what is not there.
+// Attributes memory. cpu_sites: by site, whether its memory belongs to the CPU. Raises ValueError,
+// naming the row, if an index is out of range or a payload is missing.
 inline MemoryUsage memory_by_innermost(const MemoryRows& table,
                                        const std::vector<bool>& cpu_sites) {
   using memory_usage::add;
   MemoryUsage found;
   const auto column_of = [&](size_t row) -> Column<int64_t>& {
-    if (table.site[row] >= cpu_sites.size()) memory_usage::fail(row, "no such site");
+    if (table.site[row] >= cpu_sites.size()) memory_usage::fail(row, "invalid site index");
     Column<int64_t>& column = cpu_sites[table.site[row]] ? found.cpu : found.device;
     if (column.empty()) column.resize(table.rows, 0);
     return column;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Self times: the time of each range without that of the ranges inside it.
+// Self times: the duration of each range minus that of its children.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Self time of every row in ns: its duration minus the durations of its direct children. 0 for
-// instants, and for async ranges and ranges that ended on another thread, which overlap with what
-// their threads do meanwhile (as in `summarise`). One pass. Any thread.
+// Returns the self time of every row in ns: its duration minus the durations of its direct
+// children. 0 for instants, async ranges and ranges that ended on another thread; the latter two
+// overlap with other work of their threads (as in `summarise`). One pass. Any thread.
 inline Column<int64_t> self_times_ns(const Capture& capture) {
   Column<int64_t> self_ns;
   self_ns.resize(capture.size());
@@ -29,7 +29,8 @@ inline Column<int64_t> self_times_ns(const Capture& capture) {
   return self_ns;
 }
 
-// The same of one row. Visits the rows inside it: use self_times_ns for all rows.
+// Returns the self time of one row in ns. Visits the rows inside it: for all rows, use
+// self_times_ns.
 inline int64_t self_time_ns(const Capture& capture, size_t row) noexcept {
   if (!is_nesting_range(capture, row)) return 0;
   int64_t self_ns = capture.end_ns[row] - capture.start_ns[row];

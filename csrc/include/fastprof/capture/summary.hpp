@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summary: one row per name of what a session saw, with exact percentiles, and its printed table.
+// Summary: statistics of a capture per range name, with exact percentiles, and the printed table.
 #pragma once
 
 #include <algorithm>
@@ -12,24 +12,26 @@
 #include <utility>
 #include <vector>
 
+#include "fastprof/base/stable_order.hpp"
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/capture/validate.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// All ranges of one name and category. Times are nanoseconds. Unfinished ranges count with the time
-// until the stop.
+// Statistics of all ranges of one name and category. Times in ns. The duration of an unfinished
+// range is the time until the stop.
 struct SummaryRow {
   std::string name;
   std::string category;
   uint64_t count = 0;
   int64_t total_ns = 0;  // sum of durations
-  int64_t self_ns =
-      0;  // total minus direct synchronous children, never clamped; 0 for async ranges
+  // Total minus that of direct synchronous children, not clamped at 0; 0 for async ranges.
+  int64_t self_ns = 0;
   int64_t min_ns = 0;
   double mean_ns = 0;
-  int64_t p50_ns =
-      0;  // nearest rank: the smallest duration that half (99 %) of the ranges do not exceed
+  // Nearest-rank percentiles: the smallest duration that at least 50 % (99 %) of the ranges do not
+  // exceed.
+  int64_t p50_ns = 0;
   int64_t p99_ns = 0;
   int64_t max_ns = 0;
   uint64_t unfinished = 0;
@@ -37,11 +39,38 @@ struct SummaryRow {
 
 enum class SummaryOrder : uint8_t { self, total, count, mean, min, p50, p99, max, name };
 
+// Returns whether `a` precedes `b` in this order.
+inline bool comes_first(SummaryOrder order, const SummaryRow& a, const SummaryRow& b) noexcept {
+  switch (order) {
+    case SummaryOrder::self:
+      return a.self_ns > b.self_ns;
+    case SummaryOrder::total:
+      return a.total_ns > b.total_ns;
+    case SummaryOrder::count:
+      return a.count > b.count;
+    case SummaryOrder::mean:
+      return a.mean_ns > b.mean_ns;
+    case SummaryOrder::min:
+      return a.min_ns > b.min_ns;
+    case SummaryOrder::p50:
+      return a.p50_ns > b.p50_ns;
+    case SummaryOrder::p99:
+      return a.p99_ns > b.p99_ns;
+    case SummaryOrder::max:
+      return a.max_ns > b.max_ns;
+    case SummaryOrder::name:
+      return a.name < b.name;
+  }
+  return false;
+}
+
+// Statistics of a capture: one row per (name, category), and totals. Made by summarise(); owns its
+// data. Iterates over the rows.
 struct Summary {
   std::vector<SummaryRow> rows;
-  int64_t self_total_ns = 0;  // sum of self times: the denominator of the shares
+  int64_t self_total_ns = 0;  // sum of self times; 100 % of "Self %"
   int64_t window_ns = 0;      // length of the session
-  uint64_t ranges = 0;        // rows of the capture that are in a row above
+  uint64_t ranges = 0;        // rows of the capture counted in `rows`
   uint64_t other_events = 0;  // marks, counters, flows, memory
   uint64_t unfinished = 0;
   uint64_t threads = 0;
@@ -54,60 +83,30 @@ struct Summary {
   size_t size() const noexcept { return rows.size(); }
   const SummaryRow& operator[](size_t i) const noexcept { return rows[i]; }
 
-  // The first row of this name, or null.
+  // Returns the first row of this name, or null.
   const SummaryRow* find(std::string_view name) const noexcept {
     for (const SummaryRow& row : rows)
       if (row.name == name) return &row;
     return nullptr;
   }
 
-  // Descending (names ascending); ties keep their order.
+  // Sorts the rows, descending (names ascending). Stable.
   void sort(SummaryOrder order) {
-    const auto by = [this](auto key) {
-      std::stable_sort(rows.begin(), rows.end(),
-                       [key](const SummaryRow& a, const SummaryRow& b) { return key(a) > key(b); });
-    };
-    switch (order) {
-      case SummaryOrder::self:
-        by([](const SummaryRow& r) { return r.self_ns; });
-        return;
-      case SummaryOrder::total:
-        by([](const SummaryRow& r) { return r.total_ns; });
-        return;
-      case SummaryOrder::count:
-        by([](const SummaryRow& r) { return r.count; });
-        return;
-      case SummaryOrder::mean:
-        by([](const SummaryRow& r) { return r.mean_ns; });
-        return;
-      case SummaryOrder::min:
-        by([](const SummaryRow& r) { return r.min_ns; });
-        return;
-      case SummaryOrder::p50:
-        by([](const SummaryRow& r) { return r.p50_ns; });
-        return;
-      case SummaryOrder::p99:
-        by([](const SummaryRow& r) { return r.p99_ns; });
-        return;
-      case SummaryOrder::max:
-        by([](const SummaryRow& r) { return r.max_ns; });
-        return;
-      case SummaryOrder::name:
-        std::stable_sort(rows.begin(), rows.end(),
-                         [](const SummaryRow& a, const SummaryRow& b) { return a.name < b.name; });
-        return;
-    }
+    put_in_order(rows, stable_order(rows.size(), [this, order](uint32_t a, uint32_t b) {
+                   return comes_first(order, rows[a], rows[b]);
+                 }));
   }
 
-  // The table: at most row_limit rows (0: all), names cut to name_width characters, and a footer
-  // that says what is missing. UTF-8; control characters of names are shown as '?'.
+  // Formats the table: at most row_limit rows (0: all), names truncated to name_width characters,
+  // and a footer that reports what is missing. UTF-8; control characters in names are replaced by
+  // '?'.
   std::string to_string(size_t row_limit = 100, size_t name_width = 55) const;
 };
 
 namespace summary_detail {
 
-// Rows of one (name, category) share a group. Returns the group of each site and fills `rows` with
-// names.
+// Groups sites by (name, category). Returns the group of each site and appends one named row per
+// group to `rows`.
 inline std::vector<uint32_t> group_sites(const Capture& capture, std::vector<SummaryRow>& rows) {
   std::vector<uint32_t> group(capture.sites.size());
   std::unordered_map<std::string, uint32_t> known;
@@ -133,7 +132,7 @@ inline size_t nearest_rank(size_t count, size_t percent) noexcept {
   return (count * percent + 99) / 100 - 1;
 }
 
-// Sets min, max, p50 and p99 from durations[0, count), which are reordered. count >= 1. O(count) on
+// Sets min, max, p50 and p99 from durations[0, count), which it reorders. count >= 1. O(count) on
 // average.
 inline void set_percentiles(SummaryRow& row, int64_t* durations, size_t count) noexcept {
   int64_t* const end = durations + count;
@@ -147,14 +146,14 @@ inline void set_percentiles(SummaryRow& row, int64_t* durations, size_t count) n
   row.max_ns = *std::max_element(p99, end);
 }
 
-// Characters a terminal shows for well-formed UTF-8, counted as one column each.
+// Returns the number of characters of well-formed UTF-8, each counted as one column.
 inline size_t display_width(std::string_view text) noexcept {
   size_t width = 0;
   for (const char byte : text) width += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
   return width;
 }
 
-// `text` without control characters, cut to `limit` characters with "..." at the end.
+// Replaces control characters by '?' and truncates to `limit` characters, ending in "...".
 inline std::string cut(std::string_view text, size_t limit) {
   std::string out;
   for (const char byte : text) {
@@ -170,7 +169,7 @@ inline std::string cut(std::string_view text, size_t limit) {
   return out + "...";
 }
 
-// Four significant digits or so, with the unit that fits.
+// Formats a time with the largest unit that fits, s to ns; three decimals except for ns.
 inline std::string time_text(double ns) {
   char buffer[48];
   const double size = ns < 0 ? -ns : ns;
@@ -197,7 +196,7 @@ inline std::string share_text(int64_t part, int64_t whole) {
 constexpr size_t kColumns = 11;
 using Cells = std::array<std::string, kColumns>;
 
-// One line: the first two columns to the left, the numbers to the right.
+// Appends one line: the first two columns left-aligned, the numbers right-aligned.
 inline void append_line(std::string& out, const Cells& cells,
                         const std::array<size_t, kColumns>& width) {
   std::string line;
@@ -244,9 +243,9 @@ inline void append_footer(std::string& out, const Summary& summary) {
 
 }  // namespace summary_detail
 
-// Sums a capture up. Any thread; reads only. Ranges begun before the session (flag enclosing) are
-// left out. Raises ValueError for a capture whose columns disagree. O(rows); two words of memory
-// per row while it runs.
+// Summarises a capture. Ranges begun before the session (flag enclosing) are not counted. Raises
+// ValueError if the columns are inconsistent. O(rows); temporarily uses two words of memory per
+// row. Any thread; only reads the capture.
 inline Summary summarise(const Capture& capture, SummaryOrder order = SummaryOrder::self) {
   validate_capture(capture);
   Summary summary;
@@ -285,7 +284,8 @@ inline Summary summarise(const Capture& capture, SummaryOrder order = SummaryOrd
     into.unfinished += (capture.flags[row] & event_flag::finished) == 0;
   }
 
-  // Durations, bucketed by group, so that each percentile is a selection within one bucket.
+  // Durations grouped by row of the summary, so that each percentile is a selection within one
+  // bucket.
   std::vector<size_t> next(groups.size() + 1, 0);
   for (size_t i = 0; i < groups.size(); ++i) next[i + 1] = next[i] + groups[i].count;
   std::vector<int64_t> durations(next.back());
@@ -344,11 +344,12 @@ inline std::string Summary::to_string(size_t row_limit, size_t name_width) const
   return out;
 }
 
+// Formats the table with the default limits.
 inline std::string to_string(const Summary& summary) {
   return summary.to_string();
 }
 
-// Prints the table to any stream that takes a std::string.
+// Prints the table to any stream that accepts a std::string.
 template <class Stream>
 inline auto operator<<(Stream& out, const Summary& summary)
     -> decltype(out << std::declval<const std::string&>()) {

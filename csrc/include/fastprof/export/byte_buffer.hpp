@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ByteBuffer: where trace writers put their bytes. One buffer, one function that takes it when
+// ByteBuffer: output buffer of the trace writers. Passes its content to a function whenever it is
 // full.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Takes `size` bytes; returns false when they could not be written. `state` is the caller's.
+// Writes `size` bytes; returns false on failure. `state` is the caller's.
 using WriteFunction = bool (*)(void* state, const char* data, size_t size);
 
-// Not thread-safe. After a failed write everything further is discarded and ok() stays false.
+// Not thread-safe. After a failed write, ok() stays false and all further output is discarded.
 class ByteBuffer {
  public:
-  // 256 KB stay in the second-level cache between formatting and the copy of write().
+  // 256 KB stay in the L2 cache between formatting and the copy by write().
   explicit ByteBuffer(WriteFunction write, void* state, size_t capacity = 256 * 1024)
       : write_(write),
         state_(state),
@@ -32,7 +32,7 @@ class ByteBuffer {
   ByteBuffer(const ByteBuffer&) = delete;
   ByteBuffer& operator=(const ByteBuffer&) = delete;
 
-  // Space for `size` <= kMinRoom bytes; write there, then call advance(end).
+  // Returns space for `size` <= kMinRoom bytes. Write there, then call advance(end).
   static constexpr size_t kMinRoom = 1024;
   FASTPROF_ALWAYS_INLINE char* room(size_t size) {
     if (FASTPROF_UNLIKELY(static_cast<size_t>(limit_ - at_) < size)) flush();
@@ -83,8 +83,8 @@ class ByteBuffer {
   bool ok_ = true;
 };
 
-// Bytes that are copied in whole blocks of 16: cheaper than a call to memcpy for some 60 of them.
-// At most 15 bytes behind their end are overwritten.
+// A byte string that is copied in blocks of 16, which is cheaper than a call to memcpy for about 60
+// bytes. A copy overwrites up to 15 bytes behind its end.
 class ByteBlock {
  public:
   ByteBlock() = default;
@@ -103,7 +103,7 @@ class ByteBlock {
   std::string data_;
 };
 
-// Whether a stream of any kind still works: its operator bool, when it has one.
+// Returns whether a stream is still good: its operator bool, or true if it has none.
 template <class Stream>
 inline bool stream_is_good(Stream& stream) {
   if constexpr (std::is_constructible_v<bool, Stream&>) {

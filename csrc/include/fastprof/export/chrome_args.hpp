@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "args" of Chrome trace events: user arguments with their types, then what the recorder knows.
+// Writes the "args" of Chrome trace events: typed user arguments, then the recorder's data.
 #pragma once
 
 #include <algorithm>
@@ -22,19 +22,24 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Writes args objects. One per file: it keeps scratch memory and what it learned about
-// strings.
+// Writes args objects. One instance per file: it reuses scratch memory and caches decoded strings.
 class ChromeArgs {
  public:
-  // event_ids: number the rows, see ChromeTraceOptions.
+  // event_ids: write row ids, see ChromeTraceOptions.
   ChromeArgs(const Capture& capture, ByteBuffer& out, FrameName frame_name, bool event_ids)
       : capture_(capture), out_(out), frames_(std::move(frame_name)), event_ids_(event_ids) {
     for (const SiteInfo& site : capture.sites) keys_.push_back(member_keys(site.arg_names));
     counter_keys_ = member_keys(capture.counter_names);
+    find_calls();
   }
 
-  // The whole args object of a range or mark. `inside`: the node of the backward function that this
-  // range of the autograd engine runs; a range has either that or numbers of its own.
+  // Whether the row is a call of Python, whose args are never empty.
+  FASTPROF_ALWAYS_INLINE bool is_call(size_t row) const noexcept {
+    return !calls_.empty() && is_call_site_[capture_.site[row]];
+  }
+
+  // Writes the args object of a range or mark. `inside`: for a range of the autograd engine, the
+  // node of the backward function inside it; such a range has no sequence number of its own.
   void write_row(size_t row, const AutogradNode& inside = {}) {
     first_ = true;
     record_function_id_ = 0;
@@ -54,22 +59,23 @@ class ChromeArgs {
       if ((capture_.flags[row] & event_flag::detail) != 0) write_counters(row);
     }
     const uint8_t flags = capture_.flags[row];
-    const bool foreign = (flags & event_flag::foreign_end) != 0;
+    const bool crossed = (flags & event_flag::cross_thread_end) != 0;
     if (is_any_range(info.kind) && (flags & event_flag::finished) == 0) {
       member(",\"finished\":false");
     }
-    if (info.kind == EventKind::async_range || foreign) member(",\"is_async\":true");
-    if (foreign) write_end_thread(row);
+    if (info.kind == EventKind::async_range || crossed) member(",\"is_async\":true");
+    if (crossed) write_end_thread(row);
     if ((flags & event_flag::clock_discontinuity) != 0) member(",\"clock_discontinuity\":true");
     if ((flags & event_flag::clamped) != 0) member(",\"clamped\":true");
     if ((flags & event_flag::enclosing) != 0) member(",\"enclosing\":true");
     if (inside.sequence_nr >= 0)
       write_node(inside.sequence_nr, static_cast<int64_t>(inside.forward_thread));
+    if (is_call(row)) write_call(row);
     if (event_ids_ && !has_own_ids_) write_ids(row, is_any_range(info.kind));
     out_.append("}");
   }
 
-  // `"External id":R,"Record function id":0,"Ev Idx":R`: the ids of a range without details.
+  // Writes `"External id":R,"Record function id":0,"Ev Idx":R`, the ids of a range without details.
   static FASTPROF_ALWAYS_INLINE char* put_plain_ids(char* at, size_t row) noexcept {
     at = put_decimal(put(at, "\"External id\":"), row + 1);
     return put_decimal(put(at, ",\"Record function id\":0,\"Ev Idx\":"), row);
@@ -124,7 +130,47 @@ class ChromeArgs {
     return at + (Size - 1);
   }
 
-  // PyTorch's order of names; a mark has no operator to refer to and gets its index alone.
+  // Numbers the calls from 1, in the order of rows.
+  void find_calls() {
+    bool any = false;
+    for (const SiteInfo& site : capture_.sites) {
+      is_call_site_.push_back(site.category == "python_function");
+      any = any || is_call_site_.back();
+    }
+    if (!any || capture_.parent.size() != capture_.size()) return;
+    calls_.resize(capture_.size());
+    uint32_t count = 0;
+    for (size_t row = 0; row < calls_.size(); ++row) {
+      const int32_t parent = capture_.parent[row];
+      const bool known = parent >= 0 && static_cast<size_t>(parent) < row;
+      calls_[row] = is_call_site_[capture_.site[row]]
+                        ? ++count
+                        : (known ? calls_[static_cast<size_t>(parent)] : 0);
+    }
+  }
+
+  // As PyTorch writes the numbers of a call, of its caller, and of a torch.nn.Module in its class.
+  void write_call(size_t row) {
+    const int32_t parent = capture_.parent[row];
+    const uint32_t caller =
+        parent >= 0 && static_cast<size_t>(parent) < row ? calls_[static_cast<size_t>(parent)] : 0;
+    member(",\"Python parent id\":");
+    if (caller == 0)
+      out_.append("null");
+    else
+      write_int(caller);
+    member(",\"Python id\":");
+    write_int(calls_[row]);
+    const std::string& name = capture_.sites[capture_.site[row]].name;
+    const size_t number = name.rfind('_') + 1;
+    if (name.compare(0, 11, "nn.Module: ") != 0 || number == 0 || number == name.size() ||
+        name.find_first_not_of("0123456789", number) != std::string::npos)
+      return;
+    member(",\"Python module id\":");
+    out_.append(std::string_view(name).substr(number));
+  }
+
+  // In PyTorch's order of members. Marks do not represent an op and get only "Ev Idx".
   void write_ids(size_t row, bool range) {
     if (range) {
       member(",\"External id\":");
@@ -136,15 +182,15 @@ class ChromeArgs {
     write_int(static_cast<int64_t>(row));
   }
 
-  // Appends a member, or its beginning, given with the comma that the first one must not have.
+  // Appends a member, or its beginning. The text starts with a comma, which is removed for the
+  // first member.
   void member(std::string_view with_comma) {
     if (first_) with_comma.remove_prefix(1);
     first_ = false;
     out_.append(with_comma);
   }
 
-  // `,"name":` for each name. None is a key of ours or comes twice: such a name gets a "_" behind
-  // it.
+  // Returns `,"name":` for each name. Appends "_" to a name while it is reserved or a duplicate.
   static std::vector<std::string> member_keys(const std::vector<std::string>& names) {
     std::vector<std::string> keys;
     for (std::string name : names) {
@@ -160,45 +206,31 @@ class ChromeArgs {
     return keys;
   }
 
-  // Members this writer adds itself.
+  // Returns whether this writer may add a member of this name itself.
   static bool is_reserved(std::string_view key) noexcept {
-    constexpr std::string_view reserved[] = {"finished",
-                                             "is_async",
-                                             "End thread",
-                                             "clock_discontinuity",
-                                             "clamped",
-                                             "enclosing",
-                                             "Sequence number",
-                                             "Fwd thread id",
-                                             "Record function id",
-                                             "External id",
-                                             "Ev Idx",
-                                             "Node id",
-                                             "Overload name",
-                                             "C++ stack",
-                                             "Call stack",
-                                             "Module Hierarchy",
-                                             "counted_fraction",
-                                             "counters",
-                                             "Input Dims",
-                                             "Input Strides",
-                                             "Input type",
-                                             "Concrete Inputs",
-                                             "metadata_json"};
+    constexpr std::string_view reserved[] = {
+        "finished",         "is_async",        "End thread",       "clock_discontinuity",
+        "clamped",          "enclosing",       "Python parent id", "Python id",
+        "Python module id", "Sequence number", "Fwd thread id",    "Record function id",
+        "External id",      "Ev Idx",          "Node id",          "Overload name",
+        "C++ stack",        "Call stack",      "Module Hierarchy", "counted_fraction",
+        "counters",         "Input Dims",      "Input Strides",    "Input type",
+        "Concrete Inputs",  "metadata_json"};
     for (const std::string_view name : reserved)
       if (key == name) return true;
     return false;
   }
 
   void write_end_thread(size_t row) {
-    const auto at = std::lower_bound(capture_.foreign_row.begin(), capture_.foreign_row.end(), row);
-    if (at == capture_.foreign_row.end() || *at != row) return;
-    const auto index = static_cast<size_t>(at - capture_.foreign_row.begin());
+    const auto at = std::lower_bound(capture_.cross_thread_end_row.begin(),
+                                     capture_.cross_thread_end_row.end(), row);
+    if (at == capture_.cross_thread_end_row.end() || *at != row) return;
+    const auto index = static_cast<size_t>(at - capture_.cross_thread_end_row.begin());
     member(",\"End thread\":");
-    write_int(capture_.tracks[capture_.foreign_end_track[index]].tid);
+    write_int(capture_.tracks[capture_.cross_thread_end_track[index]].tid);
   }
 
-  // Values of the range's performance counters, and what is not exact about them.
+  // Writes the range's performance counter values and, if any, what limits their accuracy.
   void write_counters(size_t row) {
     const CounterDeltas counters = decode_counters(capture_, row);
     const bool scaled = counters.status == CounterStatus::scaled;
@@ -253,19 +285,19 @@ class ChromeArgs {
         member(",\"Overload name\":");
         write_string(capture_string(capture_, words[0]));
         return;
-      case DetailType::shapes:
+      case DetailType::op_inputs:
         write_inputs(inputs_.of(words, count));
         return;
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see write_counters
       case DetailType::nothing:
-      case DetailType::shapes_at:  // given as `shapes`
+      case DetailType::op_inputs_ref:  // visited as `op_inputs`
         return;
     }
   }
 
-  // (sequence number, forward thread, record function id, node id), as many as are there. Thread 0
-  // is none.
+  // Words: sequence number, forward thread, record function id, node id; trailing ones may be
+  // absent. Thread 0 means none.
   void write_op(const uint64_t* words, size_t count) {
     const auto word = [&](size_t i, int64_t none) {
       return i < count ? static_cast<int64_t>(words[i]) : none;
@@ -282,7 +314,7 @@ class ChromeArgs {
     }
   }
 
-  // Kineto's rule: the thread is there whenever the number is, and only then.
+  // As Kineto does: "Fwd thread id" is written if and only if there is a sequence number.
   void write_node(int64_t sequence_nr, int64_t forward_thread) {
     member(",\"Sequence number\":");
     write_int(sequence_nr);
@@ -303,8 +335,8 @@ class ChromeArgs {
     }
   }
 
-  // Frames are lines, innermost first; Kineto joins them by ";". A stack is long, and most come
-  // often: each is written out once.
+  // Frames are separated by newlines, innermost first; Kineto separates them by ";". Stacks are
+  // long and repeat, so each is encoded once.
   void write_python_stack(uint64_t index) {
     const auto [known, fresh] = python_stacks_.try_emplace(index);
     if (fresh) {
@@ -316,7 +348,7 @@ class ChromeArgs {
     out_.append(known->second);
   }
 
-  // Splices the members of a JSON object; what is none goes in as text.
+  // Inserts the members of a JSON object; any other text is written as the string "metadata_json".
   void write_json(uint64_t index) {
     const auto [known, fresh] = json_members_.try_emplace(index);
     const std::string_view text = capture_string(capture_, index);
@@ -336,17 +368,20 @@ class ChromeArgs {
   const Capture& capture_;
   ByteBuffer& out_;
   FrameNames frames_;
-  std::vector<std::vector<std::string>> keys_;  // by site: `,"name":` of each argument
+  std::vector<std::vector<std::string>> keys_;  // by site: `,"name":` for each argument
   std::vector<std::string> counter_keys_;
   OpInputTextCache inputs_;
   std::unordered_map<uint64_t, std::optional<std::string_view>> json_members_;
   std::unordered_map<uint64_t, std::string> python_stacks_;
   std::string scratch_;
+  std::vector<bool> is_call_site_;
+  std::vector<uint32_t>
+      calls_;  // by row: number of the innermost call, 0 for none; empty: no calls
   bool first_ = true;
   const bool event_ids_;
-  // Of the row that is being written.
+  // State of the row being written.
   int64_t record_function_id_ = 0;
-  bool has_own_ids_ = false;  // the JSON of its details has one of these members
+  bool has_own_ids_ = false;  // its JSON details contain one of the id members
 };
 
 FASTPROF_NAMESPACE_END

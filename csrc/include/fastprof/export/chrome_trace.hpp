@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chrome trace JSON with Kineto's schema, for Perfetto, chrome://tracing, TensorBoard, HTA,
-// speedscope and the like.
+// Writes Chrome trace JSON with Kineto's schema, for Perfetto, chrome://tracing, TensorBoard, HTA,
+// speedscope and similar programs.
 //
-// Format: "Trace Event Format" (JSON object form); top level and args as Kineto writes them. Where
-// readers would lose events this writer is stricter: pid and tid are always integers and labels are
-// metadata events, slices of one tid nest properly (see track_layout.hpp), and the text is strict
-// JSON whatever names contain.
+// Format: "Trace Event Format" (JSON object form); top level and args as written by Kineto.
+// Stricter than Kineto where readers would lose events: pid and tid are always integers and labels
+// are metadata events, slices of one tid nest properly (see track_layout.hpp), and the output is
+// valid JSON for any names.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "fastprof/base/stable_order.hpp"
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/export/chrome_args.hpp"
 #include "fastprof/export/decimal.hpp"
@@ -26,30 +27,32 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Options of write_chrome_trace.
 struct ChromeTraceOptions {
-  // Unix nanoseconds that "ts" counts from (baseTimeNanoseconds). kAutomaticBase: the last multiple
-  // of 7889238 s (three months) before the session, as Kineto does, so that traces of several
-  // processes share it and microseconds in a double stay exact to the nanosecond.
+  // Origin of "ts", in Unix nanoseconds (baseTimeNanoseconds). kAutomaticBase: the last multiple of
+  // 7889238 s (three months) before the session, as in Kineto, so that traces of several processes
+  // share it and microseconds in a double stay exact to the nanosecond.
   static constexpr int64_t kAutomaticBase = INT64_MIN;
   int64_t base_time_ns = kAutomaticBase;
-  // Further members of the top level: name and JSON text. A text that is no JSON is written as a
-  // string; a name that is taken gets a "_" behind it.
+  // Additional top-level members: name and JSON text. Invalid JSON is written as a string; "_" is
+  // appended to a name that is already used.
   std::vector<std::pair<std::string, std::string>> metadata;
-  std::string trace_name;  // "traceName"; the path when empty
-  // What Kineto adds to each event and to the trace, for programs that read its files:
-  // event_ids: "External id" (row + 1), "Record function id" (0: none was asked for) and "Ev Idx"
-  // (row) of every range; the index alone of marks and memory records. About 65 bytes a range, and
-  // speedscope shows a range with args of its own as a function of its own.
+  std::string trace_name;  // "traceName"; if empty, the path
+  // Optional parts that Kineto writes, for programs that read its files.
+  // event_ids: "External id" (row + 1), "Record function id" (0: not requested) and "Ev Idx" (row)
+  // of every range; only "Ev Idx" of marks and memory records. About 65 bytes per range; speedscope
+  // treats ranges with different args as different functions.
   // window_marks: the slice "PyTorch Profiler (0)" and the marks "Iteration Start: PyTorch
-  // Profiler" and "Record Window End", in a process of their own.
-  // automatic: where the capture has ranges of category "cpu_op".
+  // Profiler" and "Record Window End", in a separate process.
+  // automatic: the part is written if the capture has ranges of category "cpu_op".
   enum class KinetoPart : uint8_t { automatic, never, always };
   KinetoPart event_ids = KinetoPart::automatic;
   KinetoPart window_marks = KinetoPart::automatic;
-  FrameName frame_name;    // for native stacks; see capture_frame_name
-  TraceProgress progress;  // of a file
+  FrameName frame_name;    // names frames of native stacks; see capture_frame_name
+  TraceProgress progress;  // called while a file is written
 };
 
+// Writes one capture as Chrome trace JSON. Use write_chrome_trace; the capture must be validated.
 class ChromeTraceWriter {
  public:
   ChromeTraceWriter(const Capture& capture, const ChromeTraceOptions& options, ByteBuffer& out)
@@ -79,7 +82,7 @@ class ChromeTraceWriter {
   }
 
  private:
-  // The process of the window's marks: no process id of Linux, and Kineto's sort index of "Spans".
+  // Process of the window marks: not a valid Linux pid; equals Kineto's sort index of "Spans".
   static constexpr int64_t kMarksPid = 0x20000000;
   static constexpr int64_t kSpanTid = kMarksPid + 1, kMarksTid = kMarksPid + 2;
 
@@ -95,12 +98,13 @@ class ChromeTraceWriter {
     return part == ChromeTraceOptions::KinetoPart::always ||
            (part == ChromeTraceOptions::KinetoPart::automatic && has_ops_);
   }
-  // A table made by hand has no session.
+  // A hand-made table has no session (t0_ns is 0).
   bool marks_window() const noexcept {
     return chosen(options_.window_marks) && capture_.t0_ns > 0 && capture_.t1_ns > capture_.t0_ns;
   }
 
-  // Timestamps share all but their last digits: the milliseconds are kept as text.
+  // Formats timestamps. Most share all but their last digits, so the text of the milliseconds is
+  // cached.
   class TimeText {
    public:
     FASTPROF_ALWAYS_INLINE char* put(char* out, int64_t ns) noexcept {
@@ -118,14 +122,15 @@ class ChromeTraceWriter {
     }
 
    private:
-    int64_t ms_ = INT64_MIN;  // never 0 or below: those are written in full
+    int64_t ms_ = INT64_MIN;  // milliseconds in text_; values <= 0 are never cached
     size_t size_ = 0;
     char text_[32] = {};
   };
 
   void write_header() {
     std::string text = "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n";
-    // No member comes twice, as in args: names that differ may be one once they are valid text.
+    // Duplicate members are avoided, as in args: names that differ may be equal once converted to
+    // UTF-8.
     std::vector<std::string> keys = {
         "\"schemaVersion\"",       "\"deviceProperties\"", "\"fastprof\"", "\"displayTimeUnit\"",
         "\"baseTimeNanoseconds\"", "\"traceEvents\"",      "\"traceName\""};
@@ -200,12 +205,10 @@ class ChromeTraceWriter {
       metadata_event("process_labels", pid, 0, "labels", "\"CPU\"");
       metadata_event("process_sort_index", pid, 0, "sort_index", std::to_string(pid));
     }
-    // The lanes of a thread come right behind it.
-    std::vector<uint32_t> order;
+    // The additional lanes of a thread follow it.
     const std::vector<TraceLane>& lanes = layout_.lanes();
-    for (uint32_t i = 0; i < lanes.size(); ++i) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [&lanes](uint32_t a, uint32_t b) { return lanes[a].track < lanes[b].track; });
+    const std::vector<uint32_t> order = stable_order(
+        lanes.size(), [&lanes](uint32_t a, uint32_t b) { return lanes[a].track < lanes[b].track; });
     for (size_t i = 0; i < order.size(); ++i) {
       const TraceLane& lane = lanes[order[i]];
       const int64_t pid = capture_.tracks[lane.track].pid;
@@ -214,8 +217,8 @@ class ChromeTraceWriter {
     }
   }
 
-  // The last four events, as in Kineto's traces. Readers add "ts" and "dur" as doubles, which may
-  // round up by 2 ns: the span ends 3 ns early, so that it stays inside the window.
+  // Writes the last four events of Kineto's traces. Readers add "ts" and "dur" as doubles, which
+  // may round up by 2 ns; the span ends 3 ns early to stay inside the window.
   void write_window_marks() {
     const auto time = [](int64_t ns) {
       char text[64];
@@ -243,7 +246,7 @@ class ChromeTraceWriter {
                 stop + "}");
   }
 
-  // `,\n{"ph":PH,"cat":C,"name":N` by site and `,"pid":P,"tid":T,"ts":` by lane.
+  // Precomputes `,\n{"ph":PH,"cat":C,"name":N` by site and `,"pid":P,"tid":T,"ts":` by lane.
   void prepare_texts() {
     for (const SiteInfo& site : capture_.sites) {
       std::string text = ",\n{";
@@ -269,7 +272,7 @@ class ChromeTraceWriter {
           text += "\"ph\":\"i\",\"s\":\"t\"";
           break;
         case EventKind::mark:
-        case EventKind::segment:
+        case EventKind::session_membership:
           text += "\"ph\":\"i\",\"s\":\"t\"";
           break;
       }
@@ -283,7 +286,7 @@ class ChromeTraceWriter {
       lane_texts_.emplace_back(",\"pid\":" + std::to_string(capture_.tracks[lane.track].pid) +
                                ",\"tid\":" + std::to_string(lane.tid) + ",\"ts\":");
     }
-    // Both halves of an arrow must carry the same name and category to be matched: those of its
+    // Viewers match the two ends of a flow by name and category, so the end uses those of the
     // begin.
     for (size_t row = 0; row < capture_.size(); ++row) {
       if (capture_.kind[row] == EventKind::flow_begin && capture_.payload[row] != kNoPayload) {
@@ -292,7 +295,7 @@ class ChromeTraceWriter {
     }
   }
 
-  // Site, lane and time. Returns where to go on, with kTail bytes of room.
+  // Writes site, lane and time. Returns the write position, with kTail bytes of room.
   static constexpr size_t kTail = 256;
   FASTPROF_ALWAYS_INLINE char* begin_event(size_t row, const ByteBlock& site) {
     const ByteBlock& lane = lane_texts_[layout_.lane_of(row)];
@@ -326,12 +329,13 @@ class ChromeTraceWriter {
         const int64_t duration = capture_.end_ns[row] - capture_.start_ns[row];
         at = put_microseconds(at, duration < 0 ? 0 : duration);
         at = put(at, ",\"args\":");
-        // Plain, finished, without payload: an empty object, since some readers want one, and no
-        // number in it unless ids are wanted: speedscope takes slices with different args for
-        // different functions.
+        // Plain finished range without payload: write empty args, because some readers require the
+        // member. Ids only on request: speedscope treats slices with different args as different
+        // functions.
         if (FASTPROF_LIKELY(capture_.payload[row] == kNoPayload &&
                             capture_.flags[row] == event_flag::finished &&
-                            capture_.kind[row] == EventKind::range && !links_.is_engine_row(row))) {
+                            capture_.kind[row] == EventKind::range && !links_.is_engine_row(row) &&
+                            !args_.is_call(row))) {
           at = put(at, "{");
           if (event_ids_) at = ChromeArgs::put_plain_ids(at, row);
           out_.advance(put(at, "}}"));
@@ -360,8 +364,7 @@ class ChromeTraceWriter {
       case EventKind::out_of_memory:
         write_memory(row, site);
         return;
-      case EventKind::segment:  // the recorder's own bookkeeping, nothing that happened in the
-                                // program
+      case EventKind::session_membership:  // internal to the recorder
         return;
     }
   }
@@ -371,7 +374,7 @@ class ChromeTraceWriter {
     const std::vector<ArgType>& types = capture_.sites[site].arg_types;
     PayloadValue value = payload_value(capture_, types.empty() ? ArgType::int64 : types[0],
                                        capture_.payload_words[capture_.payload[row]]);
-    if (value.type == ArgType::boolean) {  // charts take numbers only
+    if (value.type == ArgType::boolean) {  // counter tracks accept numbers only
       value.type = ArgType::uint64;
       value.word = value.word != 0 ? 1 : 0;
     }
@@ -380,7 +383,7 @@ class ChromeTraceWriter {
     out_.append("}}");
   }
 
-  // As Kineto writes them: at the begins of both ranges.
+  // Writes the flow events at the begins of both ranges, as Kineto does.
   void write_link(size_t row) {
     const ForwardBackwardLink link = links_.at(row);
     if (link.id == 0) return;
@@ -403,7 +406,7 @@ class ChromeTraceWriter {
     char* at = put(begin_event(row, *text), ",\"id\":");
     if (id <= (uint64_t{1} << 53)) {
       at = put_decimal(at, id);
-    } else {  // beyond what a double holds
+    } else {  // not exactly representable as a double
       at = put(put_hex(put(at, "\"0x"), id), "\"");
     }
     out_.advance(put(at, "}"));
@@ -452,9 +455,9 @@ class ChromeTraceWriter {
   std::string scratch_;
 };
 
-// Writes the capture to any object with write(const char*, size) (a std::ostream, say). Returns the
-// bytes written. Raises ValueError for a capture whose columns disagree and IoError when the stream
-// reports a failure.
+// Writes the capture to any object with write(const char*, size), such as a std::ostream. Returns
+// the number of bytes written. Raises ValueError if the columns are inconsistent, IoError if the
+// stream fails. Only reads the capture.
 template <class Stream, class = decltype(std::declval<Stream&>().write(std::declval<const char*>(),
                                                                        std::ptrdiff_t{}))>
 inline uint64_t write_chrome_trace(const Capture& capture, Stream& stream,
@@ -462,9 +465,10 @@ inline uint64_t write_chrome_trace(const Capture& capture, Stream& stream,
   return trace_output::to_stream<ChromeTraceWriter>(capture, stream, options);
 }
 
-// Writes the capture to a file that appears only when it is whole. Returns its size in bytes.
-// Raises ValueError as above and IoError when it cannot be written; `path` is then what it was
-// before. About 0.1 us a range. Any thread; reads the capture only.
+// Writes the capture to a file, which appears under its name only when complete. Returns its size
+// in bytes. Raises ValueError if the columns are inconsistent, IoError if the file cannot be
+// written; an existing file at `path` is then unchanged. About 0.1 us per range. Any thread; only
+// reads the capture.
 inline uint64_t write_chrome_trace(const Capture& capture, const std::string& path,
                                    const ChromeTraceOptions& options = {}) {
   ChromeTraceOptions named = options;

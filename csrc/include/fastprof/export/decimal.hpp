@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decimal text of integers, three digits at a time. Each function writes at `out` and returns the
-// end.
+// Formats integers as decimal text, three digits at a time. Each function writes at `out` and
+// returns the end.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Table of the texts "000" to "999".
 struct DecimalDigits {
   char text[1000][4];
   constexpr DecimalDigits() : text{} {
@@ -23,13 +24,13 @@ struct DecimalDigits {
 };
 inline constexpr DecimalDigits kDecimalDigits;
 
-// Exactly three digits. Writes a fourth byte that the next write covers.
+// Writes exactly three digits, and a fourth byte that the next write must overwrite.
 FASTPROF_ALWAYS_INLINE char* put_three(char* out, uint32_t below_1000) noexcept {
   std::memcpy(out, kDecimalDigits.text[below_1000], 4);
   return out + 3;
 }
 
-// One to three digits, without leading zeros.
+// Writes one to three digits, without leading zeros.
 FASTPROF_ALWAYS_INLINE char* put_leading(char* out, uint32_t below_1000) noexcept {
   const char* digits = kDecimalDigits.text[below_1000];
   const int skip = (below_1000 < 10) + (below_1000 < 100);
@@ -38,7 +39,7 @@ FASTPROF_ALWAYS_INLINE char* put_leading(char* out, uint32_t below_1000) noexcep
   return out + 3 - skip;
 }
 
-// At most 20 digits; up to four bytes more than the result may be overwritten.
+// Writes at most 20 digits; up to four more bytes may be overwritten.
 inline char* put_decimal(char* out, uint64_t value) noexcept {
   if (FASTPROF_LIKELY(value < 1000)) return put_leading(out, static_cast<uint32_t>(value));
   if (value < 1000000) {
@@ -59,7 +60,7 @@ inline char* put_decimal_signed(char* out, int64_t value) noexcept {
   return put_decimal(out + 1, 0 - static_cast<uint64_t>(value));
 }
 
-// Nanoseconds as microseconds with exactly three decimals.
+// Writes nanoseconds as microseconds with exactly three decimals.
 inline char* put_microseconds(char* out, int64_t ns) noexcept {
   auto size = static_cast<uint64_t>(ns);
   if (ns < 0) {
@@ -71,6 +72,7 @@ inline char* put_microseconds(char* out, int64_t ns) noexcept {
   return put_three(out + 1, static_cast<uint32_t>(size % 1000));
 }
 
+// Writes lower-case hexadecimal digits, without prefix.
 inline char* put_hex(char* out, uint64_t value) noexcept {
   int shift = 60;
   while (shift > 0 && (value >> shift) == 0) shift -= 4;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The typed contents of a row's payload, read once for all trace writers.
+// Decodes the typed payload of a row; shared by all trace writers.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -13,11 +12,11 @@
 
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/capture/validate.hpp"
-#include "fastprof/range_detail/decode_detail.hpp"
+#include "fastprof/payload/blocks/decode_detail.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// One argument word as its type says. `text` is set for strings.
+// One argument word with its type. `text` is set for strings only.
 struct PayloadValue {
   ArgType type = ArgType::int64;
   uint64_t word = 0;
@@ -30,11 +29,13 @@ struct PayloadValue {
   }
 };
 
+// Returns a string of the capture, or a placeholder if the index is out of range.
 inline std::string_view capture_string(const Capture& capture, uint64_t index) noexcept {
   return index < capture.strings.size() ? std::string_view(capture.strings[index])
                                         : std::string_view("(no such string)");
 }
 
+// Decodes an argument word of the given type.
 inline PayloadValue payload_value(const Capture& capture, ArgType type, uint64_t word) noexcept {
   PayloadValue value;
   value.type = type;
@@ -43,34 +44,28 @@ inline PayloadValue payload_value(const Capture& capture, ArgType type, uint64_t
   return value;
 }
 
-// Calls visit(type, words, count) for each block of the row's details; what rows share as if it lay
-// there. The capture must have been validated.
+// Calls visit(type, words, count) for each block of the row's details; references to shared blocks
+// are resolved. Stops at the first truncated block. The capture must be validated.
 template <class Visit>
 inline void for_each_detail(const Capture& capture, size_t row, Visit&& visit) {
   if ((capture.flags[row] & event_flag::detail) == 0) return;
   const size_t header = capture.payload[row] + payload_words_of(capture.sites[capture.site[row]]);
-  const uint64_t* const words = capture.payload_words.data();
-  size_t at = header + 1;
-  const size_t end = at + static_cast<uint32_t>(words[header]);  // DetailHeader::words
-  while (at < end) {
-    const uint64_t block = words[at++];  // DetailBlock
-    const auto type = static_cast<DetailType>(block & 0xFFFF);
-    const size_t count = std::min<size_t>(block >> 16 & 0xFFFF, end - at);
-    if (type == DetailType{}) break;  // padding
-    if (type == DetailType::shapes_at) {
-      const SharedBlock shared = shared_block(capture.payload_words, block);
-      if (shared.words != nullptr) visit(DetailType::shapes, shared.words, size_t{shared.count});
-    } else {
-      visit(type, words + at, count);
+  const RowDetails details = details_at(capture, header);
+  for_each_block(details.words, details.room, [&](DetailBlock block, const uint64_t* words) {
+    if (block.type != DetailType::op_inputs_ref) {
+      visit(block.type, words, size_t{block.count});
+      return;
     }
-    at += count;
-  }
+    const SharedBlock shared = shared_block(capture.payload_words, words[-1]);
+    if (shared.words != nullptr) visit(DetailType::op_inputs, shared.words, size_t{shared.count});
+  });
 }
 
-// Text for the return address of a stack frame. Empty: addresses are written as they are.
+// Returns the text of the stack frame with this return address. If empty, addresses are written
+// instead.
 using FrameName = std::function<std::string(uint64_t return_address)>;
 
-// Names of frames, each asked for once.
+// Caches frame names, so that each address is resolved once.
 class FrameNames {
  public:
   explicit FrameNames(FrameName name) : name_(std::move(name)) {}
@@ -86,7 +81,8 @@ class FrameNames {
   std::unordered_map<uint64_t, std::string> names_;
 };
 
-// Why a range that asked for counters has no values; empty when it has them or never asked.
+// Returns why a range with requested counters has no values; empty if it has them or none were
+// requested.
 inline std::string_view counter_problem(const CounterDeltas& counters) noexcept {
   switch (counters.status) {
     case CounterStatus::not_counted:
@@ -96,7 +92,7 @@ inline std::string_view counter_problem(const CounterDeltas& counters) noexcept 
     case CounterStatus::none:
     case CounterStatus::counted:
     case CounterStatus::scaled:
-    case CounterStatus::open:  // "finished": false or "End thread" says it already
+    case CounterStatus::open:  // "finished": false or "End thread" already shows it
       return {};
   }
   return {};

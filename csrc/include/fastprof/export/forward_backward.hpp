@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links from the op that made a node of the autograd graph to the backward function that ran it, as
-// arrows for trace writers, and the sequence numbers that the engine's own ranges show.
+// Links each backward function to the op that created its node of the autograd graph, as flow
+// arrows of trace writers, and finds the sequence numbers of the engine's own ranges.
 //
-// Rule (PyTorch's): a backward function carries the sequence number of its node and the thread it
-// was made on. Among the ops of that thread with this number the one that began last, before the
-// backward function, is the one that made it. A node links once.
+// Rule (PyTorch's): a backward function carries the sequence number of its node and the id of the
+// thread that created it. Of the ops on that thread with that number, the last to begin before the
+// backward function created the node. Each node is linked once.
 #pragma once
 
 #include <algorithm>
@@ -15,31 +15,32 @@
 #include <vector>
 
 #include "fastprof/export/details.hpp"
-#include "fastprof/range_detail/engine_range.hpp"
+#include "fastprof/payload/blocks/engine_range.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The node of the autograd graph that a row runs.
+// The autograd node that a row evaluates.
 struct AutogradNode {
   int64_t sequence_nr = -1;     // -1: none
-  uint64_t forward_thread = 0;  // number of the track that made the node
+  uint64_t forward_thread = 0;  // id of the track that created the node
 };
 
-// One end of an arrow: both ends carry the same id, 1 and up in the order of the backward
+// One end of a flow arrow. Both ends have the same id, counting from 1 in the order of the backward
 // functions.
 struct ForwardBackwardLink {
   uint64_t id = 0;  // 0: none
   bool begins = false;
 };
 
+// All links of a capture, found by the constructor.
 class ForwardBackwardLinks {
  public:
-  // The capture must have been validated. O(rows), and O(n log n) in the ops that are linked.
+  // The capture must be validated. O(rows), plus O(n log n) in the number of linked ops.
   explicit ForwardBackwardLinks(const Capture& capture) {
     std::vector<Op> ops = find_ops(capture, true);
     if (ops.empty()) return;
     find_engine_ranges(capture, ops);
-    std::unordered_map<Key, uint32_t, KeyHash> forward_row;  // kNone: nobody yet, or taken
+    std::unordered_map<Key, uint32_t, KeyHash> forward_row;  // kNone: no op yet, or linked
     for (const Op& op : ops) forward_row.emplace(op.key, kNone);
     for (const Op& op : find_ops(capture, false))
       if (forward_row.count(op.key) != 0) ops.push_back(op);
@@ -60,17 +61,17 @@ class ForwardBackwardLinks {
   }
 
   bool empty() const noexcept { return links_.empty(); }
-  // Whether node_inside() has numbers for this row.
+  // Returns whether node_inside() has a result for this row.
   bool is_engine_row(size_t row) const {
     return !engine_nodes_.empty() && engine_nodes_.count(static_cast<uint32_t>(row)) != 0;
   }
-  // For a range that the autograd engine puts around a backward function: the node of that
-  // function. PyTorch shows the same numbers in both.
+  // For a range that the autograd engine records around a backward function: returns the node of
+  // that function. PyTorch shows the same numbers on both.
   AutogradNode node_inside(size_t row) const {
     const auto found = engine_nodes_.find(static_cast<uint32_t>(row));
     return found == engine_nodes_.end() ? AutogradNode{} : found->second;
   }
-  // The end of an arrow at this row, at its begin.
+  // Returns the arrow end at the begin of this row; id 0 if there is none.
   ForwardBackwardLink at(size_t row) const {
     const auto found = links_.find(static_cast<uint32_t>(row));
     return found == links_.end() ? ForwardBackwardLink{} : found->second;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for the native stacks of a capture, looked up in the modules of this process.
+// Resolves the native stacks of a capture to names, using the modules loaded in this process.
 #pragma once
 
 #include <unistd.h>
@@ -9,13 +9,13 @@
 
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/export/details.hpp"
-#include "fastprof/range_detail/symbolize.hpp"
+#include "fastprof/payload/native_stack/symbolize.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The function that names this capture's frames ("function+0x12 (libx.so)"), for the options of the
-// trace writers. Empty when another process made the capture: its addresses mean nothing here. No
-// file is read before the first frame is named.
+// Returns the function that names this capture's frames ("function+0x12 (libx.so)"), for the
+// options of the trace writers. Empty if another process made the capture, because its addresses
+// are not valid here. No file is read until the first frame is named.
 inline FrameName capture_frame_name(const Capture& capture) {
   if (capture.pid != static_cast<int64_t>(::getpid())) return {};
   auto symbols = std::make_shared<std::unique_ptr<Symbolizer>>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs of an op as members of a trace's args, as Kineto names and writes them: "Input Dims",
-// "Input Strides", "Input type", "Concrete Inputs", and the keyword inputs by their own names.
+// Formats op inputs as trace args with Kineto's names and syntax: "Input Dims", "Input Strides",
+// "Input type", "Concrete Inputs"; keyword inputs under their own names.
 #pragma once
 
 #include <cmath>
@@ -15,12 +15,12 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/json_escape.hpp"
-#include "fastprof/range_detail/op_inputs.hpp"
+#include "fastprof/payload/op_inputs/op_inputs.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Names of element types as PyTorch's traces have them, by c10::ScalarType. Static text; empty for
-// numbers that are not known.
+// Returns the name of an element type as in PyTorch's traces, by c10::ScalarType; empty for an
+// unknown number. Static text.
 inline const char* kineto_dtype_name(uint16_t dtype) noexcept {
   constexpr const char* names[] = {"unsigned char",
                                    "signed char",
@@ -71,15 +71,15 @@ inline const char* kineto_dtype_name(uint16_t dtype) noexcept {
   return dtype < sizeof names / sizeof names[0] ? names[dtype] : "";
 }
 
-// JSON texts of an op's inputs.
+// JSON texts of the inputs of one op.
 struct OpInputTexts {
-  std::vector<std::pair<std::string_view, std::string>> inputs;  // empty for an op without
+  std::vector<std::pair<std::string_view, std::string>> inputs;  // empty if the op has no inputs
   std::vector<std::pair<std::string, std::string>> keywords;     // names are not escaped
 };
 
 namespace op_inputs_detail {
 
-// Longer lists of tensors show so many, "...", and the last.
+// Longer tensor lists show this many tensors, "..." and the last one.
 constexpr size_t kShownTensors = 30;
 
 inline void append_numbers(std::string& out, const std::vector<int64_t>& numbers) {
@@ -91,6 +91,7 @@ inline void append_numbers(std::string& out, const std::vector<int64_t>& numbers
   out += ']';
 }
 
+// Appends the sizes or strides of a tensor or tensor list; [] for other inputs.
 inline void append_sizes(std::string& out, const OpInput& input, bool strides) {
   if (input.kind != InputKind::tensor_list) {
     append_numbers(out, strides ? input.strides : input.sizes);
@@ -111,8 +112,8 @@ inline void append_sizes(std::string& out, const OpInput& input, bool strides) {
   out += ']';
 }
 
-// As PyTorch prints values: whole numbers below 1e10 with a point and nothing behind it, others
-// with all their digits.
+// As PyTorch prints values: whole numbers below 1e10 with a trailing point, others with 17
+// significant digits.
 inline void append_real(std::string& out, double value) {
   char text[40];
   if (std::isfinite(value) && (value == 0 || std::isnormal(value)) && std::fabs(value) < 1e10 &&
@@ -124,6 +125,7 @@ inline void append_real(std::string& out, double value) {
   out += text;
 }
 
+// Appends a value as in "Concrete Inputs"; nothing for tensors and other kinds without a value.
 inline void append_value(std::string& out, const OpInput& input) {
   switch (input.kind) {
     case InputKind::integer:
@@ -158,6 +160,7 @@ inline void append_value(std::string& out, const OpInput& input) {
   }
 }
 
+// Returns the "Input type" of an input; empty if it has none.
 inline const char* type_name(const OpInput& input) noexcept {
   switch (input.kind) {
     case InputKind::tensor:
@@ -179,7 +182,7 @@ inline const char* type_name(const OpInput& input) noexcept {
   return "";
 }
 
-// A keyword's value; false for what traces do not show.
+// Appends a keyword's value; returns false if traces do not show values of its kind.
 inline bool append_keyword(std::string& out, const OpInput& input) {
   switch (input.kind) {
     case InputKind::integer:
@@ -192,7 +195,7 @@ inline bool append_keyword(std::string& out, const OpInput& input) {
       append_json_double(out, input.real);
       return true;
     case InputKind::text:
-      append_json_string(out, input.text);
+      append_json_string(out, input.cut ? input.text + "..." : input.text);
       return true;
     case InputKind::list: {
       out += '[';
@@ -215,7 +218,7 @@ inline bool append_keyword(std::string& out, const OpInput& input) {
 
 }  // namespace op_inputs_detail
 
-// The texts of a DetailType::shapes block's contents. What is malformed is left out.
+// Formats the contents of a DetailType::op_inputs block. Malformed parts are omitted.
 inline OpInputTexts op_input_texts(const uint64_t* words, size_t count) {
   using namespace op_inputs_detail;
   OpInputs decoded;
@@ -235,7 +238,7 @@ inline OpInputTexts op_input_texts(const uint64_t* words, size_t count) {
       append_value(value, input);
       append_json_string(values, value);
     }
-    if (decoded.inputs.size() < decoded.given)  // there was no room for the rest
+    if (decoded.inputs.size() < decoded.given)  // the block had no room for the rest
       for (std::string* text : {&dims, &strides, &types, &values})
         *text += decoded.inputs.empty() ? "\"...\"" : ", \"...\"";
     for (std::string* text : {&dims, &strides, &types, &values}) *text += ']';
@@ -251,12 +254,12 @@ inline OpInputTexts op_input_texts(const uint64_t* words, size_t count) {
   return texts;
 }
 
-// Texts of blocks, each distinct block's made once. One writer's; the words stay where they are as
-// long.
+// Caches the texts of blocks; each distinct block is formatted once. For one writer; the words must
+// stay at their address during its life.
 class OpInputTextCache {
  public:
   const OpInputTexts& of(const uint64_t* words, size_t count) {
-    Place& known = by_place_[words];  // rows share most of their blocks with others
+    Place& known = by_place_[words];  // most blocks are shared by many rows
     if (known.texts == nullptr || known.count != count) known = {&of_words(words, count), count};
     return *known.texts;
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debug annotations of Perfetto track events: the same arguments as in Chrome traces, with their
-// types.
+// Writes debug annotations of Perfetto track events: the same typed arguments as in Chrome traces.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Writes the annotations of one trace. One instance per file: it holds the interned names.
 class PerfettoArgs {
  public:
   PerfettoArgs(const Capture& capture, FrameName frame_name)
@@ -61,7 +61,7 @@ class PerfettoArgs {
     }
   }
 
-  // Interning entries of all names: each sequence carries them once.
+  // Writes the interning entries of all names; each packet sequence needs them once.
   void write_names(ProtoMessage& interned_data) const {
     for (size_t i = 0; i < names_.size(); ++i) {
       interned_data.message(perfetto::interned_data::debug_annotation_names,
@@ -71,7 +71,7 @@ class PerfettoArgs {
     }
   }
 
-  // Appends the annotations of a range or mark to its track event. `inside` as in ChromeArgs.
+  // Appends the annotations of a range or mark to its track event. `inside`: as in ChromeArgs.
   void write_row(size_t row, ProtoMessage& event, const AutogradNode& inside = {}) {
     const uint32_t site = capture_.site[row];
     const SiteInfo& info = capture_.sites[site];
@@ -88,14 +88,14 @@ class PerfettoArgs {
     const uint8_t flags = capture_.flags[row];
     const bool range = is_any_range(info.kind);
     if (range && (flags & event_flag::finished) == 0) add_bool(event, "finished", false);
-    if (info.kind == EventKind::async_range || (flags & event_flag::foreign_end) != 0)
+    if (info.kind == EventKind::async_range || (flags & event_flag::cross_thread_end) != 0)
       add_bool(event, "is_async", true);
-    if ((flags & event_flag::foreign_end) != 0) {
-      const auto at =
-          std::lower_bound(capture_.foreign_row.begin(), capture_.foreign_row.end(), row);
-      if (at != capture_.foreign_row.end() && *at == row) {
-        const auto index = static_cast<size_t>(at - capture_.foreign_row.begin());
-        add_int(event, "End thread", capture_.tracks[capture_.foreign_end_track[index]].tid);
+    if ((flags & event_flag::cross_thread_end) != 0) {
+      const auto at = std::lower_bound(capture_.cross_thread_end_row.begin(),
+                                       capture_.cross_thread_end_row.end(), row);
+      if (at != capture_.cross_thread_end_row.end() && *at == row) {
+        const auto index = static_cast<size_t>(at - capture_.cross_thread_end_row.begin());
+        add_int(event, "End thread", capture_.tracks[capture_.cross_thread_end_track[index]].tid);
       }
     }
     if ((flags & event_flag::clock_discontinuity) != 0)
@@ -108,7 +108,7 @@ class PerfettoArgs {
     }
   }
 
-  // Appends the annotations of an allocation, a free or an out of memory.
+  // Appends the annotations of an allocation, a free or a failed allocation.
   void write_memory(size_t row, ProtoMessage& event) {
     const SiteInfo& info = capture_.sites[capture_.site[row]];
     if (capture_.payload[row] != kNoPayload) {
@@ -130,7 +130,7 @@ class PerfettoArgs {
     if (fresh) names_.push_back(name);
     return at->second;
   }
-  // Starts an annotation of an interned name.
+  // Starts an annotation with an interned name.
   ProtoMessage& named(size_t iid) {
     annotation_.clear();
     return annotation_.number(perfetto::debug_annotation::name_iid, iid);
@@ -176,7 +176,7 @@ class PerfettoArgs {
     finish(event);
   }
 
-  // Values of the range's performance counters, and what is not exact about them.
+  // Adds the range's performance counter values and, if any, what limits their accuracy.
   void add_counters(size_t row, ProtoMessage& event) {
     const CounterDeltas counters = decode_counters(capture_, row);
     const bool scaled = counters.status == CounterStatus::scaled;
@@ -203,7 +203,7 @@ class PerfettoArgs {
                                               "Record function id", "Node id"};
         for (size_t i = 0; i < count && i < 4; ++i) {
           const auto value = static_cast<int64_t>(words[i]);
-          // Without a sequence number PyTorch shows no forward thread.
+          // PyTorch shows no forward thread without a sequence number.
           if (i == 1 && static_cast<int64_t>(words[0]) < 0) continue;
           if (i == 0 || i == 3 ? value >= 0 : value > 0) add_int(event, names[i], value);
         }
@@ -233,7 +233,7 @@ class PerfettoArgs {
         finish(event);
         return;
       }
-      case DetailType::python_stack: {  // lines, innermost first
+      case DetailType::python_stack: {  // one frame per line, innermost first
         if (count == 0) return;
         named("Call stack")
             .text(perfetto::debug_annotation::string_value, capture_string(capture_, words[0]));
@@ -254,7 +254,7 @@ class PerfettoArgs {
         finish(event);
         return;
       }
-      case DetailType::shapes: {
+      case DetailType::op_inputs: {
         const OpInputTexts& texts = inputs_.of(words, count);
         for (const auto& [name, text] : texts.inputs) add_json(event, name, text);
         if (texts.keywords.empty()) return;
@@ -270,7 +270,7 @@ class PerfettoArgs {
       case DetailType::counters_begin:
       case DetailType::counters_end:  // see add_counters
       case DetailType::nothing:
-      case DetailType::shapes_at:  // given as `shapes`
+      case DetailType::op_inputs_ref:  // visited as `op_inputs`
         return;
     }
   }
@@ -285,7 +285,7 @@ class PerfettoArgs {
   OpInputTextCache inputs_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, size_t> iids_;
-  std::vector<std::vector<size_t>> site_iids_;  // by site, of each argument
+  std::vector<std::vector<size_t>> site_iids_;  // by site: name id of each argument
   ProtoMessage annotation_;
   std::string lookup_;
 };

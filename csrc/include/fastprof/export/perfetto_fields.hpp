@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Field numbers of Perfetto's trace format, those that we write. Source:
+// Field numbers of Perfetto's trace format, as far as they are written here. Source:
 // protos/perfetto/trace/*.proto of the Perfetto project; numbers of published fields never change.
 #pragma once
 
@@ -24,7 +24,7 @@ constexpr uint32_t sequence_flags = 13;
 constexpr uint32_t timestamp_clock_id = 58;
 constexpr uint32_t trace_packet_defaults = 59;
 constexpr uint32_t track_descriptor = 60;
-constexpr uint64_t incremental_state_cleared = 1;  // sequence_flags
+constexpr uint64_t incremental_state_cleared = 1;  // bits of sequence_flags
 constexpr uint64_t needs_incremental_state = 2;
 }  // namespace trace_packet
 namespace trace_packet_defaults {
@@ -38,7 +38,7 @@ namespace clock_snapshot {
 constexpr uint32_t clocks = 1;
 constexpr uint32_t primary_trace_clock = 2;
 constexpr uint64_t realtime = 1;            // BUILTIN_CLOCK_REALTIME: Unix time
-constexpr uint64_t first_of_sequence = 64;  // 64 to 127 belong to the sequence
+constexpr uint64_t first_of_sequence = 64;  // 64 to 127 are local to a sequence
 }  // namespace clock_snapshot
 namespace clock {
 constexpr uint32_t clock_id = 1;
@@ -74,7 +74,7 @@ constexpr uint32_t source_location_iid = 34;
 constexpr uint32_t double_counter_value = 44;
 constexpr uint32_t flow_ids = 47;              // fixed64
 constexpr uint32_t terminating_flow_ids = 48;  // fixed64
-constexpr uint64_t slice_begin = 1;            // type
+constexpr uint64_t slice_begin = 1;            // values of type
 constexpr uint64_t slice_end = 2;
 constexpr uint64_t instant = 3;
 constexpr uint64_t counter = 4;

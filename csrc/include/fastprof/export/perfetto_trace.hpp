@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Perfetto's native trace format (protobuf): a fifth of the size of the JSON, exact nanoseconds,
-// opens in ui.perfetto.dev and trace_processor.
+// Writes Perfetto's native trace format (protobuf): a fifth of the size of the JSON, exact
+// nanoseconds; opens in ui.perfetto.dev and trace_processor.
 //
-// One packet sequence per line of the viewer (see track_layout.hpp). Each begins with its own names
-// and with a clock that counts from the packet before, so a range costs some 30 bytes: a begin and
-// an end. Timestamps mean Unix nanoseconds (REALTIME is declared the trace's clock). Unfinished
-// ranges have no end packet: viewers show them as such.
+// One packet sequence per lane (see track_layout.hpp). Each begins with its interned names and an
+// incremental clock, whose timestamps are relative to the previous packet, so a range takes about
+// 30 bytes: a begin and an end packet. Timestamps are Unix nanoseconds (REALTIME is declared the
+// trace clock). Unfinished ranges have no end packet; viewers show them as unfinished.
 #pragma once
 
 #include <algorithm>
@@ -27,11 +27,13 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Options of write_perfetto_trace.
 struct PerfettoTraceOptions {
-  FrameName frame_name;    // for native stacks; see capture_frame_name
-  TraceProgress progress;  // of a file
+  FrameName frame_name;    // names frames of native stacks; see capture_frame_name
+  TraceProgress progress;  // called while a file is written
 };
 
+// Writes one capture in Perfetto's format. Use write_perfetto_trace; the capture must be validated.
 class PerfettoTraceWriter {
  public:
   PerfettoTraceWriter(const Capture& capture, const PerfettoTraceOptions& options, ByteBuffer& out)
@@ -40,8 +42,7 @@ class PerfettoTraceWriter {
         args_(capture, options.frame_name),
         layout_(capture),
         links_(capture) {
-    // Different processes and sessions get different track ids, so that their files can be
-    // concatenated.
+    // Track ids differ between processes and sessions, so that their files can be concatenated.
     uuid_base_ = (static_cast<uint64_t>(capture.pid) << 40) ^
                  static_cast<uint64_t>(capture.t0_ns) * 0x9E3779B97F4A7C15u;
   }
@@ -49,7 +50,7 @@ class PerfettoTraceWriter {
   void write() {
     prepare_sites();
     write_process();
-    // Rows by lane, in order.
+    // Counting sort of the rows by lane, keeping their order.
     const std::vector<TraceLane>& lanes = layout_.lanes();
     std::vector<size_t> next(lanes.size() + 1, 0);
     for (size_t row = 0; row < capture_.size(); ++row) ++next[layout_.lane_of(row) + 1];
@@ -84,7 +85,7 @@ class PerfettoTraceWriter {
     out_.append(packet.encoded());
   }
 
-  // The fields of a site's track events that never change, and the tracks of counters.
+  // Precomputes the constant fields of each site's track events, and assigns tracks to counters.
   void prepare_sites() {
     using namespace perfetto;
     std::map<std::pair<std::string, int64_t>, size_t> counters;
@@ -97,7 +98,7 @@ class PerfettoTraceWriter {
       fields.number(track_event::type, type);
       size_t counter = 0;
       if (site.kind == EventKind::counter) {
-        // One track per name: threads that set one counter share it.
+        // One track per name: threads that set the same counter share it.
         counter = counters.emplace(std::make_pair(site.name, capture_.pid), counter_names_.size())
                       .first->second;
         if (counter == counter_names_.size()) counter_names_.push_back(site.name);
@@ -107,7 +108,7 @@ class PerfettoTraceWriter {
         if (!site.file.empty()) fields.number(track_event::source_location_iid, iid);
       }
       site_fields_.push_back(fields.encoded());
-      // As one field of the packet, for events without annotations.
+      // Encoded as one field of a packet, for events without annotations.
       site_events_.emplace_back(
           ProtoMessage().message(trace_packet::track_event, fields).encoded());
     }
@@ -143,7 +144,8 @@ class PerfettoTraceWriter {
         .number(clock::timestamp, static_cast<uint64_t>(value));
   }
 
-  // The trace's clock, the processes, the counters, and what the session says about itself.
+  // Writes the trace clock, the processes, the counter tracks and an event with the session's
+  // metadata.
   void write_process() {
     using namespace perfetto;
     write_packet(
@@ -211,7 +213,7 @@ class PerfettoTraceWriter {
                      .message(trace_packet::track_descriptor, descriptor));
   }
 
-  // Where the lane is shown, its names, and its clock starting at `start_ns`.
+  // Writes the lane's track descriptor, its interned names, and its clock starting at `start_ns`.
   void write_lane_head(uint32_t lane, const uint32_t* rows, size_t count, int64_t start_ns) {
     using namespace perfetto;
     const TraceLane& info = layout_.lanes()[lane];
@@ -290,7 +292,7 @@ class PerfettoTraceWriter {
       const size_t row = rows[i];
       const int64_t start_ns = capture_.start_ns[row];
       const int32_t parent = capture_.parent[row];
-      // A row stays inside its parent though both may show the same nanosecond.
+      // A child stays inside its parent even if both show the same nanosecond.
       while (!open_.empty() && open_.back().end_ns <= start_ns &&
              static_cast<int32_t>(open_.back().row) != parent) {
         write_event(open_.back().end_ns, end_event_);
@@ -298,7 +300,8 @@ class PerfettoTraceWriter {
       }
       write_row(row, start_ns);
     }
-    // An end packet closes the innermost slice, so one is left out only where none follows.
+    // An end packet closes the innermost open slice, so it can be omitted only if no end packet
+    // follows.
     size_t unfinished = 0;
     while (unfinished < open_.size() && !open_[unfinished].finished) ++unfinished;
     for (; open_.size() > unfinished; open_.pop_back())
@@ -352,13 +355,12 @@ class PerfettoTraceWriter {
                      capture_.payload_words[capture_.payload[row]]);
         write_long_event(start_ns);
         return;
-      case EventKind::segment:  // the recorder's own bookkeeping
+      case EventKind::session_membership:  // internal to the recorder
         return;
     }
   }
 
-  // An arrow between the slices of a forward op and its backward function, whose id no program
-  // uses.
+  // Adds a flow arrow between a forward op and its backward function, with an id outside user ids.
   void add_link(size_t row) {
     using namespace perfetto;
     const ForwardBackwardLink link = links_.at(row);
@@ -384,8 +386,8 @@ class PerfettoTraceWriter {
     write_long_event(start_ns);
   }
 
-  // A packet {timestamp, `event` (an encoded field), sequence id and flags}: some 15 bytes, one
-  // length byte.
+  // Writes a packet {timestamp, `event` (an encoded field), sequence id and flags}: about 15 bytes,
+  // so that its length fits in one byte.
   FASTPROF_ALWAYS_INLINE void write_event(int64_t time_ns, const ByteBlock& event) {
     char* const start = out_.room(ByteBuffer::kMinRoom);
     start[0] = perfetto::trace::packet << 3 | 2;
@@ -395,7 +397,7 @@ class PerfettoTraceWriter {
     start[1] = static_cast<char>(at - (start + 2));
     out_.advance(at);
   }
-  // The same with event_, of any length.
+  // As write_event, for event_ of any length.
   void write_long_event(int64_t time_ns) {
     using namespace perfetto;
     packet_.clear();
@@ -404,7 +406,7 @@ class PerfettoTraceWriter {
         .raw(tail_);
     write_packet(packet_);
   }
-  // Nanoseconds since the packet before. A validated capture never goes back within a lane.
+  // Returns the nanoseconds since the previous packet; >= 0 within a lane of a validated capture.
   FASTPROF_ALWAYS_INLINE uint64_t take_delta(int64_t time_ns) noexcept {
     const int64_t delta = time_ns - last_ns_;
     last_ns_ = time_ns;
@@ -420,7 +422,7 @@ class PerfettoTraceWriter {
   std::vector<std::string> site_fields_;
   std::vector<ByteBlock> site_events_;
   std::vector<std::string> counter_names_;
-  std::vector<uint32_t> seen_in_;  // by site: the lane that has its names last
+  std::vector<uint32_t> seen_in_;  // by site: last lane that interned its names
   std::vector<OpenSlice> open_;
   std::string tail_;
   ByteBlock tail_block_;
@@ -430,8 +432,9 @@ class PerfettoTraceWriter {
   int64_t last_ns_ = 0;
 };
 
-// Writes the capture to any object with write(const char*, size). Returns the bytes written. Raises
-// ValueError for a capture whose columns disagree and IoError when the stream reports a failure.
+// Writes the capture to any object with write(const char*, size). Returns the number of bytes
+// written. Raises ValueError if the columns are inconsistent, IoError if the stream fails. Only
+// reads the capture.
 template <class Stream, class = decltype(std::declval<Stream&>().write(std::declval<const char*>(),
                                                                        std::ptrdiff_t{}))>
 inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream,
@@ -439,9 +442,10 @@ inline uint64_t write_perfetto_trace(const Capture& capture, Stream& stream,
   return trace_output::to_stream<PerfettoTraceWriter>(capture, stream, options);
 }
 
-// Writes the capture to a file that appears only when it is whole (customary suffix: .pftrace).
-// Returns its size in bytes. Raises ValueError as above and IoError when it cannot be written;
-// `path` is then what it was before. Any thread; reads the capture only.
+// Writes the capture to a file (usual suffix .pftrace), which appears under its name only when
+// complete. Returns its size in bytes. Raises ValueError if the columns are inconsistent, IoError
+// if the file cannot be written; an existing file at `path` is then unchanged. Any thread; only
+// reads the capture.
 inline uint64_t write_perfetto_trace(const Capture& capture, const std::string& path,
                                      const PerfettoTraceOptions& options = {}) {
   return trace_output::to_file<PerfettoTraceWriter>(capture, path, options);

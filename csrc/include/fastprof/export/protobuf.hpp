@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protobuf wire format, as much as writing needs: varints, fixed words, and length-delimited
-// fields. Format: "Protocol Buffers: Encoding" (varint = wire type 0, 64 bits = 1, length-delimited
-// = 2).
+// Protobuf wire format encoder: varints, fixed 64-bit words and length-delimited fields. Format:
+// "Protocol Buffers: Encoding" (wire types: varint 0, 64-bit 1, length-delimited 2).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ FASTPROF_NAMESPACE_BEGIN
 
 constexpr size_t kMaxVarintBytes = 10;
 
-// Writes at most kMaxVarintBytes at `out` and returns the end.
+// Writes a varint of at most kMaxVarintBytes at `out`; returns the end.
 FASTPROF_ALWAYS_INLINE char* put_varint(char* out, uint64_t value) noexcept {
   while (value >= 0x80) {
     *out++ = static_cast<char>(value | 0x80);
@@ -26,8 +25,8 @@ FASTPROF_ALWAYS_INLINE char* put_varint(char* out, uint64_t value) noexcept {
   return out;
 }
 
-// A message under construction. Negative integers go in as their 64-bit pattern (int32, int64,
-// enums alike).
+// A message under construction. Negative integers are passed as their 64-bit pattern (int32, int64
+// and enums alike).
 class ProtoMessage {
  public:
   ProtoMessage& number(uint32_t field, uint64_t value) {
@@ -47,7 +46,7 @@ class ProtoMessage {
     std::memcpy(&bits, &value, sizeof bits);
     return fixed64(field, bits);
   }
-  // Text of a string field must be UTF-8: what is not becomes U+FFFD.
+  // String fields must be UTF-8: malformed bytes become U+FFFD.
   ProtoMessage& text(uint32_t field, std::string_view value) {
     clean_.clear();
     append_utf8(clean_, value);
@@ -62,7 +61,7 @@ class ProtoMessage {
   ProtoMessage& message(uint32_t field, const ProtoMessage& value) {
     return bytes(field, value.bytes_);
   }
-  // Fields encoded before.
+  // Appends already encoded fields.
   ProtoMessage& raw(std::string_view encoded) {
     bytes_.append(encoded);
     return *this;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TraceFile: a file that appears under its name only when it is whole.
+// TraceFile: a file written atomically; it appears under its name only when complete.
 #pragma once
 
 #include <errno.h>
@@ -20,13 +20,13 @@ FASTPROF_NAMESPACE_BEGIN
 
 inline std::atomic<unsigned> trace_file_counter{0};
 
-// Writes go to a new file beside `path`, which commit() renames to it; until then, and after any
-// failure, `path` is what it was before. A symbolic link is followed. What is no regular file (a
-// pipe, /dev/stdout) is written directly. A file that is replaced keeps its mode, a new one has
-// that of the umask. One thread.
+// Writes to a temporary file next to `path`, which commit() renames to `path`; until then, and
+// after any failure, `path` is unchanged. Symbolic links are followed. Anything but a regular file
+// (a pipe, /dev/stdout) is written directly. A replaced file keeps its mode; a new file's mode
+// follows the umask. Not thread-safe.
 class TraceFile {
  public:
-  // Raises IoError when the file cannot be created.
+  // Raises IoError if the file cannot be created.
   explicit TraceFile(const std::string& path) : path_(path) {
     struct stat existing;
     const bool exists = ::stat(path.c_str(), &existing) == 0;
@@ -41,11 +41,11 @@ class TraceFile {
         ::free(real);
       }
     }
-    // The mode of the file that is replaced from the first moment on: who may not read that one
-    // must not read this one meanwhile. A new file's mode is the umask's business.
+    // Created with the mode of the file it replaces, so that users who may not read that file
+    // cannot read the temporary one. For a new file the umask applies.
     const mode_t mode = exists ? existing.st_mode & 0777 : 0666;
     for (int attempt = 0; attempt < 100; ++attempt) {
-      // O_EXCL makes the name ours even when another process has our pid in its own namespace.
+      // O_EXCL guarantees a new file even if a process in another pid namespace has the same pid.
       temporary_ = path_ + ".part-" + std::to_string(::getpid()) + '-' +
                    std::to_string(trace_file_counter.fetch_add(1, std::memory_order_relaxed));
       fd_ = open_retrying(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -56,13 +56,13 @@ class TraceFile {
       temporary_.clear();
       fail("create", error);
     }
-    if (exists) static_cast<void>(::fchmod(fd_, mode));  // the umask may have taken bits away
+    if (exists) static_cast<void>(::fchmod(fd_, mode));  // the umask may have cleared bits
   }
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile() { discard(); }
 
-  // Writes everything; false on an error, which commit() then raises.
+  // Writes all bytes. Returns false after an error, which commit() raises.
   bool write(const char* data, size_t size) noexcept {
     while (size > 0 && error_ == 0) {
       const ssize_t done = ::write(fd_, data, size);
@@ -76,13 +76,13 @@ class TraceFile {
     return error_ == 0;
   }
 
-  // The caller wants no more: commit() raises.
+  // Abandons the file: later writes are discarded and commit() raises.
   void cancel() noexcept {
     if (error_ == 0) error_ = ECANCELED;
   }
 
-  // Gives the file its name. Raises IoError when any write failed or this does; the temporary file
-  // is then gone.
+  // Renames the file to `path`. Raises IoError if this or an earlier write failed; the temporary
+  // file is then deleted.
   void commit() {
     if (error_ == 0 && ::close(fd_) != 0 && errno != EINTR) error_ = errno;
     if (error_ == 0) fd_ = -1;
@@ -113,10 +113,10 @@ class TraceFile {
   }
   [[noreturn]] void fail(const char* what, int error) const {
     const char* remedy = error == ENOSPC || error == EDQUOT || error == EFBIG
-                             ? "free space there or choose another place"
-                             : "choose another place";
+                             ? "Free space, or choose another path."
+                             : "Choose another path.";
     raise<IoError>(std::string("cannot ") + what + " '" + path_ + "': " + std::strerror(error) +
-                   "; nothing was left under that name: " + remedy);
+                   ". No partial file was left. " + remedy);
   }
 
   std::string path_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a trace writer's bytes go: a stream, or a file that appears only when it is whole. Writer
-// is constructed from (const Capture&, options, ByteBuffer&) and has write().
+// Runs a trace writer with a stream or an atomically replaced file as output. A Writer is
+// constructible from (const Capture&, options, ByteBuffer&) and has write().
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Told how many bytes are in the file, now and then while it is written, by the thread that writes.
-// False: stop; the file is then not made. Null: nobody wants to know.
+// Progress callback: called with the bytes written so far, every 4 MB, on the writing thread.
+// Returning false cancels the write; no file is made. call: null for no callback.
 struct TraceProgress {
   bool (*call)(void* state, uint64_t bytes) = nullptr;
   void* state = nullptr;
@@ -25,7 +25,7 @@ struct TraceProgress {
 
 namespace trace_output {
 
-// A file that tells how far it is.
+// A TraceFile that reports progress.
 struct ToldFile {
   static constexpr uint64_t kStepBytes = 4 << 20;
 
@@ -46,8 +46,8 @@ struct ToldFile {
   }
 };
 
-// Returns the bytes written. Raises ValueError for a capture whose columns disagree and IoError
-// when the stream reports a failure.
+// Returns the number of bytes written. Raises ValueError if the capture's columns are inconsistent,
+// IoError if the stream fails.
 template <class Writer, class Options, class Stream>
 uint64_t to_stream(const Capture& capture, Stream& stream, const Options& options) {
   validate_capture(capture);
@@ -59,12 +59,12 @@ uint64_t to_stream(const Capture& capture, Stream& stream, const Options& option
   ByteBuffer out(write, &stream);
   Writer(capture, options, out).write();
   out.flush();
-  if (!out.ok()) raise<IoError>("cannot write the trace: the stream reports a failure");
+  if (!out.ok()) raise<IoError>("cannot write the trace: the output stream failed");
   return out.bytes();
 }
 
-// Returns the file's size in bytes. Raises as above, and IoError when the file cannot be written;
-// `path` is then what it was before.
+// Returns the size of the file in bytes. Raises as to_stream, and IoError if the file cannot be
+// written; an existing file at `path` is then unchanged.
 template <class Writer, class Options>
 uint64_t to_file(const Capture& capture, const std::string& path, const Options& options) {
   validate_capture(capture);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TrackLayout: on which line of a trace viewer each row is drawn, so that the slices of a line nest
-// properly. Readers drop or misplace slices that overlap partly.
+// TrackLayout: assigns each row to a lane of the trace viewer such that the slices of a lane nest
+// properly. Viewers drop or misplace slices that overlap partly.
 #pragma once
 
 #include <algorithm>
@@ -16,21 +16,21 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A line: the thread itself, or one of the further lanes it needs.
+// A lane: a thread, or an additional row of the viewer below it.
 struct TraceLane {
   enum class Use : uint8_t { thread, async, overlap };
   uint32_t track = 0;  // index into Capture::tracks
   Use use = Use::thread;
-  bool real_tid = true;  // tid is the thread's own, no number of ours
-  int64_t tid = 0;       // unique within the trace, > 0, fits 31 bits
+  bool real_tid = true;  // tid is the kernel's thread id, not an invented one
+  int64_t tid = 0;       // unique in the trace, > 0, below 2^31
   std::string name;
 };
 
-// Lanes 0 to tracks-1 are the threads'. Synchronous ranges stay on their thread, or on the lane of
-// their parent when that was moved; one that overlaps a slice there partly gets an overlap lane.
-// Async ranges and ranges that ended on another thread go to async lanes, where nothing nests. Rows
-// that are no ranges go with their parent. A lane is reused once it is free, so a thread has as
-// many as were needed at one instant.
+// Lanes 0 to tracks-1 are the threads. A synchronous range is placed on its thread, or on its
+// parent's lane if that was moved; if it overlaps a slice there partly, it goes to an overlap lane.
+// Async ranges and ranges that ended on another thread go to async lanes, on which nothing nests.
+// Other rows follow their parent. Free lanes are reused, so a thread has as many as it needs at any
+// one time.
 class TrackLayout {
  public:
   explicit TrackLayout(const Capture& capture) : lane_of_row_(capture.size()) {
@@ -52,7 +52,7 @@ class TrackLayout {
   // Ends of the open slices of a lane, outermost first.
   struct Open {
     std::vector<int64_t> ends;
-    // Adds [start, end) if it nests with what is open.
+    // Adds [start, end) and returns true if it nests with the open slices.
     bool fits(int64_t start, int64_t end) {
       while (!ends.empty() && ends.back() <= start) ends.pop_back();
       if (!ends.empty() && end > ends.back()) return false;
@@ -60,7 +60,7 @@ class TrackLayout {
       return true;
     }
   };
-  // Lanes of one use and track; the one that becomes free first on top.
+  // Lanes of one use and track, the one that becomes free first on top.
   using Busy = std::pair<int64_t, uint32_t>;  // end of its outermost slice, lane
   using Pool = std::priority_queue<Busy, std::vector<Busy>, std::greater<Busy>>;
 
@@ -76,7 +76,7 @@ class TrackLayout {
       lane.name = track.name.empty() ? "thread " + std::to_string(track.tid) : track.name;
       if (valid_tid(track.tid) && used.insert(track.tid).second) {
         lane.tid = track.tid;
-      } else {  // the kernel used the number again for a later thread, or it is none
+      } else {  // the tid was reused by a later thread, or is invalid
         lane.real_tid = false;
         lane.tid = next_tid_++;
         lane.name += " (tid " + std::to_string(track.tid) + ")";
@@ -87,7 +87,7 @@ class TrackLayout {
 
   void lay_out(const Capture& capture, uint32_t track, size_t first, size_t last) {
     Open on_thread;
-    std::vector<Open> open;  // of the lanes from base on
+    std::vector<Open> open;  // of the lanes from `base` on
     const auto base = static_cast<uint32_t>(lanes_.size());
     Pool async, overlap;
     uint32_t async_lanes = 0, overlap_lanes = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ByteWriter and ByteReader: little-endian, length-prefixed bytes. The reader takes nothing on
-// trust and never raises: its first failure is kept with its offset and makes every later read
-// return zero.
+// ByteWriter and ByteReader: little-endian, length-prefixed serialisation. The reader validates
+// everything and never raises: it keeps its first failure with the offset; later reads return 0.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +13,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Appends little-endian values to a string.
 class ByteWriter {
  public:
   explicit ByteWriter(std::string* out) : out_(*out) {}
@@ -25,7 +25,7 @@ class ByteWriter {
   void i64(int64_t value) { u64(static_cast<uint64_t>(value)); }
   void raw(std::string_view bytes) { out_.append(bytes); }
 
-  // A u32 length and the bytes; what is longer than that can say is cut.
+  // Writes a u32 length and the bytes; truncates text longer than 2^32 - 1 bytes.
   void text(std::string_view value) {
     constexpr size_t longest = std::numeric_limits<uint32_t>::max();
     if (value.size() > longest) value = value.substr(0, longest);
@@ -35,7 +35,7 @@ class ByteWriter {
 
   size_t offset() const noexcept { return out_.size(); }
 
-  // Overwrites the u64 or u32 written at `offset` before its value was known.
+  // Overwrites a u64 or u32 placeholder written at `offset`.
   void patch_u64(size_t offset, uint64_t value) { patch(offset, value, 8); }
   void patch_u32(size_t offset, uint32_t value) { patch(offset, value, 4); }
 
@@ -55,9 +55,11 @@ class ByteWriter {
   std::string& out_;
 };
 
+// Reads little-endian values from untrusted bytes. Not thread-safe.
 class ByteReader {
  public:
-  // Reads `bytes`, which the caller keeps alive; `what` names them in the error ("remote events").
+  // Reads `bytes`, which must outlive the reader. `what`: their name in error messages ("remote
+  // events").
   ByteReader(std::string_view bytes, const char* what)
       : bytes_(bytes), limit_(bytes.size()), what_(what) {}
 
@@ -74,7 +76,7 @@ class ByteReader {
     return part;
   }
 
-  // The next bytes, or fewer when fewer are left, without reading them.
+  // Returns up to `count` following bytes without consuming them.
   std::string_view next(size_t count) const {
     return bytes_.substr(offset_, count < left() ? count : left());
   }
@@ -84,8 +86,9 @@ class ByteReader {
     return raw(length);
   }
 
-  // A count of items that take at least `item_bytes` each: refused when they cannot fit in what is
-  // left, so that what is reserved for them is bounded by the size of the input. 0 after a failure.
+  // Validates a count of items of at least `item_bytes` each: fails if they cannot fit in the
+  // remaining input, so that memory reserved for them is bounded by the size of the input. Returns
+  // `value`, or 0 after a failure.
   uint64_t count(uint64_t value, size_t item_bytes, const char* items) {
     if (failed()) return 0;
     if (value <= left() / item_bytes) return value;
@@ -94,8 +97,8 @@ class ByteReader {
     return 0;
   }
 
-  // Confines reading to the next `length` bytes and returns the limit to give to leave(). Sections
-  // nest.
+  // Begins a section: limits reading to the next `length` bytes. Returns the outer limit, to be
+  // passed to leave(). Sections nest.
   size_t enter(uint64_t length, const char* section) {
     const size_t outer = limit_;
     if (failed()) return outer;
@@ -108,14 +111,14 @@ class ByteReader {
     return outer;
   }
 
-  // Ends the section; every byte of it must have been read.
+  // Ends a section. Fails if bytes of it are unread.
   void leave(size_t outer, const char* section) {
     if (!failed() && left() != 0)
       fail(std::string(section) + " has " + std::to_string(left()) + " bytes too many");
     limit_ = outer;
   }
 
-  // Keeps the first failure: "<what>: at byte <offset>: <reason>".
+  // Records the first failure as "<what>: at byte <offset>: <reason>"; ignores later ones.
   void fail(const std::string& reason) {
     if (failed()) return;
     error_ = std::string(what_) + ": at byte " + std::to_string(offset_) + ": " + reason;
@@ -134,7 +137,7 @@ class ByteReader {
     return false;
   }
 
-  // One load after optimisation: the bound of the loop is constant.
+  // Compiles to one load, because the loop bound is constant.
   template <size_t kBytes>
   uint64_t little_endian() {
     if (!need(kBytes)) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpp_stack_provider: native frames for with_stack of the exclusive profiler.
+// cpp_stack_provider: native stack frames for the exclusive profiler's with_stack.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/legacy/stack_provider.hpp"
-#include "fastprof/range_detail/detail_options.hpp"
-#include "fastprof/range_detail/symbolize.hpp"
-#include "fastprof/range_detail/unwind_cache.hpp"
+#include "fastprof/payload/native_stack/symbolize.hpp"
+#include "fastprof/payload/native_stack/unwind_cache.hpp"
+#include "fastprof/recorder/state/detail_options.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
 namespace legacy_detail {
 
-// Made at first use, never destroyed: threads may record while the process exits.
+// Created at first use and never destroyed, because threads may record during process exit.
 inline Symbolizer& stack_symbols() {
   static Symbolizer& symbols = *new Symbolizer;
   return symbols;
@@ -24,9 +24,10 @@ inline Symbolizer& stack_symbols() {
 
 }  // namespace legacy_detail
 
-// A StackProvider: the calling thread's native frames ("function+0x12 (libx.so)"), at most
-// kMaxCppFrames, innermost first; the first ones are those of RecordFunction and of this profiler.
-// The first frame of a module reads its symbols from its file; later ones take about 1 us each.
+// A StackProvider. Appends at most kMaxCppFrames native frames of the calling thread
+// ("function+0x12 (libx.so)"), innermost first; the first ones belong to RecordFunction and this
+// profiler. The first frame in a module reads the module's symbols from its file; later ones take
+// about 1 us each. Any thread.
 //   fastprof::set_stack_provider(&fastprof::cpp_stack_provider);
 inline void cpp_stack_provider(std::vector<std::string>* frames) {
   static thread_local const StackBounds bounds = thread_stack_bounds();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceStubs: what a device or annotation plug-in implements to be driven by the exclusive
-// profiler, and the registry it is found in.
+// DeviceStubs: interface of a device or annotation plug-in for the exclusive profiler, and the
+// registry of plug-ins.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +16,23 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A recorded device event. Its type is the stubs' business.
+// A recorded device event; its actual type is private to the plug-in.
 using DeviceEvent = std::shared_ptr<void>;
 
-// The calls into one plug-in. Called from any thread that profiles, at the same time; an
-// implementation locks what it shares. Declare yours FASTPROF_HIDDEN or in an anonymous namespace:
-// g++ warns about a class that is more visible than its base. Virtual functions are only appended
-// (libraries of one ABI major share instances).
+// Interface of one plug-in. Called concurrently from any profiling thread; implementations must
+// lock shared data. Declare yours FASTPROF_HIDDEN or in an anonymous namespace: g++ warns if a
+// class is more visible than its base. Virtual functions are append only, because libraries of one
+// ABI major version share instances.
 class DeviceStubs {
  public:
   virtual ~DeviceStubs() = default;
 
-  // Records an event on the calling thread's current device and stream: stores the device's index
+  // Records an event on the calling thread's current device and stream. Outputs: the device index
   // (>= 0), the event, and the CPU time of the recording (CLOCK_MONOTONIC, ns).
   virtual void record(int32_t* device_index, DeviceEvent* event, int64_t* cpu_ns) const = 0;
 
-  // Microseconds of device time between two events of the same device; waits for them when they are
-  // not reached.
+  // Returns the device time in us between two events of the same device. Waits for them to
+  // complete.
   virtual double elapsed_us(const DeviceEvent& begin, const DeviceEvent& end) const = 0;
 
   // Annotates an instant.
@@ -42,23 +42,23 @@ class DeviceStubs {
   virtual void range_push(const char* text) const = 0;
   virtual void range_pop() const = 0;
 
-  // Whether the plug-in can be used now (library found, device present).
+  // Returns whether the plug-in is usable now (library found, device present).
   virtual bool enabled() const = 0;
 
-  // Calls `action(index)` once per device, with that device current, and restores the current
+  // Calls `action(index)` once per device with that device current, then restores the current
   // device.
   virtual void on_each_device(const std::function<void(int32_t)>& action) const = 0;
 
-  // Waits until the current device has finished everything submitted to it.
+  // Waits until the current device has completed all submitted work.
   virtual void synchronize() const = 0;
 };
 
-// The places a plug-in can take.
+// Kinds of plug-ins; one of each can be registered.
 enum class DeviceStubsKind : uint8_t { CUDA = 0, NVTX = 1, ITT = 2, PRIVATEUSE1 = 3 };
 
 constexpr size_t kNumDeviceStubsKinds = 4;
 
-// The enumerator's name. Static storage.
+// Returns the enumerator's name. Static storage.
 inline const char* device_stubs_kind_name(DeviceStubsKind kind) noexcept {
   constexpr const char* names[kNumDeviceStubsKinds] = {"CUDA", "NVTX", "ITT", "PRIVATEUSE1"};
   const auto index = static_cast<size_t>(kind);
@@ -77,18 +77,20 @@ inline size_t checked_index(DeviceStubsKind kind) {
 
 }  // namespace legacy_detail
 
-// Makes `stubs` the plug-in of `kind`, replacing what was there; null removes it. Returns what was
-// there before. The object must outlive every profiler that was enabled with it and every event it
-// recorded. Any thread; the registry is the process's, so a plug-in library serves all others.
+// Registers `stubs` as the plug-in of `kind`; null removes it. Returns the previous plug-in. The
+// object must outlive every profiler enabled with it and every event it recorded. Raises ValueError
+// if `kind` is not an enumerator. Any thread. The registry is process-wide: a plug-in library
+// serves all other libraries.
 inline const DeviceStubs* register_device_stubs(DeviceStubsKind kind, const DeviceStubs* stubs) {
   const size_t index = legacy_detail::checked_index(kind);
-  // Release: whoever loads the pointer sees the object as it was when it was registered.
+  // Release; partner: the acquire load in device_stubs(). A reader sees the object as registered.
   return static_cast<const DeviceStubs*>(
       __atomic_exchange_n(&process_primitives()->device_stubs[index],
                           static_cast<const void*>(stubs), __ATOMIC_ACQ_REL));
 }
 
-// The plug-in of `kind`, or null. Any thread.
+// Returns the plug-in of `kind`, or null. Raises ValueError if `kind` is not an enumerator. Any
+// thread.
 inline const DeviceStubs* device_stubs(DeviceStubsKind kind) {
   const size_t index = legacy_detail::checked_index(kind);
   const ProcessPrimitives* process = existing_process_primitives();
@@ -96,8 +98,8 @@ inline const DeviceStubs* device_stubs(DeviceStubsKind kind) {
   return static_cast<const DeviceStubs*>(load_acquire(&process->device_stubs[index]));
 }
 
-// The plug-in a profiler in `state` needs, ready for use; null for the states that need none.
-// Raises UnavailableError naming what is missing.
+// Returns the plug-in that a profiler in `state` needs; null if it needs none. Raises
+// UnavailableError, naming the missing plug-in, if it is not registered or not enabled.
 inline const DeviceStubs* require_device_stubs(ProfilerState state) {
   DeviceStubsKind kind;
   switch (state) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceTimes: turns the device events of local records into microseconds that can leave the
-// process.
+// DeviceTimes: converts device events of local records to microseconds, which other processes can
+// use.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Give it the records in order: the first device event of a device is that device's zero. One
-// thread.
+// Requires the records in order: the first device event of each device is its time zero. Not
+// thread-safe.
 class DeviceTimes {
  public:
-  // Microseconds from the device's zero to the event's device event, 0 or more; what is stored (-1
-  // when nothing is) for a remote event and for one without a device event. Waits for the device.
+  // Returns the us from the device's time zero to the device event of `event`, >= 0. For a remote
+  // event, or one without a device event, returns the stored device_us (-1 if unset). Waits for
+  // the device.
   int64_t device_us(const LegacyEvent& event) {
     if (event.is_remote || event.device_event == nullptr || event.stubs == nullptr)
       return event.device_us;

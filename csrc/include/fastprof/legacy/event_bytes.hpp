@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// The byte format in which one process sends its events (and its configuration) to another. All
-// integers little-endian.
+// Binary serialisation of events and profiler configurations, for transfer between processes. All
+// integers are little-endian.
 //
-//   events, version 1                                     configuration, version 1
-//   8  "FPLEVT\r\n"                                       8  "FPLCFG\r\n"
-//   4  version                                            4  version
-//   4  number of lists                                    1  state (0 to 5)
-//   8  bytes that follow                                  1  bits: shapes, memory, stack, flops,
-//   modules per list: 8 bytes of the list after this word,        4  length of trace_id, and its
-//   bytes
-//             8 number of events
-//   per event: 4 bytes of the event after this word, then kind 1, scope 1, bits (1: async, 2:
-//   device event) 1, zero 1,
-//     thread id 8, handle 8, node id 8, cpu_ns 8, cpu memory 8, device memory 8, device index 4,
-//     device_us 8, sequence number 8, forward thread 8, flops 8, name (4 + bytes), shapes (4, each
-//     4 + 8 per dimension), stack (4, each 4 + bytes)
+//   events, version 1
+//     8  "FPLEVT\r\n"
+//     4  version
+//     4  number of lists
+//     8  bytes that follow
+//   each list
+//     8  bytes of the list after this word
+//     8  number of events
+//   each event
+//     4  bytes of the event after this word
+//     4  kind, scope, bits (1: async, 2: device event), zero: one each
+//     8  each of: thread id, handle, node id, cpu_ns, cpu memory, device memory
+//     4  device index
+//     8  each of: device_us, sequence number, forward thread, flops
+//     4  length of the name, then its bytes
+//     4  number of shapes; each 4 (number of dimensions), then 8 per dimension
+//     4  number of stack frames; each 4 (length), then its bytes
 //
-// A version is never changed once released; a reader accepts the versions up to its own.
+//   configuration, version 1
+//     8  "FPLCFG\r\n"
+//     4  version
+//     1  state (0 to 5)
+//     1  bits: shapes, memory, stack, flops, modules
+//     4  length of trace_id, then its bytes
+//
+// Released versions never change; a reader accepts all versions up to its own.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +48,8 @@ FASTPROF_NAMESPACE_BEGIN
 
 constexpr uint32_t kEventBytesVersion = 1;
 constexpr uint32_t kConfigBytesVersion = 1;
-// What decoding accepts by default. The events in memory take at most eight times the bytes: the
-// worst is a list of empty frames, 4 bytes each.
+// Default size limit of decoding. Decoded events take at most eight times the encoded bytes; the
+// worst case is a list of empty stack frames, 4 bytes each.
 constexpr size_t kMaxEventBytes = size_t{1} << 30;
 
 namespace legacy_detail {
@@ -47,8 +58,8 @@ constexpr std::string_view kEventMagic{"FPLEVT\r\n", 8};
 constexpr std::string_view kConfigMagic{"FPLCFG\r\n", 8};
 constexpr uint8_t kAsyncBit = 1;
 constexpr uint8_t kDeviceBit = 2;
-constexpr size_t kListBytes = 16;    // of an empty list
-constexpr size_t kEventBytes = 104;  // of an event without name, shapes and stack
+constexpr size_t kListBytes = 16;    // size of an empty list
+constexpr size_t kEventBytes = 104;  // size of an event without name, shapes and stack
 static_assert(sizeof(LegacyEvent) <= 8 * kEventBytes, "the bound on decoded memory");
 static_assert(sizeof(std::string) <= 8 * 4 && sizeof(std::vector<int64_t>) <= 8 * 4, "likewise");
 
@@ -82,7 +93,7 @@ inline void encode_event(ByteWriter* to, const LegacyEvent& event, int64_t devic
   to->patch_u32(length_at, static_cast<uint32_t>(to->offset() - length_at - 4));
 }
 
-// What an event must satisfy to be sent or accepted; null when it does.
+// Returns why an event cannot be sent or accepted, or null if it can.
 inline const char* event_fault(int64_t cpu_ns, bool device, int32_t device_index,
                                int64_t device_us) {
   if (cpu_ns <= 0) return "cpu_ns must be greater than 0";
@@ -141,7 +152,7 @@ inline LegacyEvent decode_event(ByteReader* from) {
   return event;
 }
 
-// Reads magic and version; false (with the failure kept) when they are not ours.
+// Reads magic and version. Returns false, and records the failure, if they are not supported.
 inline bool read_header(ByteReader* from, std::string_view magic, uint32_t newest) {
   if (from->next(magic.size()) != magic) {
     from->fail("the magic is missing; these bytes were not written by fastprof");
@@ -159,11 +170,10 @@ inline bool read_header(ByteReader* from, std::string_view magic, uint32_t newes
 
 }  // namespace legacy_detail
 
-// The bytes of `lists`, ready for another process. A local device event is sent as the microseconds
-// since the first device event of its device in `lists`, which waits for the device. Raises
-// ValueError for an event that no receiver would accept (cpu_ns <= 0, negative device index or
-// device_us) and for one of more than 4 GiB. The lists must not change meanwhile; otherwise any
-// thread.
+// Serialises `lists`. The device event of a local event is sent as us since the first device event
+// of its device in `lists`, which requires waiting for the device. Raises ValueError for an event
+// that no receiver would accept (cpu_ns <= 0, negative device index or device_us) or that exceeds 4
+// GiB. Any thread; `lists` must not change during the call.
 inline std::string encode_event_lists(const LegacyEventLists& lists) {
   std::string bytes;
   size_t events = 0;
@@ -197,10 +207,10 @@ inline std::string encode_event_lists(const LegacyEventLists& lists) {
   return bytes;
 }
 
-// Reads what encode_event_lists wrote into `lists`; every event becomes remote. Nothing is
-// believed: on anything that does not follow the format returns false, leaves `lists` empty, and
-// says what and at which byte in `error`. Memory is bounded by about eight times the size of
-// `bytes`, which itself may be max_bytes. Any thread.
+// Decodes the output of encode_event_lists into `lists`; all events are marked remote. `bytes` is
+// untrusted: if it is malformed or longer than max_bytes, returns false, empties `lists` and stores
+// the reason and byte offset in `error`. Uses at most about eight times the size of `bytes`. Any
+// thread.
 inline bool try_decode_event_lists(std::string_view bytes, LegacyEventLists* lists,
                                    std::string* error, size_t max_bytes = kMaxEventBytes) {
   using namespace legacy_detail;
@@ -232,7 +242,7 @@ inline bool try_decode_event_lists(std::string_view bytes, LegacyEventLists* lis
   return false;
 }
 
-// As try_decode_event_lists; raises FormatError.
+// As try_decode_event_lists, but raises FormatError.
 inline LegacyEventLists decode_event_lists(std::string_view bytes,
                                            size_t max_bytes = kMaxEventBytes) {
   LegacyEventLists lists;
@@ -241,8 +251,8 @@ inline LegacyEventLists decode_event_lists(std::string_view bytes,
   return lists;
 }
 
-// The bytes of a configuration, for a process that is to profile on another's behalf. Raises
-// ValueError for a state the exclusive profiler does not run.
+// Serialises a configuration, for a process that profiles on behalf of another. Raises ValueError
+// for a state that the exclusive profiler does not support (KINETO states).
 inline std::string encode_profiler_config(const ProfilerConfig& config) {
   if (config.state > ProfilerState::PRIVATEUSE1)
     raise<ValueError>(std::string("state ") + profiler_state_name(config.state) +
@@ -259,8 +269,8 @@ inline std::string encode_profiler_config(const ProfilerConfig& config) {
   return bytes;
 }
 
-// Reads what encode_profiler_config wrote; raises FormatError naming the byte that does not follow
-// the format.
+// Decodes the output of encode_profiler_config. Raises FormatError, naming the byte offset, if it
+// is malformed.
 inline ProfilerConfig decode_profiler_config(std::string_view bytes) {
   using namespace legacy_detail;
   ByteReader from(bytes, "profiler configuration");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two JSON forms of the events: every field of every record, and the trace of finished ranges that
-// a viewer opens.
+// Two JSON formats of events: all fields of all records, and a trace of finished ranges for
+// viewers.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct RangeKeyHash {
   }
 };
 
-// Appends the trace to `out`; null, or why it cannot be written.
+// Appends the trace to `out`. Returns null, or the reason it cannot be written.
 inline const char* append_trace_json(std::string& out, const LegacyEventLists& lists) {
   const LegacyEvent* start = nullptr;
   for (const LegacyEventList& list : lists) {
@@ -112,9 +112,9 @@ inline const char* append_trace_json(std::string& out, const LegacyEventLists& l
 
 }  // namespace legacy_detail
 
-// {"version": 1, "lists": [[record, ...], ...]} with every field of each record, strict JSON
-// whatever the names hold. device_us of a local device event counts from the first one of its
-// device, which waits for the device. Any thread.
+// Returns {"version": 1, "lists": [[record, ...], ...]} with all fields of each record; valid JSON
+// for any names. device_us of a local device event counts from the first one of its device, which
+// requires waiting for the device. Any thread.
 inline std::string event_lists_json(const LegacyEventLists& lists) {
   std::string out = "{\"version\": " + std::to_string(kEventJsonVersion) + ", \"lists\": [";
   DeviceTimes device_times;

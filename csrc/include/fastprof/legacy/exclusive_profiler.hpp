@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ExclusiveProfiler: the state of one run, shared by the thread that enabled it and those it was
-// propagated to. It turns RecordFunctions, marks and memory reports into LegacyEvents, or passes
-// them on to NVTX or ITT.
+// ExclusiveProfiler: state of one profiler run, shared by the thread that enabled it and the
+// threads it was propagated to. Converts RecordFunctions, marks and memory reports to LegacyEvents,
+// or forwards them to NVTX or ITT.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@
 #include "fastprof/legacy/range_event_list.hpp"
 #include "fastprof/legacy/stack_provider.hpp"
 #include "fastprof/primitives/device.hpp"
-#include "fastprof/recorder/own_state.hpp"
+#include "fastprof/recorder/state/own_state.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Whether ranges of this name never carry device events: they only look at a tensor, and an event
-// would cost more than they do.
+// Returns whether ranges of this name never record device events: they only create a view or read
+// metadata, which costs less than an event.
 inline bool excluded_from_device_timing(std::string_view name) noexcept {
   constexpr std::string_view names[] = {"aten::view",          "aten::t",
                                         "aten::transpose",     "aten::stride",
@@ -48,10 +48,11 @@ inline bool excluded_from_device_timing(std::string_view name) noexcept {
 
 namespace legacy_detail {
 
-// Set while the calling thread records: what the profiler itself allocates is not reported to it,
-// so an allocator that reports from inside malloc neither recurses nor deadlocks.
+// Set while the calling thread records. Memory that the profiler itself allocates is not reported
+// to it, so an allocator that reports from inside malloc neither recurses nor deadlocks.
 inline thread_local bool t_recording = false;
 
+// Sets t_recording for a scope.
 class RecordingGuard {
  public:
   RecordingGuard() noexcept : before_(t_recording) { t_recording = true; }
@@ -63,9 +64,9 @@ class RecordingGuard {
   bool before_;
 };
 
-inline uint32_t g_warned_devices = 0;  // relaxed; only its first change matters
+inline uint32_t g_warned_devices = 0;  // relaxed; only the first change matters
 
-// Tells once that memory of such a device is not counted.
+// Warns once that memory of such a device is not counted.
 inline void warn_uncounted_device(Device device) noexcept {
   if (__atomic_exchange_n(&g_warned_devices, 1u, __ATOMIC_RELAXED) != 0) return;
   std::fprintf(stderr,
@@ -77,14 +78,15 @@ inline void warn_uncounted_device(Device device) noexcept {
 
 }  // namespace legacy_detail
 
+// See above. Threads that share it may call the member functions concurrently.
 class ExclusiveProfiler final : public ProfilerStateBase {
  public:
-  // `stubs` is what require_device_stubs(config.state) returned.
+  // `stubs`: the result of require_device_stubs(config.state).
   ExclusiveProfiler(ProfilerConfig config, const DeviceStubs* stubs)
       : config_(std::move(config)), stubs_(stubs), buffers_(std::make_unique<Buffers>()) {}
 
   ~ExclusiveProfiler() override {
-    // A thread of the parent may have been in the middle of changing them.
+    // In a forked child: a thread of the parent may have been modifying the buffers, so leak them.
     if (inherited()) (void)buffers_.release();
   }
   ExclusiveProfiler(const ExclusiveProfiler&) = delete;
@@ -112,11 +114,12 @@ class ExclusiveProfiler final : public ProfilerStateBase {
     event.scope = function.scope();
     if (config_.report_input_shapes) event.shapes = input_shapes(function.inputs());
     if (config_.with_flops) event.flops = estimate_flops(function.name(), function.inputs());
-    // A backward function's source is its forward function's, which has a stack of its own.
+    // A backward function's source location is that of its forward function, which has its own
+    // stack.
     if (config_.with_stack && function.scope() != RecordScope::BACKWARD_FUNCTION) {
       if (const StackProvider provider = stack_provider()) provider(&event.stack);
     }
-    // Stamped last, so that gathering the above is not part of the range.
+    // Stamped last, so that the range excludes the time taken above.
     event.record(range_stubs(function));
     list_of(function.thread_id()).record(std::move(event));
   }
@@ -135,7 +138,7 @@ class ExclusiveProfiler final : public ProfilerStateBase {
     event.thread_id = current_thread_id();
     event.handle = function.handle();
     event.node_id = function.node_id();
-    // With the begin, whichever thread ends the range.
+    // Stored in the list of the begin event, whichever thread ends the range.
     list_of(function.thread_id()).record(std::move(event));
   }
 
@@ -155,8 +158,8 @@ class ExclusiveProfiler final : public ProfilerStateBase {
     list_of(event.thread_id).record(std::move(event));
   }
 
-  // Gives each device a zero point: events cost more the first times, so some are recorded and
-  // waited for first.
+  // Records the time zero of each device. The first events are slower, so some are recorded and
+  // waited for beforehand.
   void mark_device_start() {
     if (!config_.times_device()) return;
     constexpr int warm_ups = 5;
@@ -223,7 +226,7 @@ class ExclusiveProfiler final : public ProfilerStateBase {
     return config_.state == ProfilerState::NVTX && config_.report_input_shapes;
   }
 
-  // The stubs that stamp this range's ends, or null.
+  // Returns the stubs that record device events for this range, or null.
   const DeviceStubs* range_stubs(const RecordFunction& function) const noexcept {
     return config_.times_device() && !excluded_from_device_timing(function.name()) ? stubs_
                                                                                    : nullptr;
@@ -274,7 +277,7 @@ class ExclusiveProfiler final : public ProfilerStateBase {
           }
           event.device_memory_bytes = alloc_size_bytes;
       }
-      // No device event: the allocator may hold locks that the device's library wants.
+      // No device event, because the allocator may hold locks that the device library needs.
       event.record(nullptr);
       event.kind = kind;
       if (kind == LegacyEventKind::OutOfMemory) event.name = kOutOfMemoryName;
@@ -290,7 +293,7 @@ class ExclusiveProfiler final : public ProfilerStateBase {
 #endif
   }
 
-  // Stays where it is: lists are never removed.
+  // The reference stays valid: lists are never removed.
   RangeEventList& list_of(uint64_t thread_id) {
     const std::lock_guard<std::mutex> lock(buffers_->lock);
     return buffers_->lists[thread_id];
@@ -298,7 +301,7 @@ class ExclusiveProfiler final : public ProfilerStateBase {
 
   struct Buffers {
     TensorProducers producers;
-    std::mutex lock;                           // of the two below; taken before a list's own
+    std::mutex lock;                           // guards the two below; taken before a list's own
     std::map<uint64_t, RangeEventList> lists;  // by logical thread id
     LegacyEventLists remote;
   };

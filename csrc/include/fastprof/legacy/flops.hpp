@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floating-point operations of an operator, estimated from its inputs as PyTorch's profiler
-// counts them.
+// Estimates the floating-point operations of an operator from its inputs, with the same counts as
+// PyTorch's profiler.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace legacy_detail {
 
-// A product of non-negative factors that turns into 0 ("not estimated") on a negative factor or on
-// overflow.
+// Product of non-negative factors; 0 ("no estimate") if a factor is negative or the product
+// overflows.
 class FlopProduct {
  public:
   FlopProduct& times(int64_t factor) noexcept {
@@ -40,15 +40,17 @@ inline Span<const int64_t> shape_of(Span<const Value> inputs, size_t index) {
   return inputs[index].as_tensor().shape;
 }
 
-// 2 M K N, and times the batch: matrices [.., M, K] and [.., K, N] of equal rank at `first` and the
-// input after it.
+// Returns 2 M K N, times the batch sizes, for matrices [.., M, K] and [.., K, N] of equal rank:
+// inputs `first` and `first` + 1. 0 if the shapes do not match.
 inline uint64_t matmul_flops(Span<const Value> inputs, size_t first, size_t rank) {
   const Span<const int64_t> a = shape_of(inputs, first), b = shape_of(inputs, first + 1);
   if (a.size() != rank || b.size() != rank || a[rank - 1] != b[rank - 2]) return 0;
   return FlopProduct().times(2).times(a).times(b[rank - 1]).value();
 }
 
-// A pair given as one int or as a list of one or two; false for anything else.
+constexpr int64_t kMaxConvolutionSize = int64_t{1} << 31;  // prevents overflow of sums
+
+// Reads a pair given as one int or a list of one or two ints. Returns false for anything else.
 inline bool int_pair(Span<const Value> inputs, size_t index, int64_t otherwise, int64_t* pair) {
   pair[0] = pair[1] = otherwise;
   if (index >= inputs.size() || inputs[index].is_none()) return true;
@@ -66,30 +68,51 @@ inline bool int_pair(Span<const Value> inputs, size_t index, int64_t otherwise, 
   return true;
 }
 
-// aten::conv2d(input [N, Cin, H, W], weight [Cout, Cin / groups, kh, kw], bias, stride, padding,
-// dilation, groups).
+// Reads the total padding (both sides) of each dimension, given as numbers or by name ("same":
+// dilation * (kernel size - 1); other names: 0). Returns false for anything else.
+inline bool paddings(Span<const Value> inputs, Span<const int64_t> weight, const int64_t* dilation,
+                     int64_t* around) {
+  if (inputs.size() > 4 && inputs[4].type() == ValueType::string) {
+    const bool same = inputs[4].as_string() == "same";
+    for (size_t i = 0; i < 2; ++i) around[i] = same ? dilation[i] * (weight[2 + i] - 1) : 0;
+    return true;
+  }
+  if (inputs.size() > 4 && inputs[4].is_none()) return false;  // a name that was not recorded
+  int64_t padding[2];
+  if (!int_pair(inputs, 4, 0, padding)) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    if (padding[i] < 0 || padding[i] > kMaxConvolutionSize) return false;
+    around[i] = 2 * padding[i];
+  }
+  return true;
+}
+
+// Estimates aten::conv2d(input [N, Cin, H, W] or [Cin, H, W], weight [Cout, Cin / groups, kh, kw],
+// bias, stride, padding, dilation, groups).
 inline uint64_t conv2d_flops(Span<const Value> inputs) {
   const Span<const int64_t> input = shape_of(inputs, 0), weight = shape_of(inputs, 1);
-  int64_t stride[2], padding[2], dilation[2], groups[2];
-  if (input.size() != 4 || weight.size() != 4 || !int_pair(inputs, 3, 1, stride) ||
-      !int_pair(inputs, 4, 0, padding) || !int_pair(inputs, 5, 1, dilation) ||
+  int64_t stride[2], around[2], dilation[2], groups[2];
+  if ((input.size() != 3 && input.size() != 4) || weight.size() != 4 ||
+      !int_pair(inputs, 3, 1, stride) || !int_pair(inputs, 5, 1, dilation) ||
       !int_pair(inputs, 6, 1, groups) || groups[0] <= 0)
     return 0;
-  int64_t out[2];
-  constexpr int64_t limit = int64_t{1} << 31;  // keeps the sums below free of overflow
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t size = input[2 + i], kernel = weight[2 + i];
-    if (size < 0 || size > limit || kernel < 1 || kernel > limit || stride[i] < 1 ||
-        padding[i] < 0 || padding[i] > limit || dilation[i] < 1 || dilation[i] > limit / 2)
+  for (size_t i = 0; i < 2; ++i)
+    if (weight[2 + i] < 1 || weight[2 + i] > kMaxConvolutionSize || stride[i] < 1 ||
+        dilation[i] < 1 || dilation[i] > kMaxConvolutionSize / 2)
       return 0;
-    const int64_t room = size + 2 * padding[i] - dilation[i] * (kernel - 1) - 1;
+  if (!paddings(inputs, weight, dilation, around)) return 0;
+  int64_t out[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t size = input[input.size() - 2 + i];
+    if (size < 0 || size > kMaxConvolutionSize) return 0;
+    const int64_t room = size + around[i] - dilation[i] * (weight[2 + i] - 1) - 1;
     if (room < 0) return 0;
     out[i] = room / stride[i] + 1;
   }
   return FlopProduct()
              .times(2)
-             .times(input[0])
-             .times(input[1])
+             .times(input.size() == 4 ? input[0] : 1)
+             .times(input[input.size() - 3])
              .times(weight[0])
              .times(weight[2])
              .times(weight[3])
@@ -101,12 +124,15 @@ inline uint64_t conv2d_flops(Span<const Value> inputs) {
 
 }  // namespace legacy_detail
 
-// Operations of one call; 0 when the operator is not counted or its inputs do not allow it. A
-// multiply-add is two.
-//   aten::mm, aten::addmm     2 M K N                      aten::mul, aten::add   elements of the
-//   first input aten::bmm, aten::baddbmm  2 B M K N                    aten::conv2d           2 N
-//   Cin Cout kh kw Ho Wo / groups
-// Source of the counts: what torch.profiler reports with with_flops (torch 2.13).
+// Returns the floating-point operations of one call; 0 if the operator is not counted or the inputs
+// do not fit. A multiply-add counts as two.
+//   aten::mm, aten::addmm      2 M K N
+//   aten::bmm, aten::baddbmm   2 B M K N
+//   aten::mul, aten::add       elements of the first input
+//   aten::conv2d               2 N Cin Cout kh kw Ho Wo / groups
+// Source of the counts: torch.profiler with with_flops (torch 2.13). Additionally supported: conv2d
+// without a batch dimension or with padding by name. fastprof.analysis.flops counts identically;
+// tests/cases/flops.txt is the common test table.
 inline uint64_t estimate_flops(std::string_view name, Span<const Value> inputs) {
   if (name == "aten::mm") return legacy_detail::matmul_flops(inputs, 0, 2);
   if (name == "aten::addmm") return legacy_detail::matmul_flops(inputs, 1, 2);

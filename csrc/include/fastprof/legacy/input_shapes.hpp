@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exclusive profiler reads from a RecordFunction's inputs: shapes, and which range
-// produced each tensor.
+// Extracts data from a RecordFunction's inputs for the exclusive profiler: shapes, and the range
+// that produced each tensor.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// One shape per input, [] for what is not a tensor. flatten_lists: the tensors of a list one by
-// one, as the NVTX text has them (a list without tensors stays one []); otherwise a list is one [].
+// Returns one shape per input, [] for an input that is not a tensor. flatten_lists: a list
+// contributes the shape of each of its tensors, as in the NVTX text, or one [] if it has none;
+// otherwise each list contributes one [].
 inline std::vector<std::vector<int64_t>> input_shapes(Span<const Value> inputs,
                                                       bool flatten_lists = false) {
   std::vector<std::vector<int64_t>> shapes;
@@ -38,10 +39,10 @@ inline std::vector<std::vector<int64_t>> input_shapes(Span<const Value> inputs,
   return shapes;
 }
 
-// Remembers which range last returned the tensor at an address. Any thread.
+// Maps tensor addresses to the range that last returned a tensor there. Any thread.
 class TensorProducers {
  public:
-  // The tensors among `outputs` come from the range `handle` from now on.
+  // Records that range `handle` produced the tensors among `outputs`.
   void produced(uint64_t handle, Span<const Value> outputs) {
     const std::lock_guard<std::mutex> guard(lock_);
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -51,14 +52,14 @@ class TensorProducers {
     }
   }
 
-  // The memory at `pointer` was freed: a tensor seen there later is another one.
+  // Forgets the tensor at `pointer`, whose memory was freed.
   void freed(const void* pointer) {
     const std::lock_guard<std::mutex> guard(lock_);
     producers_.erase(pointer);
   }
 
-  // One producer per input in the order and with the flattening of input_shapes(inputs, true); {0,
-  // -1} when it is not a tensor or not known.
+  // Returns one producer per input, ordered and flattened as in input_shapes(inputs, true). {0, -1}
+  // if the input is not a tensor or its producer is unknown.
   std::vector<ProducerOp> of_inputs(Span<const Value> inputs) const {
     std::vector<ProducerOp> ops;
     ops.reserve(inputs.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exclusive profiler: at most one per thread, fed by RecordFunctions. It knows nothing of
-// sessions and they nothing of it; both see every range.
+// The exclusive profiler: at most one per thread, fed by RecordFunctions. Independent of sessions;
+// both record every range.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace legacy_detail {
 
-// The profiler is looked up each time: where it was not propagated, or is no longer, nothing
-// happens.
+// Looks the profiler up on each call: no-op on threads to which it was not propagated, or no longer
+// is.
 inline std::unique_ptr<ObserverContext> profiler_start_callback(const RecordFunction& function) {
   if (ProfilerStateBase* profiler = current_profiler_state()) profiler->push_range(function);
   return nullptr;
@@ -33,8 +33,7 @@ inline void profiler_end_callback(const RecordFunction& function, ObserverContex
   if (ProfilerStateBase* profiler = current_profiler_state()) profiler->pop_range(function);
 }
 
-// Whether the newest debug info of this thread is a profiler, so that disable_profiler can take it
-// off.
+// Returns whether the newest debug info of this thread is a profiler, as disable_profiler requires.
 inline bool profiler_is_newest() noexcept {
   if (current_profiler_state() == nullptr) return false;
   DebugInfoNode* front = ThreadLocalDebugInfo::current().detach();
@@ -44,10 +43,9 @@ inline bool profiler_is_newest() noexcept {
 
 }  // namespace legacy_detail
 
-// Puts a profiler on the calling thread and on the work that is propagated from it.
-// UnavailableError naming what is missing when the state's device stubs are not registered or not
-// enabled; ValueError for the KINETO states, which sessions provide; StateError when this thread
-// has such a profiler already.
+// Enables a profiler on the calling thread and work propagated from it. Raises UnavailableError if
+// the state's device stubs are not registered or not enabled, ValueError for the KINETO states (use
+// a Session), StateError if this thread already has an exclusive profiler.
 inline void enable_profiler(const ProfilerConfig& config) {
   const DeviceStubs* stubs = require_device_stubs(config.state);
   if (config.state >= ProfilerState::KINETO)
@@ -82,22 +80,22 @@ inline void enable_profiler(const ProfilerConfig& config) {
 #endif
 }
 
-// Ends what enable_profiler began, on the thread it was called on, and returns the events: one list
-// per thread by ascending thread id, then the remote ones. Empty without consolidate, in the states
-// that pass events on, and in a child forked meanwhile. Without cleanup_tls_state the profiler
-// stays as it is and goes on recording into empty lists: how a thread that a profiler was
-// propagated to collects what there is. StateError when no profiler is running here, or when debug
-// info was pushed on top of it.
+// Disables the profiler of the calling thread, which must be the one that called enable_profiler.
+// Returns the events: one list per thread by ascending thread id, then the remote lists. The result
+// is empty without `consolidate`, in the NVTX and ITT states, and in a child forked since the
+// enable. Without `cleanup_tls_state`, the profiler continues recording, into empty lists; a thread
+// that the profiler was propagated to collects events this way. Raises StateError if no profiler is
+// enabled here, or if newer debug info was pushed.
 inline LegacyEventLists disable_profiler(ProfilerDisableOptions options = {}) {
   if (current_profiler_state() == nullptr)
     raise<StateError>(
         "Can't disable profiler when it's not running; call enable_profiler on this thread first");
-  // Both raise when debug info of another kind is newest.
+  // Both raise StateError if debug info of another kind is newer.
   const std::shared_ptr<DebugInfoBase> info =
       options.cleanup_tls_state ? ThreadLocalDebugInfo::pop(DebugInfoKind::PROFILER_STATE)
                                 : ThreadLocalDebugInfo::peek(DebugInfoKind::PROFILER_STATE);
   ProfilerStateBase* profiler = info->profiler_state();
-  if (profiler->inherited()) return {};  // fork dropped the callback already
+  if (profiler->inherited()) return {};  // the fork has already dropped the callback
   if (options.cleanup_tls_state && profiler->callback_handle() != kInvalidCallbackHandle)
     remove_callback(profiler->callback_handle());
   if (!options.consolidate || profiler->config().passes_on()) return {};
@@ -105,15 +103,16 @@ inline LegacyEventLists disable_profiler(ProfilerDisableOptions options = {}) {
   return profiler->consolidate();
 }
 
-// Records an instant of the calling thread, in the device states with a device event unless told
-// otherwise. Without a profiler on this thread nothing happens.
+// Records a mark on the calling thread; in the device states with a device event, unless
+// include_device is false. No-op if this thread has no profiler.
 inline void mark(const std::string& name, bool include_device = true) {
   if (ProfilerStateBase* profiler = running_profiler_state())
     profiler->mark(name.c_str(), include_device);
 }
 
-// Adds one list of events of another process; each call stays a list of its own. StateError without
-// a profiler here. Any thread that has the profiler, at the same time.
+// Adds one list of events of another process; lists of separate calls stay separate. Raises
+// StateError if this thread has no profiler. Threads that share the profiler may call it
+// concurrently.
 inline void add_remote_events(LegacyEventList events) {
   ProfilerStateBase* profiler = running_profiler_state();
   if (profiler == nullptr)
@@ -123,8 +122,8 @@ inline void add_remote_events(LegacyEventList events) {
   profiler->add_remote_events(std::move(lists));
 }
 
-// The same with the bytes of encode_event_lists: each list of them stays one. FormatError naming
-// the byte when they do not follow the format; nothing is added then.
+// As above, for the output of encode_event_lists, whose lists stay separate. Raises FormatError,
+// naming the byte offset, if it is malformed; nothing is added then.
 inline void add_remote_events(std::string_view bytes) {
   ProfilerStateBase* profiler = running_profiler_state();
   if (profiler == nullptr)
@@ -132,20 +131,21 @@ inline void add_remote_events(std::string_view bytes) {
   profiler->add_remote_events(decode_event_lists(bytes));
 }
 
-// Whether the calling thread has an exclusive profiler in a state other than Disabled.
+// Returns whether the calling thread has an exclusive profiler in a state other than Disabled.
 inline bool profiler_enabled() noexcept {
   const ProfilerStateBase* profiler = running_profiler_state();
   return profiler != nullptr && !profiler->config().disabled();
 }
 
-// What kind of exclusive profiler the calling thread has. Sessions are not asked.
+// Returns the kind of the calling thread's exclusive profiler. Ignores sessions.
 inline ActiveProfilerType profiler_type() noexcept {
   const ProfilerStateBase* profiler = running_profiler_state();
   return profiler != nullptr ? active_profiler_type(profiler->config().state)
                              : ActiveProfilerType::NONE;
 }
 
-// The configuration of the calling thread's exclusive profiler. StateError when there is none.
+// Returns the configuration of the calling thread's exclusive profiler. Raises StateError if there
+// is none.
 inline ProfilerConfig profiler_config() {
   const ProfilerStateBase* profiler = running_profiler_state();
   if (profiler == nullptr)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of an NVTX range, as tools that read PyTorch's ranges expect it.
+// Formats the text of NVTX ranges as PyTorch does, for tools that parse it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The range that produced an input, and as which of its outputs. {0, -1}: not known, or the input
+// The range that produced an input, and the index among its outputs. {0, -1}: unknown, or the input
 // is not a tensor.
 struct ProducerOp {
   uint64_t handle = 0;
@@ -22,9 +22,9 @@ struct ProducerOp {
   }
 };
 
-// `name`, then ", seq = N" if sequence_nr >= 0, ", op_id = M" if op_id > 0, ", sizes = [[2, 3],
-// []]" unless shapes is empty ([] for what is not a tensor), ", input_op_ids = [(M,0), (0,-1)]"
-// unless input_op_ids is empty.
+// Returns `name`, followed by ", seq = N" if sequence_nr >= 0, ", op_id = M" if op_id > 0, ", sizes
+// = [[2, 3], []]" if shapes is not empty ([] for an input that is not a tensor), and ",
+// input_op_ids = [(M,0), (0,-1)]" if input_op_ids is not empty.
 inline std::string nvtx_range_text(std::string_view name, int64_t sequence_nr, uint64_t op_id = 0,
                                    const std::vector<std::vector<int64_t>>& shapes = {},
                                    const std::vector<ProducerOp>& input_op_ids = {}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exclusive profiler is asked to do: its state, its options, and what a thread can ask
-// about it.
+// Configuration of the exclusive profiler: its state and options, and the types by which a thread's
+// profiler is reported.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What records. The names and the order are PyTorch's. The exclusive profiler runs Disabled, CPU,
-// CUDA, NVTX, ITT and PRIVATEUSE1; the KINETO states belong to sessions and are refused by
-// enable_profiler.
+// What is recorded. Names and order are PyTorch's. The exclusive profiler supports Disabled, CPU,
+// CUDA, NVTX, ITT and PRIVATEUSE1; enable_profiler refuses the KINETO states, which sessions
+// provide.
 enum class ProfilerState : uint8_t {
   Disabled = 0,
   CPU = 1,          // CPU times
-  CUDA = 2,         // CPU times, and a device event at both ends of each range
-  NVTX = 3,         // nothing is recorded: ranges and marks go to NVTX
-  ITT = 4,          // nothing is recorded: ranges and marks go to ITT
-  PRIVATEUSE1 = 5,  // as CUDA, through the stubs of a device plug-in
+  CUDA = 2,         // CPU times, and device events at both ends of each range
+  NVTX = 3,         // records nothing: forwards ranges and marks to NVTX
+  ITT = 4,          // records nothing: forwards ranges and marks to ITT
+  PRIVATEUSE1 = 5,  // as CUDA, using the stubs of a device plug-in
   KINETO = 6,
   KINETO_GPU_FALLBACK = 7,
   KINETO_PRIVATEUSE1_FALLBACK = 8,
@@ -30,7 +30,7 @@ enum class ProfilerState : uint8_t {
 
 constexpr size_t kNumProfilerStates = 11;
 
-// Which profiler a thread has, as answered by profiler_type().
+// Kind of a thread's profiler, as returned by profiler_type().
 enum class ActiveProfilerType : uint8_t {
   NONE = 0,
   LEGACY = 1,
@@ -40,7 +40,7 @@ enum class ActiveProfilerType : uint8_t {
   PRIVATEUSE1 = 5,
 };
 
-// The enumerator's name; "unknown" outside the enum. Static storage.
+// Returns the enumerator's name; "unknown" outside the enum. Static storage.
 inline const char* profiler_state_name(ProfilerState state) noexcept {
   constexpr const char* names[kNumProfilerStates] = {"Disabled",
                                                      "CPU",
@@ -57,8 +57,7 @@ inline const char* profiler_state_name(ProfilerState state) noexcept {
   return index < kNumProfilerStates ? names[index] : "unknown";
 }
 
-// The type a profiler in `state` is reported as: NONE for Disabled, LEGACY for the recording states
-// CPU and CUDA.
+// Returns the type reported for `state`: NONE for Disabled, LEGACY for CPU and CUDA, which record.
 inline ActiveProfilerType active_profiler_type(ProfilerState state) noexcept {
   switch (state) {
     case ProfilerState::Disabled:
@@ -80,27 +79,27 @@ inline ActiveProfilerType active_profiler_type(ProfilerState state) noexcept {
 // Options of one run of the exclusive profiler.
 struct ProfilerConfig {
   ProfilerState state = ProfilerState::CPU;
-  bool report_input_shapes =
-      false;  // shapes with each range; in NVTX also sizes and input_op_ids in the text
-  bool profile_memory = false;  // memory and out-of-memory reports become events
-  bool with_stack =
-      false;  // frames of the stack provider with each range that is not a backward function
-  bool with_flops = false;  // an estimate from the inputs with each range
-  bool with_modules =
-      false;  // carried for the consumer of the events; the profiler itself does nothing with it
-  std::string trace_id;  // carried likewise
+  // Record shapes with each range; in state NVTX, add sizes and input_op_ids to the text.
+  bool report_input_shapes = false;
+  bool profile_memory = false;  // record memory and out-of-memory reports as events
+  // Record stack frames from the stack provider, except for backward functions.
+  bool with_stack = false;
+  bool with_flops = false;  // record estimated FLOPs with each range
+  // Passed on to the consumer of the events; not used by the profiler.
+  bool with_modules = false;
+  std::string trace_id;  // likewise
 
   ProfilerConfig() = default;
   explicit ProfilerConfig(ProfilerState profiler_state) : state(profiler_state) {}
 
   bool disabled() const noexcept { return state == ProfilerState::Disabled; }
 
-  // Ranges and marks are passed on and nothing is kept.
+  // Whether ranges and marks are forwarded instead of recorded.
   bool passes_on() const noexcept {
     return state == ProfilerState::NVTX || state == ProfilerState::ITT;
   }
 
-  // Ranges carry device events.
+  // Whether ranges have device events.
   bool times_device() const noexcept {
     return state == ProfilerState::CUDA || state == ProfilerState::PRIVATEUSE1;
   }
@@ -108,9 +107,8 @@ struct ProfilerConfig {
 
 // Options of disable_profiler.
 struct ProfilerDisableOptions {
-  bool cleanup_tls_state =
-      true;                 // pop the state and remove the callback; false: leave both in place
-  bool consolidate = true;  // mark the stop and return the events; false: return nothing
+  bool cleanup_tls_state = true;  // remove the profiler and its callback; false: keep both
+  bool consolidate = true;  // record the stop mark and return the events; false: return nothing
 };
 
 FASTPROF_NAMESPACE_END

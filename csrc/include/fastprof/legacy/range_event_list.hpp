@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RangeEventList: the buffer one thread's records go to. Async pops of other threads come here too,
-// hence the lock.
+// RangeEventList: buffer of the records of one thread. Locked, because other threads append the
+// pops of async ranges.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,13 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Records of one thread. Any thread.
 class RangeEventList {
  public:
   // Appends a record. Any thread.
   void record(LegacyEvent&& event) {
     const std::lock_guard<std::mutex> guard(lock_);
-    // Pieces, so that no record is moved again while the program is being timed.
+    // Stored in fixed-size pieces, so that no record is moved while the program is being timed.
     if (pieces_.empty() || pieces_.back().size() == kPieceEvents) {
       pieces_.emplace_back();
       pieces_.back().reserve(kPieceEvents);
@@ -27,7 +28,7 @@ class RangeEventList {
     ++size_;
   }
 
-  // Moves the records out; the list is empty afterwards. Any thread.
+  // Moves the records out and leaves the list empty. Any thread.
   LegacyEventList consolidate() {
     std::vector<LegacyEventList> pieces;
     LegacyEventList moved;
@@ -41,7 +42,7 @@ class RangeEventList {
     moved.reserve(size);
     for (LegacyEventList& piece : pieces) {
       for (LegacyEvent& event : piece) moved.push_back(std::move(event));
-      LegacyEventList().swap(piece);  // at most one piece is held twice
+      LegacyEventList().swap(piece);  // limits the additional memory to one piece
     }
     return moved;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RecordProfile: profiles a scope in state CPU and writes its Chrome trace.
+// RecordProfile: profiles a scope in state CPU and writes a Chrome trace.
 #pragma once
 
 #include <cstdio>
@@ -15,13 +15,14 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The destructor ends the profile and writes it as write_events does; it never throws: what goes
-// wrong, a file that could not be opened included, is told on stderr. One thread.
+// The constructor enables the profiler and raises as enable_profiler does; the destructor disables
+// it and writes the trace as write_events does. The destructor never throws: errors, including a
+// file that could not be opened, are reported on stderr. Use on one thread.
 class RecordProfile {
  public:
-  // Into a stream, which must outlive this.
+  // Writes to a stream, which must outlive this object.
   explicit RecordProfile(std::ostream& out) : out_(&out) { enable_profiler(ProfilerConfig()); }
-  // Into a file, created or overwritten now.
+  // Writes to a file, which is created or truncated now.
   explicit RecordProfile(const std::string& path)
       : file_(std::make_unique<std::ofstream>(path, std::ios::binary)), out_(file_.get()) {
     enable_profiler(ProfilerConfig());
@@ -34,9 +35,9 @@ class RecordProfile {
     try {
       write(lists);
     } catch (const std::exception& error) {
-      tell(error.what());
+      warn(error.what());
     } catch (...) {
-      tell("the events could not be written");
+      warn("the events could not be written");
     }
 #else
     write(lists);
@@ -47,12 +48,12 @@ class RecordProfile {
   RecordProfile& operator=(const RecordProfile&) = delete;
 
  private:
-  static void tell(const char* what) noexcept {
+  static void warn(const char* what) noexcept {
     std::fprintf(stderr, "fastprof: RecordProfile: %s\n", what);
   }
-  // May throw what a stream with exceptions on throws.
+  // May throw if exceptions are enabled on the stream.
   void write(const LegacyEventLists& lists) {
-    if (const char* fault = legacy_detail::try_write_events(*out_, lists).message) tell(fault);
+    if (const char* fault = legacy_detail::try_write_events(*out_, lists).message) warn(fault);
   }
 
   std::unique_ptr<std::ofstream> file_;

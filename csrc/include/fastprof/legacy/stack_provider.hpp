@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the frames of with_stack come from: the C++ stack is of little use in an interpreter, so
-// the host says.
+// Source of the frames for with_stack. Set by the host program, because native frames are of little
+// use in an interpreter.
 #pragma once
 
 #include <string>
@@ -11,19 +11,20 @@
 FASTPROF_NAMESPACE_BEGIN
 
 // Appends the calling thread's frames, innermost first. Called at the begin of each range that
-// wants a stack.
+// records a stack.
 using StackProvider = void (*)(std::vector<std::string>* frames);
 
 namespace legacy_detail {
 inline StackProvider g_stack_provider = nullptr;  // release store, acquire load
 }  // namespace legacy_detail
 
-// Makes `provider` what profilers enabled by this library ask; null: none, and stacks stay empty.
-// Returns what was set before. Any thread.
+// Sets the provider for profilers enabled by this library; null: none, so stacks stay empty.
+// Returns the previous one. Any thread.
 inline StackProvider set_stack_provider(StackProvider provider) noexcept {
   return __atomic_exchange_n(&legacy_detail::g_stack_provider, provider, __ATOMIC_ACQ_REL);
 }
 
+// Returns the current provider, or null. Any thread.
 inline StackProvider stack_provider() noexcept {
   return __atomic_load_n(&legacy_detail::g_stack_provider, __ATOMIC_ACQUIRE);
 }

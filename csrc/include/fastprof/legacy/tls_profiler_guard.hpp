@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLSLegacyProfilerGuard: the exclusive profiler for a scope, its events handed to a callback.
+// TLSLegacyProfilerGuard: enables the exclusive profiler for a scope and passes its events to a
+// callback.
 #pragma once
 
 #include <cstdio>
@@ -14,7 +15,7 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace legacy_detail {
 
-// As disable_profiler, but a failure is told on stderr; false then.
+// As disable_profiler, but reports a failure on stderr and returns false.
 inline bool disable_quietly(ProfilerDisableOptions options, LegacyEventLists* lists,
                             const char* whose) noexcept {
   if (!profiler_is_newest()) {
@@ -43,13 +44,14 @@ inline bool disable_quietly(ProfilerDisableOptions options, LegacyEventLists* li
 
 }  // namespace legacy_detail
 
-// Enables the profiler; the destructor disables it with `options` and calls `callback` with the
-// events. What the callback throws is told on stderr and goes no further. One thread.
+// The constructor enables the profiler; the destructor disables it with `options` and calls
+// `callback` with the events. Exceptions of the callback are reported on stderr. Destroy on the
+// same thread, in reverse order.
 class TLSLegacyProfilerGuard {
  public:
   using Callback = std::function<void(const LegacyEventLists&)>;
 
-  // Raises as enable_profiler. The callback may be empty.
+  // Raises as enable_profiler does. `callback` may be empty.
   explicit TLSLegacyProfilerGuard(const ProfilerConfig& config, Callback callback = {},
                                   ProfilerDisableOptions options = {})
       : callback_(std::move(callback)), options_(options) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_events: the finished ranges of the exclusive profiler as a Chrome trace.
+// write_events: writes finished ranges of the exclusive profiler as a Chrome trace.
 #pragma once
 
 #include <ostream>
@@ -14,9 +14,9 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace legacy_detail {
 
-// What went wrong while writing, and which error that is.
+// Error of a write: its message and whether it is an I/O error.
 struct WriteFault {
-  const char* message = nullptr;  // null: nothing
+  const char* message = nullptr;  // null: no error
   bool is_io = false;
 };
 
@@ -35,9 +35,9 @@ inline WriteFault try_write_events(std::ostream& out, const LegacyEventLists& li
 
 // Writes a JSON array with one complete event ("X") per pop, in pop order: name, ts (us since
 // __start_profile), dur (us), tid (the thread that began the range), pid "CPU Functions". Open
-// ranges, marks and memory are not written. Raises IoError when `out` is not open or fails,
-// FormatError without a __start_profile mark and for a pop without its push; nothing is written
-// then. The lists must not change meanwhile; otherwise any thread.
+// ranges, marks and memory events are omitted. Raises IoError if `out` is not open or fails;
+// FormatError, with nothing written, if there is no __start_profile mark or a pop has no push. Any
+// thread; `lists` must not change during the call.
 inline void write_events(std::ostream& out, const LegacyEventLists& lists) {
   const legacy_detail::WriteFault fault = legacy_detail::try_write_events(out, lists);
   if (fault.message == nullptr) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a callback that threw: once per callback, on stderr.
+// Reports an exception thrown by a RecordFunction callback: once per callback, on stderr.
 #pragma once
 
 #include <cstdio>
@@ -9,7 +9,9 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// True the first time a callback is seen here. When the table is full nothing more is reported.
+// Records that `callback` failed. Returns true if its failure has not been reported before; false
+// also when the table of kMaxReportedFailures callbacks is full. Any thread; takes the primitives
+// lock.
 inline bool first_callback_failure(void (*callback)()) noexcept {
   ProcessPrimitives* process = process_primitives();
   PrimitivesLock lock(process);
@@ -20,15 +22,15 @@ inline bool first_callback_failure(void (*callback)()) noexcept {
   return true;
 }
 
-// Tells that `callback` threw; what is the exception's text or null. The profiled code sees
-// nothing.
+// Prints to stderr that `callback` threw. `where`: "start" or "end"; `what`: the exception's text,
+// or null if it is not a std::exception. The profiled code is not affected. Any thread.
 FASTPROF_COLD inline void report_callback_failure(void (*callback)(), const char* where,
                                                   const char* what) noexcept {
   if (!first_callback_failure(callback)) return;
   std::fprintf(stderr,
                "fastprof: a RecordFunction %s callback threw%s%s; it was caught, and further "
                "exceptions of this callback are not reported\n",
-               where, what != nullptr ? ": " : " something that is no std::exception",
+               where, what != nullptr ? ": " : " an exception not derived from std::exception",
                what != nullptr ? what : "");
 }
 

@@ -15,13 +15,15 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Calls that let nothing escape, compiled in the library that registers. Used by a library built
-// with -fno-exceptions, which cannot catch what another library's callback throws.
+// Functions that call a callback and catch everything it throws. Each library that registers a
+// callback provides its own pair, so that a leader built with -fno-exceptions, which cannot catch,
+// can call callbacks of other libraries.
 struct CallbackInvokers {
   ObserverContext* (*start)(StartCallback, const RecordFunction&) noexcept;
   void (*end)(EndCallback, const RecordFunction&, ObserverContext*) noexcept;
 };
 
+// Calls a start callback; an exception is caught and reported, and the result is then null.
 FASTPROF_ALWAYS_INLINE ObserverContext* call_start(StartCallback callback,
                                                    const RecordFunction& function) noexcept {
 #if FASTPROF_EXCEPTIONS
@@ -38,6 +40,7 @@ FASTPROF_ALWAYS_INLINE ObserverContext* call_start(StartCallback callback,
 #endif
 }
 
+// Calls an end callback; an exception is caught and reported.
 FASTPROF_ALWAYS_INLINE void call_end(EndCallback callback, const RecordFunction& function,
                                      ObserverContext* context) noexcept {
 #if FASTPROF_EXCEPTIONS
@@ -63,7 +66,7 @@ inline void invoke_end(EndCallback callback, const RecordFunction& function,
 }
 inline constexpr CallbackInvokers own_invokers{&invoke_start, &invoke_end};
 
-// One registration. The layout is ABI.
+// One registered callback. The layout is ABI.
 struct CallbackEntry {
   StartCallback start;
   EndCallback end;
@@ -71,7 +74,7 @@ struct CallbackEntry {
   CallbackHandle handle;
   double probability;
   uint16_t scopes;  // bit per RecordScope
-  uint8_t needs;    // callback_needs
+  uint8_t needs;    // OR of callback_needs
   uint8_t enabled;
   uint32_t reserved;
 };
@@ -90,11 +93,12 @@ inline CallbackEntry make_callback_entry(const RecordFunctionCallback& callback,
           0};
 }
 
-// Head of a shared list; the entries follow it, by ascending handle. Never changed once shared.
+// Header of a shared list. The entries follow it in memory, by ascending handle. Immutable once
+// shared, except for the reference count.
 struct CallbackListBlock {
   uint64_t references;
   uint32_t count;
-  uint32_t enabled;  // how many of them are
+  uint32_t enabled;  // number of enabled entries
 
   CallbackEntry* entries() noexcept { return reinterpret_cast<CallbackEntry*>(this + 1); }
   const CallbackEntry* entries() const noexcept {
@@ -102,8 +106,8 @@ struct CallbackListBlock {
   }
 };
 
-// A reference to a list; the empty list is a null pointer. Copies share. Made with malloc, so any
-// library may drop the last reference.
+// Shared reference to an immutable list; a null pointer is the empty list. Copying increments the
+// reference count. Blocks are allocated with malloc, so any library may drop the last reference.
 class CallbackList {
  public:
   CallbackList() noexcept = default;
@@ -132,10 +136,11 @@ class CallbackList {
 
   const CallbackListBlock* block() const noexcept { return block_; }
 
-  // Gives up the reference that an owner elsewhere (a plain pointer) held to what `list` shares.
+  // Releases the reference that some other owner (a plain pointer) held to the block of `list`.
   static void drop_shared(const CallbackList& list) noexcept { release(list.block_); }
 
-  // Copies with one change, by ascending handle. With an unknown handle: an equal list.
+  // Return a copy with one change; entries stay in ascending handle order. If the handle is
+  // unknown, the result equals this list. They raise Error if memory is exhausted.
   CallbackList with(const CallbackEntry& added) const {
     CallbackList longer = adopt(allocate(size() + 1));
     CallbackEntry* out = longer.block_->entries();

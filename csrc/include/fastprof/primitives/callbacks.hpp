@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registration of RecordFunction callbacks, for one thread or for all, and the switches of a
-// thread.
+// Registers RecordFunction callbacks (thread-local or global) and enables or disables
+// RecordFunctions per thread.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace callbacks_detail {
 
+// Returns a new, unique handle.
 inline CallbackHandle next_handle(ProcessPrimitives* process) noexcept {
   return 1 + __atomic_fetch_add(&process->next_callback_handle, 1, __ATOMIC_RELAXED);
 }
@@ -30,21 +31,24 @@ inline CallbackList global_callbacks() noexcept {
   return CallbackList::share(process->callbacks);
 }
 
-// Replaces the global list by change(list). Lists are made and freed outside the lock: a malloc
-// hook may use RecordFunction, which takes it.
+// Replaces the global list by change(list); retries if another thread changed it meanwhile. Lists
+// are allocated and freed outside the lock, because a malloc hook may use RecordFunction, which
+// takes the lock.
 template <class Change>
 inline void change_global(ProcessPrimitives* process, Change change) {
   for (;;) {
     const CallbackList former = global_callbacks();
     CallbackList next = change(former);
     PrimitivesLock lock(process);
-    // Our reference keeps the address from being reused: equal means unchanged.
+    // `former` holds a reference, so its address cannot be reused: equal addresses mean an
+    // unchanged list.
     if (process->callbacks != former.block()) continue;
     const bool had = former.enabled() != 0, has = next.enabled() != 0;
     store_relaxed(&process->enabled_callbacks, next.enabled());
     process->callbacks = next.detach();
     CallbackList::drop_shared(former);
-    // Release pairs with the acquire in select_step: a thread that sees the new version rebuilds.
+    // Release; partner: the acquire in select_step. A thread that sees the new version rebuilds its
+    // caches.
     __atomic_fetch_add(&state()->callbacks_version, 1, __ATOMIC_RELEASE);
     if (has && !had) add_callbacks_user(process, true);
     if (had && !has) remove_callbacks_user(process, true);
@@ -52,14 +56,17 @@ inline void change_global(ProcessPrimitives* process, Change change) {
   }
 }
 
+// Returns the calling thread's primitives; raises StateError at thread exit.
 inline ThreadPrimitives* writable_thread() {
   ThreadPrimitives* primitives = thread_primitives();
   if (primitives == nullptr)
-    raise<StateError>("this thread is at its very end; register callbacks earlier");
+    raise<StateError>(
+        "the thread's state is already destroyed at thread exit; register callbacks earlier");
   return primitives;
 }
 
-// Applies `change` to whichever list knows the handle; false when none does.
+// Applies `change` to the list that contains the handle: the calling thread's or the global one.
+// Returns false if neither contains it.
 template <class Change>
 inline bool change_owner(CallbackHandle handle, Change change) {
   if (ThreadPrimitives* primitives = existing_thread_primitives()) {
@@ -82,8 +89,9 @@ inline void warn_unknown(const char* what, CallbackHandle handle) noexcept {
 
 }  // namespace callbacks_detail
 
-// Registers an observer for RecordFunctions that begin on the calling thread (and in work
-// propagated from it). Never returns kInvalidCallbackHandle.
+// Registers a callback for RecordFunctions that begin on the calling thread, and in work propagated
+// from it. Returns its handle, never kInvalidCallbackHandle. Raises StateError if the thread's
+// storage is already freed (thread exit), Error if memory is exhausted.
 inline CallbackHandle add_thread_local_callback(const RecordFunctionCallback& callback) {
   ThreadPrimitives* primitives = callbacks_detail::writable_thread();
   const CallbackHandle handle = callbacks_detail::next_handle(process_primitives());
@@ -92,8 +100,8 @@ inline CallbackHandle add_thread_local_callback(const RecordFunctionCallback& ca
   return handle;
 }
 
-// Registers an observer for the RecordFunctions of all threads. A thread sees it at its next
-// RecordFunction.
+// Registers a callback for the RecordFunctions of all threads; each thread uses it from its next
+// RecordFunction on. Returns its handle. Any thread. Raises Error if memory is exhausted.
 inline CallbackHandle add_global_callback(const RecordFunctionCallback& callback) {
   ProcessPrimitives* process = process_primitives();
   const CallbackHandle handle = callbacks_detail::next_handle(process);
@@ -103,16 +111,18 @@ inline CallbackHandle add_global_callback(const RecordFunctionCallback& callback
   return handle;
 }
 
-// Unregisters: no RecordFunction that begins on this thread from now on calls it (another thread
-// may be just about to). One that called its start callback still calls its end callback. An
-// unknown handle is reported on stderr and changes nothing.
+// Unregisters a callback of the calling thread or a global one. RecordFunctions that begin on this
+// thread afterwards do not call it; another thread may still be about to. A RecordFunction that
+// called the start callback still calls the end callback. An unknown handle prints a warning to
+// stderr and changes nothing. Raises Error if memory is exhausted.
 inline void remove_callback(CallbackHandle handle) {
   if (!callbacks_detail::change_owner(
           handle, [&](const CallbackList& list) { return list.without(handle); }))
     callbacks_detail::warn_unknown("remove_callback", handle);
 }
 
-// Stops and resumes calling a callback without giving up its place in the order.
+// Suspend and resume a callback; it keeps its position in the calling order. Handles and errors as
+// for remove_callback.
 inline void disable_callback(CallbackHandle handle) {
   if (!callbacks_detail::change_owner(
           handle, [&](const CallbackList& list) { return list.with_enabled(handle, false); }))
@@ -124,6 +134,7 @@ inline void reenable_callback(CallbackHandle handle) {
     callbacks_detail::warn_unknown("reenable_callback", handle);
 }
 
+// Unregister all callbacks of the calling thread, or all global ones.
 inline void clear_thread_local_callbacks() noexcept {
   if (ThreadPrimitives* primitives = existing_thread_primitives())
     exchange_thread_callbacks(primitives, {});
@@ -132,13 +143,13 @@ inline void clear_global_callbacks() noexcept {
   if (ProcessPrimitives* process = existing_process_primitives())
     callbacks_detail::change_global(process, [](const CallbackList&) { return CallbackList(); });
 }
-// This thread's and the global ones. Not those of other threads.
+// Unregisters the calling thread's callbacks and the global ones, but not those of other threads.
 inline void clear_callbacks() noexcept {
   clear_global_callbacks();
   clear_thread_local_callbacks();
 }
 
-// Whether any enabled callback is registered.
+// Return whether any enabled callback is registered: on the calling thread, globally, or either.
 inline bool has_thread_local_callbacks() noexcept {
   const ThreadPrimitives* primitives = existing_thread_primitives();
   return primitives != nullptr && CallbackList::share(primitives->callbacks).enabled() != 0;
@@ -150,8 +161,9 @@ inline bool has_callbacks() noexcept {
   return has_thread_local_callbacks() || has_global_callbacks();
 }
 
-// Switches RecordFunctions of the calling thread on or off: off, they call no callback and record
-// nothing. FASTPROF_RANGE and the other recorder macros then call no callbacks, but record.
+// Enables or disables the RecordFunctions of the calling thread. Disabled ones call no callbacks
+// and record nothing; FASTPROF_RANGE and the other recorder macros still record, but call no
+// callbacks.
 inline void enable_record_function(bool on = true) noexcept {
   ThreadPrimitives* primitives = on ? existing_thread_primitives() : thread_primitives();
   if (primitives == nullptr) return;
@@ -162,7 +174,8 @@ inline bool is_record_function_enabled() noexcept {
   return primitives == nullptr || primitives->disabled == 0;
 }
 
-// Sets the switch for a scope, on one thread.
+// Enables or disables the calling thread's RecordFunctions for a scope; the destructor restores the
+// former setting. Destroy on the same thread.
 class RecordFunctionGuard {
  public:
   explicit RecordFunctionGuard(bool on = true) noexcept : former_(is_record_function_enabled()) {
@@ -180,7 +193,8 @@ class DisableRecordFunctionGuard : public RecordFunctionGuard {
   DisableRecordFunctionGuard() noexcept : RecordFunctionGuard(false) {}
 };
 
-// The callbacks and the switch of a thread, as a snapshot carries them.
+// The thread-local callbacks and the enabled flag of a thread, as ThreadLocalState saves and
+// restores them. The functions act on the calling thread.
 struct RecordFunctionTls {
   CallbackList callbacks;
   bool enabled = true;
@@ -198,8 +212,8 @@ inline void set_record_function_tls(RecordFunctionTls tls) noexcept {
   enable_record_function(tls.enabled);
 }
 
-// Seeds the sampling of the calling thread: from here the same RecordFunctions on this thread
-// choose the same samples.
+// Seeds the sampling of the calling thread: from here, the same sequence of RecordFunctions on this
+// thread draws the same samples.
 inline void set_sampling_seed(uint64_t seed) noexcept {
   ThreadPrimitives* primitives = thread_primitives();
   if (primitives == nullptr) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadLocalDebugInfo and DebugInfoGuard: values that travel with the work of a thread.
+// ThreadLocalDebugInfo and DebugInfoGuard: values attached to a thread that propagate to work it
+// launches.
 #pragma once
 
 #include <memory>
@@ -13,14 +14,15 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The debug info of the calling thread: a chain of (kind, info), the newest of a kind in front.
-// Work that is propagated (ThreadLocalState, propagate) sees what was set before its launch; what
-// either side sets afterwards stays on that side. All functions act on the calling thread only.
+// The debug info of the calling thread: a linked chain of (kind, info), newest first. Propagated
+// work (ThreadLocalState, propagate) sees the chain as it was at the launch; later changes on
+// either side are not shared. All functions act on the calling thread only.
 class ThreadLocalDebugInfo {
  public:
   ThreadLocalDebugInfo() = delete;
 
-  // The nearest info of a kind, or null. Valid while it stays set here or the caller holds a chain.
+  // Returns the newest info of a kind, or null. Valid while it stays in this thread's chain or the
+  // caller holds a DebugInfoChain that contains it.
   static DebugInfoBase* get(DebugInfoKind kind) noexcept {
     const ThreadPrimitives* primitives = existing_thread_primitives();
     if (primitives == nullptr) return nullptr;
@@ -28,14 +30,14 @@ class ThreadLocalDebugInfo {
     return node != nullptr ? node->info.get() : nullptr;
   }
 
-  // The whole chain, shared: what a snapshot holds.
+  // Returns a shared reference to the whole chain.
   static DebugInfoChain current() noexcept {
     const ThreadPrimitives* primitives = existing_thread_primitives();
     return primitives != nullptr ? DebugInfoChain::share(primitives->debug_info) : DebugInfoChain();
   }
 
-  // Replaces the whole chain; returns the former one. A thread whose storage is gone (at its very
-  // end) keeps none.
+  // Replaces the whole chain and returns the former one. At thread exit, after the thread's storage
+  // is freed, the new chain is discarded.
   static DebugInfoChain force_current(DebugInfoChain chain) noexcept {
     ThreadPrimitives* primitives =
         chain.empty() ? existing_thread_primitives() : thread_primitives();
@@ -43,19 +45,21 @@ class ThreadLocalDebugInfo {
     return DebugInfoChain::adopt(std::exchange(primitives->debug_info, chain.detach()));
   }
 
-  // Puts an info in front. StateError when the thread's storage is gone.
+  // Pushes an info on the front of the chain. Raises StateError at thread exit, after the thread's
+  // storage is freed.
   static void push(DebugInfoKind kind, std::shared_ptr<DebugInfoBase> info) {
     ThreadPrimitives* primitives = thread_primitives();
     if (primitives == nullptr)
-      raise<StateError>("this thread is at its very end; set debug info earlier");
+      raise<StateError>(
+          "the thread's state is already destroyed at thread exit; set debug info earlier");
     DebugInfoChain longer =
         DebugInfoChain::share(primitives->debug_info).with(kind, std::move(info));
-    // The new link holds its own reference to the old head.
+    // The new node holds its own reference to the former head.
     (void)DebugInfoChain::adopt(std::exchange(primitives->debug_info, longer.detach()));
   }
 
-  // Takes the front info off and returns it. StateError when the front is of another kind or there
-  // is none: pushes and pops of one thread must nest.
+  // Pops the front info and returns it. Raises StateError if the chain is empty or its front is of
+  // another kind: pushes and pops on one thread must nest.
   static std::shared_ptr<DebugInfoBase> pop(DebugInfoKind kind) {
     DebugInfoNode* front = checked_front(kind, "pop");
     ThreadPrimitives* primitives = existing_thread_primitives();
@@ -65,7 +69,7 @@ class ThreadLocalDebugInfo {
     return info;
   }
 
-  // Returns the front info. StateError as for pop.
+  // Returns the front info. Raises StateError as pop does.
   static std::shared_ptr<DebugInfoBase> peek(DebugInfoKind kind) {
     return checked_front(kind, "peek")->info;
   }
@@ -85,10 +89,10 @@ class ThreadLocalDebugInfo {
 };
 
 // Sets debug info of the calling thread for a scope. Destroy guards in reverse order, on the thread
-// that made them. A null info or an empty chain makes a guard that does nothing.
+// that made them. A null info or an empty chain makes a no-op guard.
 class DebugInfoGuard {
  public:
-  // Puts one info in front.
+  // Pushes one info.
   DebugInfoGuard(DebugInfoKind kind, std::shared_ptr<DebugInfoBase> info) {
     if (info == nullptr) return;
     DebugInfoChain former = ThreadLocalDebugInfo::current();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DebugInfoChain: the immutable, shared chain of (kind, info) that one thread carries.
+// DebugInfoChain: immutable, shared linked list of (kind, info), one per thread.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,22 @@ FASTPROF_NAMESPACE_BEGIN
 class MemoryReportingInfoBase;
 class ProfilerStateBase;
 
-// What a slot of debug info holds. Derive from it.
+// Base class of debug info objects. Derive from it.
 class FASTPROF_VISIBLE DebugInfoBase {
  public:
   FASTPROF_HIDDEN DebugInfoBase() = default;
   FASTPROF_HIDDEN DebugInfoBase(const DebugInfoBase&) = default;
   FASTPROF_HIDDEN DebugInfoBase& operator=(const DebugInfoBase&) = default;
   FASTPROF_HIDDEN virtual ~DebugInfoBase() = default;
-  // This object as a receiver of memory reports, or null (works without RTTI).
+  // Returns this object as a receiver of memory reports, or null. Replaces dynamic_cast, so that it
+  // works without RTTI.
   FASTPROF_HIDDEN virtual MemoryReportingInfoBase* memory_reporting() noexcept { return nullptr; }
-  // This object as a profiler that RecordFunctions feed (legacy/profiler_state_base.hpp), or null.
+  // Returns this object as a profiler that RecordFunctions feed (legacy/profiler_state_base.hpp),
+  // or null.
   FASTPROF_HIDDEN virtual ProfilerStateBase* profiler_state() noexcept { return nullptr; }
 };
 
-// One link. Never changed once another owner can see it, but for the reference count.
+// One node of the list. Immutable once shared, except for the reference count.
 struct DebugInfoNode {
   uint64_t references;
   DebugInfoKind kind;
@@ -35,8 +37,8 @@ struct DebugInfoNode {
   DebugInfoNode* parent;  // owned reference
 };
 
-// A chain of debug info, newest link first; the empty chain is the default. Copies share the links.
-// Copying and destroying are thread-safe; links may be made by one library and freed by another.
+// A chain of debug info, newest node first; empty by default. Copies share the nodes. Copying and
+// destroying are thread-safe; a node may be allocated by one library and freed by another.
 class DebugInfoChain {
  public:
   DebugInfoChain() noexcept = default;
@@ -57,25 +59,25 @@ class DebugInfoChain {
     return a.head_ != b.head_;
   }
 
-  // The nearest info of a kind, or null. Valid while a chain that contains it lives.
+  // Returns the newest info of a kind, or null. Valid while a chain that contains it exists.
   DebugInfoBase* get(DebugInfoKind kind) const noexcept {
     const DebugInfoNode* node = find(head_, kind);
     return node != nullptr ? node->info.get() : nullptr;
   }
-  // The same, shared.
+  // As get, as a shared pointer.
   std::shared_ptr<DebugInfoBase> get_shared(DebugInfoKind kind) const noexcept {
     const DebugInfoNode* node = find(head_, kind);
     return node != nullptr ? node->info : nullptr;
   }
 
-  // This chain with one more link in front; this one is unchanged.
+  // Returns this chain with one more node in front. This chain is unchanged.
   DebugInfoChain with(DebugInfoKind kind, std::shared_ptr<DebugInfoBase> info) const {
     DebugInfoChain longer;
     longer.head_ = new DebugInfoNode{1, kind, std::move(info), retain(head_)};
     return longer;
   }
 
-  // The links themselves: a reference that the caller must release, and the reverse.
+  // detach gives up ownership of the head; adopt takes ownership; share adds a reference.
   DebugInfoNode* detach() noexcept { return std::exchange(head_, nullptr); }
   static DebugInfoChain adopt(DebugInfoNode* head) noexcept {
     DebugInfoChain chain;
@@ -94,7 +96,8 @@ class DebugInfoChain {
     if (node != nullptr) __atomic_fetch_add(&node->references, 1, __ATOMIC_RELAXED);
     return node;
   }
-  // A loop, not recursion: a chain may be long. Release pairs with acquire of the last owner.
+  // Frees nodes in a loop, because recursion would overflow the stack on a long chain.
+  // Acquire-release, so that the last owner sees the other owners' accesses as done.
   static void release(DebugInfoNode* node) noexcept {
     while (node != nullptr && __atomic_fetch_sub(&node->references, 1, __ATOMIC_ACQ_REL) == 1) {
       DebugInfoNode* parent = node->parent;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DebugInfoKind: the name of a slot of thread-local debug info. Open: programs make their own.
+// DebugInfoKind: the key of an entry of thread-local debug info. Programs can define their own.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A slot kind. Two kinds are equal iff they are the same predefined kind, or were made from the
-// same std::string_view object, or are both named() with the same text. Everything of ours is
-// hidden, so an inline variable has one address per library: a predefined kind is therefore known
-// by a fixed number, and a kind of yours that several libraries must share is best made with
-// named().
+// Key of a debug info entry. Two kinds are equal if they are the same predefined kind, or were made
+// from the same std::string_view object, or are both named() with the same text. The namespace is
+// hidden, so an inline variable has a different address in each library: predefined kinds are
+// therefore identified by a fixed number, and a kind shared by several libraries should be made
+// with named().
 //   inline constexpr std::string_view request_text = "request";
 //   constexpr fastprof::DebugInfoKind REQUEST{&request_text};              // one library
-//   constexpr auto TENANT = fastprof::DebugInfoKind::named("acme.tenant"); // all of the process
+//   constexpr auto TENANT = fastprof::DebugInfoKind::named("acme.tenant"); // whole process
 class DebugInfoKind {
  public:
-  // Identity is the address of `name`, which must outlive all uses; its text is only printed. Null:
-  // does not compile in a constant expression, ValueError otherwise.
+  // Identified by the address of `name`, which must outlive all uses; the text is only printed. A
+  // null pointer fails to compile in a constant expression and raises ValueError otherwise.
   constexpr explicit DebugInfoKind(const std::string_view* name)
       : name_((name != nullptr ? name : null_name())->data()),
         name_bytes_(static_cast<uint32_t>(name->size())),
         predefined_(0),
         address_(name) {}
 
-  // Identity is the text, which must outlive all uses.
+  // Identified by its text, which must outlive all uses.
   static constexpr DebugInfoKind named(std::string_view name) noexcept {
     return DebugInfoKind(name, 0);
   }
@@ -52,7 +52,8 @@ class DebugInfoKind {
   friend constexpr bool operator!=(const DebugInfoKind& a, const DebugInfoKind& b) noexcept {
     return !(a == b);
   }
-  // A total order: predefined kinds by number, then named ones by text, then the rest by address.
+  // Total order: predefined kinds by number, then named() kinds by text, then the others by
+  // address.
   friend bool operator<(const DebugInfoKind& a, const DebugInfoKind& b) noexcept {
     if (a.predefined_ != b.predefined_) return a.predefined_ - 1 < b.predefined_ - 1;
     if (a.address_ != b.address_)
@@ -77,15 +78,15 @@ class DebugInfoKind {
         name_bytes_(static_cast<uint32_t>(name.size())),
         predefined_(predefined),
         address_(nullptr) {}
-  // Not constexpr: this is what stops a null name at compile time.
+  // Not constexpr, which makes a null name a compile-time error.
   [[noreturn]] static const std::string_view* null_name() {
     raise<ValueError>("a DebugInfoKind needs a name: pass the address of a std::string_view");
   }
 
-  const char*
-      name_;  // the text may lie in a library that is unloaded: print it only while it is loaded
+  // May point into a library that is unloaded later: print it only while that library is loaded.
+  const char* name_;
   uint32_t name_bytes_;
-  uint32_t predefined_;  // 1 to 7, or 0
+  uint32_t predefined_;  // 1 to 7; 0: not predefined
   const std::string_view* address_;
 };
 

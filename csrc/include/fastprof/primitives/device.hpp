@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device: where memory lies and work runs, in PyTorch's numbering.
+// Device: where memory is allocated and work runs, with PyTorch's numbers.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Kind of a device. The numbers are PyTorch's and are API; others are carried through unnamed.
+// Device type. The numbers are PyTorch's and are API; other numbers are passed through unchanged.
 enum class DeviceType : int16_t {
   NONE = -1,
   CPU = 0,
@@ -34,7 +34,7 @@ enum class DeviceType : int16_t {
   PRIVATEUSE1 = 20,
 };
 
-// A device: kind and index; index -1 means "the current one" or "there is only one".
+// A device type and index. Index -1 is the current device, or the only one.
 struct Device {
   DeviceType type = DeviceType::CPU;
   int16_t index = -1;
@@ -46,7 +46,7 @@ constexpr bool operator!=(Device a, Device b) noexcept {
   return !(a == b);
 }
 
-// Lower-case name ("cpu", "cuda"); "unknown" for a number without one. Static text.
+// Returns the lower-case name ("cpu", "cuda"), or "unknown" for an unlisted number. Static text.
 constexpr const char* device_type_name(DeviceType type) noexcept {
   constexpr const char* names[] = {"cpu", "cuda", "mkldnn",       "opengl", "opencl", "ideep",
                                    "hip", "fpga", "maia",         "xla",    "vulkan", "metal",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device as text.
+// Formats a Device as text.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// "cuda:0", or "cpu" without an index.
+// Returns "cuda:0", or "cpu" for a device without an index.
 inline std::string to_string(Device device) {
   std::string text = device_type_name(device.type);
   if (device.index >= 0) text += ":" + std::to_string(device.index);

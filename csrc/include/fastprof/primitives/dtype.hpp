@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DType: the element type of a tensor description, in PyTorch's numbering.
+// DType: element type of a tensor, with PyTorch's numbers.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Element type. The numbers are PyTorch's ScalarType and are API; others are carried through.
+// Element type. The numbers are those of PyTorch's ScalarType and are API; others are passed
+// through unchanged.
 enum class DType : int8_t {
   undefined = -1,
   uint8 = 0,
@@ -37,7 +38,7 @@ enum class DType : int8_t {
   uint64 = 29,
 };
 
-// Name as NumPy and PyTorch's Python layer spell it ("float32", "bool"). Static text.
+// Returns the name used by NumPy and PyTorch's Python API ("float32", "bool"). Static text.
 constexpr const char* dtype_name(DType dtype) noexcept {
   switch (dtype) {
     case DType::undefined:
@@ -92,7 +93,7 @@ constexpr const char* dtype_name(DType dtype) noexcept {
   return "unknown";
 }
 
-// Bytes of one element; 0 when the type is undefined or unknown.
+// Returns the bytes per element; 0 if the type is undefined or unknown.
 constexpr size_t dtype_size_bytes(DType dtype) noexcept {
   switch (dtype) {
     case DType::uint8:

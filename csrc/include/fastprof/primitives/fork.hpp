@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fork means for the primitives; called by the leader's atfork handlers.
+// Fork handling of the primitives; called by the leader's pthread_atfork handlers.
 #pragma once
 
 #include <pthread.h>
@@ -10,21 +10,22 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// In prepare, before State::lock is taken (the order everywhere).
+// In the prepare handler, before State::lock is taken (the lock order everywhere).
 inline void lock_primitives_for_fork() noexcept {
   if (ProcessPrimitives* process = existing_process_primitives())
     ::pthread_mutex_lock(&process->lock);
 }
 
-// In the parent, after State::lock is released.
+// In the parent handler, after State::lock is released.
 inline void unlock_primitives_after_fork() noexcept {
   if (ProcessPrimitives* process = existing_process_primitives())
     ::pthread_mutex_unlock(&process->lock);
 }
 
-// In the child, after State::lock is a fresh lock again. The child inherits no thread-local
-// callbacks: they observe for a parent that the child cannot report to. Global callbacks, debug
-// info and the switch stay. Other threads' primitives are gone with them (leaked, once a fork).
+// In the child handler, after State::lock is reinitialised. Thread-local callbacks are dropped:
+// they belong to an observer in the parent, to which the child cannot report. Global callbacks,
+// debug info and the enabled flag stay. The primitives of other threads, which do not exist in the
+// child, are leaked once per fork.
 inline void reset_primitives_in_child() noexcept {
   ProcessPrimitives* process = existing_process_primitives();
   if (process == nullptr) return;
@@ -33,7 +34,7 @@ inline void reset_primitives_in_child() noexcept {
     (void)CallbackList::adopt(primitives->callbacks);
     primitives->callbacks = nullptr;
     stale_step_caches(primitives);
-    primitives->thread_id = thread_block()->track->id;  // the child's track is a new one
+    primitives->thread_id = thread_block()->track->id;  // the child has a new track
   }
   const CallbackList global = CallbackList::share(process->callbacks);
   store_relaxed(&state()->callbacks_users, uint64_t{global.enabled() != 0});

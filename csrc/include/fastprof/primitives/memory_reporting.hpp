@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MemoryReportingInfoBase: a profiler in the PROFILER_STATE slot that memory is reported to.
+// MemoryReportingInfoBase: base of a profiler in the PROFILER_STATE entry that receives memory
+// reports.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,11 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A debug info that wants to hear of memory. Called on the thread that allocates; must not throw.
+// Debug info that receives memory reports. Called on the allocating thread; must not throw.
 class FASTPROF_VISIBLE MemoryReportingInfoBase : public DebugInfoBase {
  public:
-  // alloc_size_bytes is negative for a free; the totals are the allocator's after the change, 0 if
-  // it does not know them.
+  // alloc_size_bytes is negative for a free. The totals are the allocator's after the change, or 0
+  // if it does not track them.
   virtual void report_memory_usage(void* ptr, int64_t alloc_size_bytes,
                                    uint64_t total_allocated_bytes, uint64_t total_reserved_bytes,
                                    Device device) noexcept = 0;
@@ -27,8 +28,8 @@ class FASTPROF_VISIBLE MemoryReportingInfoBase : public DebugInfoBase {
   MemoryReportingInfoBase* memory_reporting() noexcept override { return this; }
 };
 
-// The profiler of the calling thread that wants memory reports, or null. Looks only in the nearest
-// PROFILER_STATE. Allocates nothing.
+// Returns the calling thread's profiler if it wants memory reports, else null. Looks only at the
+// newest PROFILER_STATE entry. Does not allocate.
 inline MemoryReportingInfoBase* memory_profiler() noexcept {
   DebugInfoBase* state = ThreadLocalDebugInfo::get(DebugInfoKind::PROFILER_STATE);
   MemoryReportingInfoBase* reporting = state != nullptr ? state->memory_reporting() : nullptr;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default node id: which node of a distributed program this process is.
+// The default node id: identifies this process within a distributed program.
 #pragma once
 
 #include <cstdint>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/recorder/own_state.hpp"
+#include "fastprof/recorder/state/own_state.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The process's node id, -1 while none was set. Any thread.
+// Returns the process's node id, or -1 if it is not set. Any thread.
 inline int64_t default_node_id() noexcept {
   return load_relaxed(&state()->node_id);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RecordFunctionCallback: what an observer registers, and the ObserverContext it may keep per call.
+// RecordFunctionCallback: what an observer registers. ObserverContext: its data for one call.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What a start callback may hand to the end callback of the same RecordFunction. Deleted after the
-// end callback, on the thread that ends it. For speed give the derived class its own operator new.
+// Data that a start callback returns for the end callback of the same RecordFunction. Deleted after
+// the end callback, on the thread that ends it. For speed, give the derived class its own operator
+// new.
 struct FASTPROF_VISIBLE ObserverContext {
   FASTPROF_HIDDEN virtual ~ObserverContext() = default;
 
@@ -22,45 +23,45 @@ struct FASTPROF_VISIBLE ObserverContext {
   FASTPROF_HIDDEN ObserverContext() = default;
 };
 
-// Plain function pointers: called on the thread that begins or ends the RecordFunction. What they
-// throw is caught, reported once on stderr, and goes no further. RecordFunctions and ranges begun
-// inside a callback are recorded by the recorder but call no callbacks.
+// Plain function pointers, called on the thread that begins or ends the RecordFunction. Exceptions
+// they throw are caught and reported once per callback on stderr. RecordFunctions and ranges begun
+// inside a callback are recorded, but call no callbacks.
 using StartCallback = std::unique_ptr<ObserverContext> (*)(const RecordFunction&);
-// Names a registration. Unique and increasing over the process's life.
+// Identifies a registration. Handles are unique and increase over the life of the process.
 using CallbackHandle = uint64_t;
 constexpr CallbackHandle kInvalidCallbackHandle = 0;
 
 constexpr uint16_t kAllRecordScopes = (1u << kNumRecordScopes) - 1;
 
-// An observer: two callbacks (either may be null) and what it wants. A builder:
+// An observer: a start and an end callback (either may be null) and its options. A builder:
 //   add_global_callback(RecordFunctionCallback(start, end).needs_inputs(true).scopes({...}));
 class RecordFunctionCallback {
  public:
   explicit RecordFunctionCallback(StartCallback on_start, EndCallback on_end = nullptr) noexcept
       : start_(on_start), end_(on_end) {}
 
-  // RecordFunction::inputs() has the inputs during the start callback.
+  // Request the inputs: RecordFunction::inputs() returns them during the start callback.
   RecordFunctionCallback& needs_inputs(bool wanted) noexcept {
     return need(callback_needs::inputs, wanted);
   }
-  // RecordFunction::outputs() has the outputs during the end callback.
+  // Request the outputs: RecordFunction::outputs() returns them during the end callback.
   RecordFunctionCallback& needs_outputs(bool wanted) noexcept {
     return need(callback_needs::outputs, wanted);
   }
-  // RecordFunction::handle() is set.
+  // Request ids: RecordFunction::handle() is set.
   RecordFunctionCallback& needs_ids(bool wanted) noexcept {
     return need(callback_needs::ids, wanted);
   }
-  // Called for this share of the matching RecordFunctions, in [0, 1], else ValueError. Start and
-  // end are always called for the same ones. 0: never.
+  // Fraction of the matching RecordFunctions to observe, in [0, 1]; raises ValueError otherwise. 0:
+  // none. The start and end callbacks are called for the same ones.
   RecordFunctionCallback& sampling_probability(double probability) {
     if (!(probability >= 0.0 && probability <= 1.0))
       raise<ValueError>("sampling_probability must be in [0, 1]");
     probability_ = probability;
     return *this;
   }
-  // Called only for these scopes; an empty list means all. ValueError for a number that is no
-  // scope.
+  // Restricts the observer to these scopes; an empty list means all. Raises ValueError if a number
+  // is not a RecordScope.
   RecordFunctionCallback& scopes(std::initializer_list<RecordScope> wanted) {
     return scopes(wanted.begin(), wanted.end());
   }
@@ -69,7 +70,7 @@ class RecordFunctionCallback {
     uint32_t bits = 0;
     for (; first != last; ++first) {
       const auto scope = static_cast<unsigned>(*first);
-      if (scope >= kNumRecordScopes) raise<ValueError>("scopes: not a RecordScope");
+      if (scope >= kNumRecordScopes) raise<ValueError>("scopes contains an unknown RecordScope");
       bits |= 1u << scope;
     }
     scopes_ = bits != 0 ? static_cast<uint16_t>(bits) : kAllRecordScopes;

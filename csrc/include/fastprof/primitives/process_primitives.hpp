@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ProcessPrimitives: what the instrumentation primitives share over the process, behind
+// ProcessPrimitives: process-wide data of the instrumentation primitives, reached through
 // State::global_callbacks.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/recorder/thread.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -21,25 +21,25 @@ struct ThreadPrimitives;
 
 constexpr unsigned kMaxReportedFailures = 32;
 
-// Made by whoever comes first, never freed: it outlives the library that made it. The layout is
-// ABI: append only.
+// Allocated at first use by any library and never freed, so it outlives that library. The layout is
+// ABI: append only. "(lock)" marks what the lock guards.
 struct ProcessPrimitives {
-  pthread_mutex_t lock;           // held shortly, never across user code; taken before State::lock
-  CallbackListBlock* callbacks;   // the global ones (lock)
-  SlotRegistryBlock* slots;       // thread-local state of users (lock)
+  pthread_mutex_t lock;           // held briefly, never across user code; taken before State::lock
+  CallbackListBlock* callbacks;   // global callbacks (lock)
+  SlotRegistryBlock* slots;       // registered thread-local slots (lock)
   uint64_t next_callback_handle;  // relaxed
   uint64_t next_slot_handle;      // relaxed
   uint64_t reserved_word;
   uint64_t next_id_block;      // relaxed: RecordFunction handles are handed out in blocks
-  uint32_t enabled_callbacks;  // of `callbacks`; a hint read without the lock (relaxed)
+  uint32_t enabled_callbacks;  // in `callbacks`; a hint read without the lock (relaxed)
   uint32_t reported_count;     // (lock)
   void (*reported[kMaxReportedFailures])();  // callbacks whose exception was reported (lock)
   const void* device_stubs[4];  // legacy/device_stubs.hpp: by DeviceStubsKind (release, acquire)
-  ThreadPrimitives* threads;    // list of all: keeps them reachable for leak checkers (lock)
+  ThreadPrimitives* threads;    // list of all; keeps them reachable for leak checkers (lock)
   uint64_t reserved[11];
 };
 
-// Locks for a scope; also what guards State::callbacks_users.
+// Holds ProcessPrimitives::lock for a scope. The lock also guards State::callbacks_users.
 class PrimitivesLock {
  public:
   explicit PrimitivesLock(ProcessPrimitives* process) noexcept : process_(process) {
@@ -53,12 +53,14 @@ class PrimitivesLock {
   ProcessPrimitives* process_;
 };
 
-// The process's, or null when nobody has used the primitives yet (acquire; partner: the CAS below).
+// Returns the process's primitives, or null if they were never used. Acquire; partner: the
+// compare-and-swap below.
 inline ProcessPrimitives* existing_process_primitives() noexcept {
   return static_cast<ProcessPrimitives*>(load_acquire(&state()->global_callbacks));
 }
 
-// The process's, made at first use. Any thread.
+// Returns the process's primitives, allocating them at first use. Any thread. Raises Error if
+// memory is exhausted.
 inline ProcessPrimitives* process_primitives() noexcept {
   if (ProcessPrimitives* existing = existing_process_primitives()) return existing;
   void* memory = std::calloc(1, sizeof(ProcessPrimitives));
@@ -66,7 +68,7 @@ inline ProcessPrimitives* process_primitives() noexcept {
   auto* made = new (memory) ProcessPrimitives{};
   ::pthread_mutex_init(&made->lock, nullptr);
   void* expected = nullptr;
-  // Release pairs with the acquire load above.
+  // Release; partner: the acquire load above.
   if (__atomic_compare_exchange_n(&state()->global_callbacks, &expected, memory, false,
                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return made;
@@ -74,9 +76,10 @@ inline ProcessPrimitives* process_primitives() noexcept {
   return static_cast<ProcessPrimitives*>(expected);
 }
 
-// Counts the sets of callbacks (one global, one a thread) that have an enabled one;
-// mask_bit::callbacks is set exactly while there is any, so that without callbacks an off range
-// stays one load and a branch. Only the steps between 0 and 1 need the lock: they change the bit.
+// Count the callback lists (one global, one per thread) that have an enabled callback.
+// mask_bit::callbacks is set exactly while the count is not 0, so that without callbacks a disabled
+// range costs one load and one branch. Only transitions between 0 and 1, which change the bit, take
+// the lock. `locked`: the caller already holds it.
 inline void add_callbacks_user(ProcessPrimitives* process, bool locked) noexcept {
   uint64_t* users = &state()->callbacks_users;
   uint64_t seen = load_relaxed(users);

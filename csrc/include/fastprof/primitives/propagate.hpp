@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// propagate: a callable that runs with the thread state of where it was made.
+// propagate: wraps a callable so that it runs with the thread state of the thread that wrapped it.
 #pragma once
 
 #include <functional>
@@ -11,17 +11,17 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What propagate returns: f with the snapshot it runs in. Copyable if f is (std::function takes it
-// then), movable if f is (std::thread takes it).
+// Result of propagate: the callable f and the snapshot it runs in. Copyable if f is (as
+// std::function requires), movable if f is (as std::thread requires).
 template <class Callable>
 class Propagated {
  public:
-  // Not for a Propagated, which is copied or moved instead (into std::thread, std::function).
+  // Excludes Propagated itself, which is copied or moved instead (into std::thread, std::function).
   template <class Source,
             std::enable_if_t<!std::is_same_v<std::decay_t<Source>, Propagated>, int> = 0>
   explicit Propagated(Source&& f) : f_(std::forward<Source>(f)) {}
 
-  // Calls f with these arguments, any thread, any number of times; what f throws passes through.
+  // Calls f with these arguments. Any thread, any number of times; exceptions of f pass through.
   template <class... Args>
   std::invoke_result_t<Callable&, Args...> operator()(Args&&... args) & {
     const ThreadLocalStateGuard guard(state_);
@@ -43,9 +43,9 @@ class Propagated {
   Callable f_;
 };
 
-// Wraps a callable for another thread: pool.submit(fastprof::propagate([] { ... })). The debug
-// info, callbacks, thread-local sessions and registered slots of the calling thread, as they are
-// now, are in place while it runs; afterwards the running thread has its own back.
+// Wraps a callable for another thread: pool.submit(fastprof::propagate([] { ... })). Captures the
+// calling thread's debug info, callbacks, thread-local sessions and registered slots now; they are
+// in effect while f runs, and the running thread's own state is restored afterwards.
 template <class Callable>
 inline Propagated<std::decay_t<Callable>> propagate(Callable&& f) {
   return Propagated<std::decay_t<Callable>>(std::forward<Callable>(f));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a FASTPROF_RANGE when callbacks are registered: a RecordFunction made from its site.
+// The path of FASTPROF_RANGE while callbacks are registered: makes a RecordFunction from its site.
 #pragma once
 
 #include <cstdlib>
@@ -15,6 +15,8 @@ constexpr uint32_t kMaxStoredRanges = 64;
 
 namespace dispatch_detail {
 
+// Takes storage for a RecordFunction from the thread's free list or malloc; null if memory is
+// exhausted.
 inline RecordFunctionStorage* take_storage() noexcept {
   ThreadPrimitives* primitives = existing_thread_primitives();
   if (primitives == nullptr || primitives->free_storage == nullptr)
@@ -25,6 +27,7 @@ inline RecordFunctionStorage* take_storage() noexcept {
   return reinterpret_cast<RecordFunctionStorage*>(first);
 }
 
+// Returns storage to the calling thread's free list, or frees it if the list is full.
 inline void give_storage(void* storage) noexcept {
   ThreadPrimitives* primitives = existing_thread_primitives();
   if (primitives == nullptr || primitives->storage_count >= kMaxStoredRanges) {
@@ -37,10 +40,9 @@ inline void give_storage(void* storage) noexcept {
 
 }  // namespace dispatch_detail
 
-// args: site.arg_count words, or null; they become keyword inputs.
-// Begins a RecordFunction with the site's name and scope, for callbacks and recorder as they
-// listen. Returns its token for dispatch_end, or null when nothing listens or memory is short.
-// Never throws.
+// Begins a RecordFunction with the site's name and scope, which calls callbacks and records. args:
+// site.arg_count words, passed to callbacks as keyword inputs, or null. Returns a token for
+// dispatch_end, or null if nothing observes or memory is exhausted. Never throws.
 FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site, const uint64_t* args) noexcept {
   RecordFunctionStorage* storage = dispatch_detail::take_storage();
   if (storage == nullptr) return nullptr;
@@ -59,7 +61,7 @@ FASTPROF_NOINLINE inline void* dispatch_begin(const Site& site, const uint64_t* 
   return function;
 }
 
-// Ends what dispatch_begin began; any thread. Null is nothing.
+// Ends what dispatch_begin began. Any thread. A null token is ignored.
 FASTPROF_NOINLINE inline void dispatch_end(void* token) noexcept {
   if (token == nullptr) return;
   FunctionCalls::close(static_cast<RecordFunction*>(token));

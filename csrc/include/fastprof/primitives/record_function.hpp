@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RecordFunction: one call of an operator or one user scope, told to observers and to the recorder.
+// RecordFunction: one call of an operator, or one user scope, reported to observers and the
+// recorder.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,15 @@
 #include "fastprof/primitives/step_set.hpp"
 #include "fastprof/primitives/thread_identity.hpp"
 #include "fastprof/primitives/value.hpp"
-#include "fastprof/recorder/range.hpp"
+#include "fastprof/recorder/hot_path/range.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
 class StepCallbacks;
 
-// The name handed to RecordFunction::before. A const char* is borrowed and must outlive the
-// RecordFunction (a literal does); std::string and std::string_view are copied, and only if
-// something listens.
+// The name passed to RecordFunction::before. A const char* is borrowed and must outlive the
+// RecordFunction (a literal does). std::string and std::string_view are copied, and only if a
+// callback or the recorder is active.
 class FunctionName {
  public:
   FunctionName(const char* name) noexcept
@@ -44,11 +45,11 @@ class FunctionName {
   bool borrowed_;
 };
 
-// Observes one call: construct (chooses the callbacks; draws samples), before(...) (calls the start
-// callbacks), work, end() or the destructor (calls the end callbacks, in registration order). With
-// no callback and no recording it costs one load and a branch. Not copyable, not movable; it may be
-// ended by another thread than the one that began it, but not used by two at once. What callbacks
-// throw goes no further. The layout is ABI: observers of another library read it.
+// Reports one call. Use: construct (selects the callbacks and draws samples), before(...) (calls
+// the start callbacks), the work, end() or the destructor (calls the end callbacks, in registration
+// order). Without callbacks and recording it costs one load and one branch. Not copyable, not
+// movable. May be ended by another thread than began it, but not used by two at once. Exceptions of
+// callbacks are caught. The layout is ABI: observers in other libraries read it.
 class RecordFunction {
  public:
   explicit RecordFunction(RecordScope scope = RecordScope::FUNCTION) noexcept {
@@ -56,12 +57,12 @@ class RecordFunction {
             (load_relaxed(&state()->mask) & (scope_category(scope) | mask_bit::special)) != 0))
       activate(scope, scope_category(scope));
   }
-  // With the scope and category of a site, for before(site).
+  // Takes the scope and category of a site; for before(site).
   explicit RecordFunction(const Site& site) noexcept {
     if (FASTPROF_UNLIKELY((load_relaxed(&state()->mask) & (site.mask | mask_bit::special)) != 0))
       activate(site.scope, site.mask);
   }
-  // With callbacks chosen ahead by step_callbacks (step_callbacks.hpp).
+  // Uses callbacks selected earlier by step_callbacks (step_callbacks.hpp).
   explicit RecordFunction(StepCallbacks&& steps) noexcept;
   ~RecordFunction() {
     if (FASTPROF_UNLIKELY(is_active())) functions()->close_function(this);
@@ -69,8 +70,8 @@ class RecordFunction {
   RecordFunction(const RecordFunction&) = delete;
   RecordFunction& operator=(const RecordFunction&) = delete;
 
-  // Calls the start callbacks and begins the recorder's range. The second call does nothing. Inputs
-  // are borrowed for the call. sequence_number links forward and backward operators; -1: none.
+  // Calls the start callbacks and begins the recorded range. A second call does nothing. Inputs are
+  // borrowed for the call. sequence_number links forward and backward operators; -1: none.
   FASTPROF_ALWAYS_INLINE void before(FunctionName name, int64_t sequence_number = -1) noexcept {
     before(name, {}, {}, sequence_number);
   }
@@ -91,8 +92,8 @@ class RecordFunction {
     set_inputs(inputs, kwinputs, sequence_number);
     functions()->start_function(state(), this, nullptr);
   }
-  // The name is the site's, which is recorded as it is; the site must be static or interned. The
-  // argument words of a site that has some are 0.
+  // Uses the site's name and records under that site, which must be static or interned. If the site
+  // has arguments, their words are recorded as 0.
   FASTPROF_ALWAYS_INLINE void before(const Site& site, Span<const Value> inputs = {},
                                      Span<const NamedValue> kwinputs = {},
                                      int64_t sequence_number = -1) noexcept {
@@ -102,15 +103,16 @@ class RecordFunction {
     functions()->start_function(state(), this, &site);
   }
 
-  // Ends the recorder's range and calls the end callbacks of those that were started. The second
-  // call does nothing.
+  // Ends the recorded range and calls the end callbacks of those that were started. A second call
+  // does nothing.
   FASTPROF_ALWAYS_INLINE void end() noexcept {
     if (FASTPROF_UNLIKELY(stage_ == Stage::begun)) functions()->end_function(this);
   }
 
-  // Whether anything listens. What follows is meaningful only then (else the documented default).
+  // Whether a callback or the recorder observes this call. If not, the accessors below return their
+  // documented defaults and the setters do nothing.
   bool is_active() const noexcept { return stage_ != Stage::inactive; }
-  // Whether a callback reads the inputs or a session records them: gather them only then.
+  // Whether a callback reads the inputs or a session records them. Gather inputs only if true.
   bool needs_inputs() const noexcept {
     return callbacks_need_inputs() || (is_active() && recorder_needs_inputs());
   }
@@ -119,14 +121,14 @@ class RecordFunction {
   }
   RecordScope scope() const noexcept { return is_active() ? steps_.scope : RecordScope::FUNCTION; }
 
-  // The name given to before; "" earlier. Valid while this lives.
+  // The name passed to before; "" before that. Valid during the life of this object.
   std::string_view name() const noexcept {
     if (!has_name()) return {};
     return {name_, name_bytes_ != FunctionName::kUnknownSize ? name_bytes_ : std::strlen(name_)};
   }
-  // The same, NUL-terminated.
+  // As name(), NUL-terminated.
   const char* name_c_str() const noexcept { return has_name() ? name_ : ""; }
-  // The overload of an operator ("Tensor", "out"); "" when none was set. Borrowed.
+  // The overload of an operator ("Tensor", "out"); "" if not set. Borrowed.
   std::string_view overload_name() const noexcept {
     return is_active() && flags_.has_overload_name ? std::string_view(overload_name_)
                                                    : std::string_view();
@@ -137,10 +139,10 @@ class RecordFunction {
     flags_.has_overload_name = true;
     note_details();
   }
-  // Whether this is the record of a collective's parameters.
+  // Whether this call reports the parameters of a collective operation.
   bool is_nccl_meta() const noexcept { return name() == "record_param_comms"; }
 
-  // The inputs, during the start callbacks when some callback needs inputs; empty at other times.
+  // The inputs, during the start callbacks and if some callback needs inputs; otherwise empty.
   Span<const Value> inputs() const noexcept {
     return stage_ == Stage::starting && flags_.has_inputs && callbacks_need_inputs()
                ? inputs_
@@ -151,12 +153,12 @@ class RecordFunction {
                ? kwinputs_
                : Span<const NamedValue>();
   }
-  // How many inputs were given; known until the end.
+  // The number of inputs given; available until the end.
   size_t num_inputs() const noexcept {
     return is_active() && flags_.has_inputs ? inputs_.size() : 0;
   }
 
-  // The outputs, during the end callbacks when some callback needs outputs; empty at other times.
+  // The outputs, during the end callbacks and if some callback needs outputs; otherwise empty.
   Span<const Value> outputs() const noexcept {
     if (stage_ != Stage::ending || !flags_.has_outputs) return {};
     return outputs_->list_values();
@@ -164,7 +166,7 @@ class RecordFunction {
   size_t num_outputs() const noexcept {
     return is_active() && flags_.has_outputs ? outputs_->list_values().size() : 0;
   }
-  // Gives the outputs; kept only when some callback needs them.
+  // Sets the outputs. They are copied, and only if some callback needs them.
   void set_outputs(Span<const Value> outputs) {
     if (!needs_outputs() || stage_ >= Stage::ending) return;
     Value list(outputs);
@@ -177,12 +179,13 @@ class RecordFunction {
     *outputs_ = std::move(list);
   }
 
+  // Links forward and backward operators; -1: none.
   int64_t sequence_number() const noexcept {
     return is_active() && flags_.has_sequence_number ? sequence_number_ : -1;
   }
-  // Logical thread that began it (current_thread_id()); 0 when inactive.
+  // Id of the thread that began the call (current_thread_id()); 0 if inactive.
   uint64_t thread_id() const noexcept { return is_active() ? steps_.thread_id : 0; }
-  // For backward functions: the thread of the forward call; 0: unknown.
+  // For a backward function: id of the thread of the forward call; 0: unknown.
   uint64_t forward_thread_id() const noexcept {
     return is_active() && flags_.has_forward_thread_id ? forward_thread_id_ : 0;
   }
@@ -192,14 +195,14 @@ class RecordFunction {
     flags_.has_forward_thread_id = true;
     note_details();
   }
-  // Unique over the process's life; 0 when no callback needs ids.
+  // Unique over the life of the process; 0 if no callback needs ids.
   uint64_t handle() const noexcept { return is_active() && flags_.has_handle ? handle_ : 0; }
   void set_handle(uint64_t handle) noexcept {
     if (!is_active()) return;
     handle_ = handle;
     flags_.has_handle = true;
   }
-  // The user's, for debuggers of compiled graphs; -1: none.
+  // User-defined id, for debuggers of compiled graphs; -1: none.
   int64_t debug_handle() const noexcept {
     return is_active() && flags_.has_debug_handle ? debug_handle_ : -1;
   }
@@ -208,7 +211,7 @@ class RecordFunction {
     debug_handle_ = handle;
     flags_.has_debug_handle = true;
   }
-  // The node of a distributed program: what was set here, else default_node_id(); -1: none.
+  // Node of a distributed program: the value set here, else default_node_id(); -1: none.
   int64_t node_id() const noexcept {
     return !is_active() ? -1 : flags_.has_node_id ? node_id_ : fastprof::default_node_id();
   }
@@ -219,7 +222,8 @@ class RecordFunction {
     note_details();
   }
 
-  // Asynchronous: may end on another thread or outlive its scope; said by who begins it.
+  // Whether the call is asynchronous: it may end on another thread or outlive its scope. Set by the
+  // caller that begins it.
   bool is_async() const noexcept { return is_active() && flags_.async; }
   void set_async() noexcept {
     if (is_active()) flags_.async = true;
@@ -234,10 +238,10 @@ class RecordFunction {
   static int64_t default_node_id() noexcept { return fastprof::default_node_id(); }
 
  private:
-  // How far it has come, in this order; only ever stored as a constant.
+  // Progress of the call, in this order. Only ever stored as a constant.
   enum class Stage : uint8_t {
-    inactive,  // nothing listens; no other member is set
-    chosen,    // the callbacks are chosen; before() is still to come
+    inactive,  // nothing observes; no other member is set
+    chosen,    // callbacks are selected; before() not yet called
     starting,  // inside the start callbacks
     begun,
     ending,  // inside the end callbacks
@@ -250,7 +254,7 @@ class RecordFunction {
   bool recorder_needs_inputs() const noexcept {
     return flags_.recorder != Recorder::none && load_relaxed(&state()->input_users) != 0;
   }
-  // Of what is given before the begin: the recorder is to look for it.
+  // For data given before the range begins: makes the recorder read it (Recorder::details).
   void note_details() noexcept {
     if (flags_.recorder != Recorder::none) flags_.recorder = Recorder::details;
   }
@@ -274,18 +278,18 @@ class RecordFunction {
     }
   }
 
-  friend struct FunctionCalls;  // record_function_run.hpp: the leader's half
+  friend struct FunctionCalls;  // record_function_run.hpp: the part that runs in the leader
   struct OpenTag {};
-  inline RecordFunction(const Site& site, OpenTag) noexcept;  // begins at once: for the macros
+  inline RecordFunction(const Site& site, OpenTag) noexcept;  // also begins it; for the macros
 
   static const RecorderFunctions* functions() noexcept { return state()->functions; }
-  // None of these throws.
+  // None of these functions throws.
   void activate(RecordScope scope, uint32_t category) noexcept {
     State* s = state();
     if (leader_has(s, 2)) s->functions->activate_function(s, this, scope, category);
   }
   FASTPROF_COLD inline void copy_name(FunctionName name) noexcept;
-  // End callbacks may read the name after it was reclaimed: that of a session name is copied.
+  // End callbacks may read the name after a session name was reclaimed, so such a name is copied.
   FASTPROF_ALWAYS_INLINE void set_name(const Site& site) noexcept {
     if (FASTPROF_UNLIKELY((site.flags & site_flag::reclaimable) != 0)) {
       copy_name(FunctionName(std::string_view(site.name)));
@@ -295,15 +299,15 @@ class RecordFunction {
     name_bytes_ = FunctionName::kUnknownSize;
   }
 
-  // Whether the recorder listens, and whether it is to look for more than the name.
+  // Whether the recorder is active for this call, and whether it must record more than the name.
   enum class Recorder : uint8_t { none = 0, name = 1, details = 2 };
 
-  // Flags are bytes that are only ever stored as constants: no chain of read-modify-writes through
-  // memory.
+  // Flags are separate bytes that are only ever stored as constants: bit fields would chain
+  // read-modify-writes through memory.
   struct Flags {
     Recorder recorder;
-    bool range_open;  // range_ is
-    bool owns;        // name_, outputs_ or steps_ need freeing
+    bool range_open;  // range_ is open
+    bool owns;        // name_, outputs_ or steps_ must be freed
     bool owned_name;  // name_ is malloc'ed
     bool async;
     bool out_variant;
@@ -318,8 +322,8 @@ class RecordFunction {
     bool has_overload_name;
   };
 
-  // While inactive only the stage is set. What most calls do not use is never initialised: a flag
-  // says whether it was set (the unions keep constructors from doing it).
+  // While inactive only stage_ is initialised. Members that most calls do not use stay
+  // uninitialised until their flag is set; the unions keep constructors from initialising them.
   Stage stage_ = Stage::inactive;
   Flags flags_;
   StepSet steps_;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// FASTPROF_RECORD_FUNCTION and its family: RecordFunctions for the rest of a scope.
+// FASTPROF_RECORD_FUNCTION and its variants: a RecordFunction for the rest of the enclosing scope.
 #pragma once
 
-// The first argument is the name, a string literal (the _DYNAMIC forms: any const char*,
-// std::string or std::string_view expression). Options follow in any order; their expressions are
-// evaluated only when a callback or the recorder listens, and inputs are turned into Values only
-// when some callback needs them:
+// The first argument is the name: a string literal, or in the _DYNAMIC forms any const char*,
+// std::string or std::string_view expression. Options follow in any order. Their expressions are
+// evaluated only if a callback or the recorder is active, and inputs are converted to Values only
+// if a callback or a session needs them:
 //   FASTPROF_RECORD_FUNCTION("matmul", fastprof::inputs(a, b), fastprof::sequence_number(n));
-//   FASTPROF_RECORD_OUTPUTS(result);  // of the RecordFunction of this scope
+//   FASTPROF_RECORD_OUTPUTS(result);  // outputs of the RecordFunction of this scope
 // Options: inputs(...), kwinputs({{"dim", 1}}), sequence_number(n), forward_thread_id(id),
-// overload_name("out"), debug_handle(h), node_id(n), async(). Inputs become Values by to_value.
-// At most one RecordFunction can be made by the macros in one scope. All is
-// compiled out by FASTPROF_DISABLE; then no argument is evaluated.
+// overload_name("out"), debug_handle(h), node_id(n), async(). Inputs are converted by to_value. One
+// scope can contain at most one RecordFunction made by the macros. With FASTPROF_DISABLE all macros
+// expand to nothing and no argument is evaluated.
 
 #if defined(FASTPROF_DISABLE)
 
@@ -30,21 +30,21 @@
 #include "fastprof/primitives/record_function_options.hpp"
 #include "fastprof/primitives/scope_site.hpp"
 #include "fastprof/primitives/scoped_record_function.hpp"
-#include "fastprof/recorder/site_macros.hpp"
+#include "fastprof/recorder/hot_path/site_macros.hpp"
 
-// RecordScope::FUNCTION.
+// Scope RecordScope::FUNCTION.
 #define FASTPROF_RECORD_FUNCTION(...) \
   FASTPROF_RECORD_FUNCTION_WITH_SCOPE(::fastprof::RecordScope::FUNCTION, __VA_ARGS__)
 #define FASTPROF_RECORD_FUNCTION_DYNAMIC(...) \
   FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(::fastprof::RecordScope::FUNCTION, __VA_ARGS__)
 
-// RecordScope::USER_SCOPE.
+// Scope RecordScope::USER_SCOPE.
 #define FASTPROF_RECORD_USER_SCOPE(...) \
   FASTPROF_RECORD_FUNCTION_WITH_SCOPE(::fastprof::RecordScope::USER_SCOPE, __VA_ARGS__)
 #define FASTPROF_RECORD_USER_SCOPE_DYNAMIC(...) \
   FASTPROF_RECORD_FUNCTION_WITH_SCOPE_DYNAMIC(::fastprof::RecordScope::USER_SCOPE, __VA_ARGS__)
 
-// (scope, name, options...); the scope is a constant expression.
+// Arguments: (scope, name, options...). The scope must be a constant expression.
 #define FASTPROF_RECORD_FUNCTION_WITH_SCOPE(scope, ...)                                            \
   FASTPROF_LOCAL_CONSTANT ::fastprof::Site fastprof_record_function_site =                         \
       ::fastprof::make_scope_site(scope, "" FASTPROF_FIRST_(__VA_ARGS__, ), __FILE__, __func__,    \
@@ -66,15 +66,15 @@
   ? ::fastprof::begin_with_options_dynamic(*fastprof_record_function.get(), __VA_ARGS__) \
   : static_cast<void>(0)
 
-// The outputs of the RecordFunction that a macro above made in this scope or an enclosing one of
-// the function.
+// Sets the outputs of the RecordFunction that a macro above made in this or an enclosing scope of
+// the same function. The arguments are evaluated only if a callback needs outputs.
 #define FASTPROF_RECORD_OUTPUTS(...)                                                          \
   (FASTPROF_UNLIKELY(fastprof_record_function.get() != nullptr)                               \
        ? ::fastprof::set_outputs_lazily(*fastprof_record_function.get(),                      \
                                         [&] { return ::fastprof::make_values(__VA_ARGS__); }) \
        : static_cast<void>(0))
 
-// Begin::now for a name alone, Begin::with_options when up to 15 options follow.
+// Expands to Begin::now for a name alone, to Begin::with_options if 1 to 15 options follow.
 #define FASTPROF_BEGIN_(...)                                                              \
   ::fastprof::Begin::FASTPROF_SEVENTEENTH_(                                               \
       __VA_ARGS__, with_options, with_options, with_options, with_options, with_options,  \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of FASTPROF_RECORD_FUNCTION: inputs, keyword inputs, sequence number, and the like.
+// Options of FASTPROF_RECORD_FUNCTION: inputs, keyword inputs, sequence number and others.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// An argument of one statement and how it becomes a Value. No template knows all the types of a
-// call, which would be compiled anew for each.
+// Type-erased reference to an argument, and the function that converts it to a Value. Type erasure
+// avoids a template over all argument types of a call, which would be instantiated for each call.
 struct InputReference {
   const void* argument;
   Value (*make)(const void* argument);
@@ -27,7 +27,7 @@ inline InputReference input_reference(const Type& argument) noexcept {
   return {const_cast<const void*>(address), &make_input<Type>};
 }
 
-// Values, as many as there are arguments.
+// Fixed-size array of Values, one per argument.
 template <size_t Size>
 struct ValueArray {
   using value_type = Value;
@@ -42,12 +42,12 @@ struct ValueArray<0> {
   size_t size() const noexcept { return 0; }
 };
 
-// What the macros hand to RecordFunction::before.
+// Option types that the macros pass to RecordFunction::before.
 template <size_t Size>
 struct InputsOption {
   InputReference references[Size];
-  mutable ValueArray<Size>
-      made{};  // filled when somebody reads the inputs; lives as long as the call
+  // Filled on demand when the inputs are read; lives as long as the call.
+  mutable ValueArray<Size> made{};
 };
 template <>
 struct InputsOption<0> {};
@@ -71,7 +71,7 @@ struct NodeIdOption {
 };
 struct AsyncOption {};
 
-// The inputs of the call, in order; each is turned by to_value.
+// Inputs of the call, in order; each is converted by to_value.
 template <class... Ts>
 inline InputsOption<sizeof...(Ts)> inputs(const Ts&... values) noexcept {
   return {{input_reference(values)...}};
@@ -79,32 +79,36 @@ inline InputsOption<sizeof...(Ts)> inputs(const Ts&... values) noexcept {
 inline InputsOption<0> inputs() noexcept {
   return {};
 }
-// Keyword inputs: kwinputs({{"dim", 1}}).
+// Keyword inputs, for example kwinputs({{"dim", 1}}).
 inline KwinputsOption kwinputs(std::initializer_list<NamedValue> values) noexcept {
   return {values};
 }
-// Links a forward with its backward call; -1: none.
+// Links a forward call with its backward call; -1: none.
 inline SequenceNumberOption sequence_number(int64_t value) noexcept {
   return {value};
 }
+// Sets RecordFunction::forward_thread_id.
 inline ForwardThreadIdOption forward_thread_id(uint64_t value) noexcept {
   return {value};
 }
-// Borrowed: a literal.
+// Borrowed: pass a literal.
 inline OverloadNameOption overload_name(const char* value) noexcept {
   return {value};
 }
+// Sets RecordFunction::debug_handle.
 inline DebugHandleOption debug_handle(int64_t value) noexcept {
   return {value};
 }
+// Sets RecordFunction::node_id.
 inline NodeIdOption node_id(int64_t value) noexcept {
   return {value};
 }
+// Marks the call as asynchronous.
 inline AsyncOption async() noexcept {
   return {};
 }
 
-// Values of these arguments.
+// Converts the arguments to Values.
 template <class... Ts>
 inline ValueArray<sizeof...(Ts)> make_values(const Ts&... values) {
   if constexpr (sizeof...(Ts) == 0)
@@ -158,11 +162,11 @@ inline void apply(RecordFunction& function, Collected&, AsyncOption) noexcept {
 
 }  // namespace options_detail
 
-// What the macros call when the RecordFunction is active. The name is the site's.
+// Called by the macros if the RecordFunction is active. The name is the site's.
 template <class... Options>
 inline void begin_with_options(RecordFunction& function, const Site& site, const char*,
                                const Options&... options) {
-  if constexpr (sizeof...(Options) != 0) {  // else it was begun with the construction
+  if constexpr (sizeof...(Options) != 0) {  // without options, the constructor has already begun it
     options_detail::Collected collected;
     (options_detail::apply(function, collected, options), ...);
     function.before(site, collected.inputs, collected.kwinputs, collected.sequence_number);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leader's half of RecordFunction: choosing, starting and ending callbacks, and the record. All
-// libraries call it through RecorderFunctions, so an annotated library need not compile it.
+// The leader's part of RecordFunction: selects, starts and ends callbacks and records the range.
+// Other libraries call it through RecorderFunctions, so an annotated library need not compile it.
 #pragma once
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -12,14 +13,14 @@
 #include "fastprof/primitives/function_details.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/primitives/step_callbacks.hpp"
-#include "fastprof/recorder/abi_minor.hpp"
-#include "fastprof/recorder/intern.hpp"
-#include "fastprof/recorder/masks.hpp"
-#include "fastprof/recorder/range.hpp"
+#include "fastprof/recorder/hot_path/intern.hpp"
+#include "fastprof/recorder/hot_path/range.hpp"
+#include "fastprof/recorder/process/masks.hpp"
+#include "fastprof/recorder/state/abi_minor.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// An argument word of a site as a Value; a pointer as its number.
+// Converts an argument word of a site to a Value; a pointer becomes its integer value.
 inline Value arg_value(ArgType type, uint64_t word) noexcept {
   switch (type) {
     case ArgType::int64:
@@ -40,8 +41,8 @@ inline Value arg_value(ArgType type, uint64_t word) noexcept {
   return Value();
 }
 
-// Keeps nested RecordFunctions from calling callbacks. Inside a callback, and at the very end of a
-// thread, it leaves the mark as it is.
+// Sets ThreadPrimitives::running for a scope, so that nested RecordFunctions call no callbacks.
+// No-op inside a callback (already set) and at thread exit (primitives is null).
 class RunningMark {
  public:
   FASTPROF_ALWAYS_INLINE explicit RunningMark(ThreadPrimitives* primitives) noexcept
@@ -58,6 +59,7 @@ class RunningMark {
   ThreadPrimitives* primitives_;
 };
 
+// Calls the start callback; returns its context.
 FASTPROF_ALWAYS_INLINE ObserverContext* start_one(const ActiveCallback& callback,
                                                   const RecordFunction& function) noexcept {
   if (callback.start == nullptr) return nullptr;
@@ -68,7 +70,7 @@ FASTPROF_ALWAYS_INLINE ObserverContext* start_one(const ActiveCallback& callback
 #endif
 }
 
-// Owns the context.
+// Calls the end callback and deletes the context.
 FASTPROF_ALWAYS_INLINE void end_one(const ActiveCallback& callback,
                                     const RecordFunction& function) noexcept {
   if (callback.end != nullptr) {
@@ -81,11 +83,26 @@ FASTPROF_ALWAYS_INLINE void end_one(const ActiveCallback& callback,
   if (FASTPROF_UNLIKELY(callback.context != nullptr)) delete callback.context;
 }
 
-// What RecordFunction leaves to the leader. The last five are leader functions, see
-// RecorderFunctions; nothing throws.
+// Implementation of RecordFunction in the leader. open, activate, begin, end and close are leader
+// functions, see RecorderFunctions. Nothing throws.
 struct FunctionCalls {
   using Stage = RecordFunction::Stage;
   using Recorder = RecordFunction::Recorder;
+
+  // The leader operates on objects of other libraries, so a minor version must not move members.
+  static_assert(offsetof(RecordFunction, stage_) == 0 && offsetof(RecordFunction, flags_) == 1 &&
+                    offsetof(RecordFunction, steps_) == 16 &&
+                    offsetof(RecordFunction, name_) == 168 &&
+                    offsetof(RecordFunction, inputs_) == 184 &&
+                    offsetof(RecordFunction, outputs_) == 216 &&
+                    offsetof(RecordFunction, sequence_number_) == 224 &&
+                    offsetof(RecordFunction, overload_name_) == 264 &&
+                    offsetof(RecordFunction, range_) == 272 && sizeof(RecordFunction) == 304,
+                "RecordFunction is ABI");
+  static_assert(sizeof(RecordFunction::Flags) == 15 && sizeof(StepSet) == 152,
+                "what a RecordFunction holds is ABI");
+  static_assert(sizeof(FunctionDetails) == 96 && offsetof(FunctionDetails, caller) == 88,
+                "what the recorder is told of a RecordFunction is ABI");
 
   FASTPROF_ALWAYS_INLINE static void set_chosen(RecordFunction& f, bool recorder) noexcept {
     f.stage_ = Stage::chosen;
@@ -94,8 +111,8 @@ struct FunctionCalls {
     if (FASTPROF_UNLIKELY(f.steps_.count > kInlineCallbacks)) f.flags_.owns = true;
   }
 
-  // Chooses the callbacks and asks the recorder; false: nothing listens. *primitives is the calling
-  // thread's, or null if it has none.
+  // Selects the callbacks and checks whether the recorder is active. Returns false if neither
+  // observes. *primitives: set to the calling thread's primitives, or null if it has none.
   FASTPROF_ALWAYS_INLINE static bool choose(RecordFunction& f, RecordScope scope, uint32_t category,
                                             ThreadPrimitives** primitives) noexcept {
     const uint32_t mask = effective_mask();
@@ -105,7 +122,7 @@ struct FunctionCalls {
       select_step(thread, scope, &f.steps_);
     else
       select_nothing(thread, scope, &f.steps_);
-    // The recorder's answer counts for the whole life: a session that starts in between misses it.
+    // Decided once for the whole call: a session that starts later does not record it.
     const bool recorder = (mask & (category | mask_bit::local)) != 0 && recording(category);
     if (f.steps_.count == 0 && !recorder) return false;
     set_chosen(f, recorder);
@@ -119,7 +136,7 @@ struct FunctionCalls {
     set_chosen(f, recorder);
   }
 
-  // Calls the start callbacks, with nested dispatch off.
+  // Calls the start callbacks; nested RecordFunctions call none meanwhile.
   FASTPROF_ALWAYS_INLINE static void start(RecordFunction& f,
                                            ThreadPrimitives* primitives) noexcept {
     f.stage_ = Stage::starting;
@@ -134,7 +151,7 @@ struct FunctionCalls {
     f.stage_ = Stage::begun;
   }
 
-  // Begins the range: after the callbacks, so that their own time is outside it.
+  // Begins the recorded range. Called after the start callbacks, so that their time is outside it.
   FASTPROF_ALWAYS_INLINE static void record(RecordFunction& f, const Site* site,
                                             const uint64_t* args) noexcept {
     if (FASTPROF_LIKELY(f.flags_.recorder == Recorder::none)) return;
@@ -146,7 +163,7 @@ struct FunctionCalls {
     f.flags_.range_open = true;
   }
 
-  // As record, with what was given beside the name.
+  // As record, and passes inputs and the other optional data.
   FASTPROF_NOINLINE static void record_details(RecordFunction& f, const Site* site,
                                                const void* caller) noexcept {
     State* s = state();
@@ -174,7 +191,8 @@ struct FunctionCalls {
       new (&f.range_) RangeHandle{open.slot, open.begin, site, thread_block()->track->id};
   }
 
-  // Calls the end callbacks, with nested dispatch off.
+  // Ends the recorded range, then calls the end callbacks; nested RecordFunctions call none
+  // meanwhile.
   FASTPROF_ALWAYS_INLINE static void finish(RecordFunction& f) noexcept {
     f.stage_ = Stage::ending;
     if (FASTPROF_UNLIKELY(f.flags_.range_open)) end_range(f.range_);
@@ -195,7 +213,7 @@ struct FunctionCalls {
     std::free(f.outputs_);
   }
 
-  // Begins with the typed words of a FASTPROF_RANGE_ARGS, which callbacks see as keyword inputs.
+  // Begins with the argument words of a FASTPROF_RANGE_ARGS, which callbacks see as keyword inputs.
   static void start_with_args(RecordFunction& f, const Site& site, const uint64_t* args) noexcept {
     f.set_name(site);
     NamedValue values[kMaxArgs];
@@ -203,7 +221,7 @@ struct FunctionCalls {
       const size_t count = site.arg_count < kMaxArgs ? site.arg_count : kMaxArgs;
       for (size_t i = 0; i < count; ++i)
         values[i] = {site.arg_names[i], arg_value(site.arg_types[i], args[i])};
-      // The record has them as words.
+      // For callbacks only: record() stores the argument words.
       f.set_inputs({}, Span<const NamedValue>(values, count), -1);
     }
     start(f, existing_thread_primitives());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of allocations: to the recorder and to the profiler in the PROFILER_STATE slot.
+// Reports allocations to the recorder and to the profiler in the PROFILER_STATE entry.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/primitives/device.hpp"
 #include "fastprof/primitives/thread_identity.hpp"
-#include "fastprof/recorder/memory.hpp"
+#include "fastprof/recorder/hot_path/memory.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A device as RecorderFunctions::report_memory takes it.
+// Packs a device into the word that RecorderFunctions::report_memory takes: type in bits 0-15,
+// index in bits 16-31.
 constexpr uint32_t device_word(Device device) noexcept {
   return static_cast<uint32_t>(static_cast<uint16_t>(device.type)) |
          static_cast<uint32_t>(static_cast<uint16_t>(device.index)) << 16;
@@ -21,8 +22,8 @@ constexpr Device device_of_word(uint32_t word) noexcept {
           static_cast<int16_t>(word >> 16)};
 }
 
-// Tells the profiler that the calling thread's debug info may hold. Most threads have no debug
-// info; a leader that was built before it offered this is not asked.
+// Reports to the profiler in the calling thread's debug info, if any. Returns early for threads
+// without debug info (most), and does nothing if the leader is too old to provide report_memory.
 inline void report_to_profiler(void* ptr, int64_t bytes, uint64_t total_allocated_bytes,
                                uint64_t total_reserved_bytes, Device device,
                                bool out_of_memory) noexcept {
@@ -34,8 +35,9 @@ inline void report_to_profiler(void* ptr, int64_t bytes, uint64_t total_allocate
                                 device_word(device), out_of_memory);
 }
 
-// For allocators: tells of an allocation (bytes > 0) or a free (bytes < 0). Any thread; allocates
-// nothing of its own, so it may be called inside malloc.
+// For allocators: reports an allocation (alloc_size_bytes > 0) or a free (< 0). ptr: the block; the
+// totals are the allocator's after the change, 0 if unknown. Any thread. Does not allocate, so it
+// may be called inside malloc.
 inline void report_memory_usage(void* ptr, int64_t alloc_size_bytes, uint64_t total_allocated_bytes,
                                 uint64_t total_reserved_bytes, Device device) noexcept {
   record_memory(ptr, alloc_size_bytes, total_allocated_bytes, total_reserved_bytes,
@@ -44,7 +46,7 @@ inline void report_memory_usage(void* ptr, int64_t alloc_size_bytes, uint64_t to
                      false);
 }
 
-// For allocators: tells that a request of so many bytes could not be met.
+// For allocators: reports a failed allocation of alloc_size_bytes. Thread rule and totals as above.
 inline void report_out_of_memory(int64_t alloc_size_bytes, uint64_t total_allocated_bytes,
                                  uint64_t total_reserved_bytes, Device device) noexcept {
   record_out_of_memory(alloc_size_bytes, total_allocated_bytes, total_reserved_bytes,

@@ -22,12 +22,12 @@ struct SamplingGenerator {
     return z ^ (z >> 31);
   }
 
-  // How many trials until the first success, that one included: geometric, >= 1, by inversion,
-  // 1 + floor(ln(u) / ln(1 - p)) with u uniform in (0, 1]. 0 < probability < 1.
+  // Draws the number of trials up to and including the first success, >= 1. Geometric distribution
+  // by inversion: 1 + floor(ln(u) / ln(1 - p)) with u uniform in (0, 1]. 0 < probability < 1.
   uint64_t trials(double probability) noexcept {
     const double u = static_cast<double>((next() >> 11) + 1) * 0x1.0p-53;
-    // log1p(u - 1) is ln(u): u - 1 is exact, u being a multiple of 2^-53. std::log would need glibc
-    // 2.29, and wheels are to load with 2.28.
+    // log1p(u - 1) equals ln(u): u - 1 is exact because u is a multiple of 2^-53. std::log would
+    // require glibc 2.29; wheels must load with 2.28.
     const double count = std::floor(std::log1p(u - 1) / std::log1p(-probability));
     return count < 9.0e18 ? 1 + static_cast<uint64_t>(count) : UINT64_C(1) << 63;
   }

@@ -1,45 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a RecordScope maps to the recorder: its category, and the site that interned names are made
-// like.
+// Maps a RecordScope to the recorder: its category, and a prototype site from which interned names
+// are made.
 #pragma once
 
 #include <cstdint>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/scope.hpp"
-#include "fastprof/recorder/site.hpp"
+#include "fastprof/recorder/state/make_site.hpp"
+#include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// USER_SCOPE is category::user, all others category::op.
+// Returns category::user for USER_SCOPE, category::op for all others.
 constexpr uint32_t scope_category(RecordScope scope) noexcept {
   return scope == RecordScope::USER_SCOPE ? category::user : category::op;
 }
-constexpr const char* scope_category_name(RecordScope scope) noexcept {
-  return scope == RecordScope::USER_SCOPE ? "user_annotation" : "cpu_op";
-}
 
-// A range site for a RecordFunction with this name. Static text.
+// Makes a range site for a RecordFunction. The texts must be static.
 constexpr Site make_scope_site(RecordScope scope, const char* name, const char* file = nullptr,
                                const char* function = nullptr, uint32_t line = 0) noexcept {
-  return Site{scope_category(scope),
-              SiteKind::range,
-              scope,
-              0,
-              0,
-              name,
-              scope_category_name(scope),
-              file,
-              function,
-              line,
-              0,
-              nullptr,
-              nullptr,
-              -1,
-              -1,
-              0};
+  return make_site(SiteKind::range, scope_category(scope), scope, name, file, function, line);
 }
 
+// Prototype sites by RecordScope, with empty names.
 inline constexpr Site scope_sites[kNumRecordScopes] = {
     make_scope_site(RecordScope::FUNCTION, ""),
     make_scope_site(RecordScope::BACKWARD_FUNCTION, ""),
@@ -53,7 +37,7 @@ inline constexpr Site scope_sites[kNumRecordScopes] = {
     make_scope_site(RecordScope::STATIC_RUNTIME_MODEL, ""),
 };
 
-// scope < NUM_SCOPES.
+// Returns the prototype site of a scope; scope < NUM_SCOPES.
 constexpr const Site& scope_site(RecordScope scope) noexcept {
   return scope_sites[static_cast<size_t>(scope)];
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScopedRecordFunction: what the macros put on the stack, free when nothing listens.
+// ScopedRecordFunction: the RAII object behind the macros. Constructs a RecordFunction only if
+// needed.
 #pragma once
 
 #include <new>
@@ -9,16 +10,16 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Room for a RecordFunction, uninitialised.
+// Uninitialised storage for a RecordFunction.
 struct RecordFunctionStorage {
   alignas(RecordFunction) unsigned char bytes[sizeof(RecordFunction)];
 };
 
-// Chooses when the start callbacks run.
+// When the start callbacks run: in the constructor, or once the options are applied.
 enum class Begin { now, with_options };
 
-// A RecordFunction in a storage beside it, or nothing. Its only word never escapes, so that the
-// compiler keeps it in a register and an off scope is one load and a branch.
+// Pointer to a RecordFunction in separate storage, or null. The pointer never escapes, so the
+// compiler keeps it in a register, and a disabled scope costs one load and one branch.
 class ScopedRecordFunction {
  public:
   FASTPROF_ALWAYS_INLINE ScopedRecordFunction(RecordFunctionStorage& storage, const Site& site,
@@ -40,11 +41,11 @@ class ScopedRecordFunction {
   ScopedRecordFunction(const ScopedRecordFunction&) = delete;
   ScopedRecordFunction& operator=(const ScopedRecordFunction&) = delete;
 
-  // The active RecordFunction, or null when nothing listens.
+  // The active RecordFunction, or null if nothing observes.
   RecordFunction* get() const noexcept { return function_; }
 
  private:
-  // Activates and begins with the site's name in one step; null when nothing listens.
+  // Activates and begins with the site's name in one call; null if nothing observes.
   FASTPROF_ALWAYS_INLINE static RecordFunction* open(RecordFunctionStorage& storage,
                                                      const Site& site) noexcept {
     State* s = state();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setting the default node id.
+// Sets the default node id.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/primitives/record_function.hpp"
-#include "fastprof/recorder/own_state.hpp"
+#include "fastprof/recorder/state/own_state.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Sets it for all threads; id >= 0, else ValueError.
+// Sets the default node id of the process. Any thread. Raises ValueError if id < 0.
 inline void set_default_node_id(int64_t id) {
   if (id < 0) raise<ValueError>("a node id must be >= 0, not " + std::to_string(id));
   store_relaxed(&state()->node_id, id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Span: a borrowed run of values (C++17 has no std::span).
+// Span: non-owning view of an array (C++17 has no std::span).
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// The type of the elements of a container with data(), size() and value_type (std::vector, and what
-// is like it), without its const; no type for others. This header need not include <vector>.
+// Element type, without const, of a container with data(), size() and value_type, such as
+// std::vector; substitution failure for other types. Avoids including <vector>.
 template <class List>
 using element_of = std::enable_if_t<
     std::is_same_v<
@@ -21,7 +21,7 @@ using element_of = std::enable_if_t<
         std::is_convertible_v<decltype(std::declval<const List&>().size()), size_t>,
     typename List::value_type>;
 
-// `size` values at `data`, owned by somebody else. Copying copies the reference, never the values.
+// View of `size` values at `data`, owned elsewhere. Copying copies the view, not the values.
 template <class Type>
 class Span {
  public:
@@ -35,7 +35,7 @@ class Span {
                                              !std::is_base_of_v<Span, List>,
                                          int> = 0>
   constexpr Span(const List& values) noexcept : data_(values.data()), size_(values.size()) {}
-  // The list's values must outlive the span: for arguments of one call.
+  // The initializer list must outlive the span: use it only for arguments of one call.
   constexpr Span(std::initializer_list<value_type> values) noexcept
       : Span(values.begin(), values.size()) {}
 
@@ -44,7 +44,7 @@ class Span {
   constexpr bool empty() const noexcept { return size_ == 0; }
   constexpr Type* begin() const noexcept { return data_; }
   constexpr Type* end() const noexcept { return data_ + size_; }
-  // index < size().
+  // Requires index < size().
   constexpr Type& operator[](size_t index) const noexcept { return data_[index]; }
 
  private:

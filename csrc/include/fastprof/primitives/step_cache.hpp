@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepCache: which callbacks a RecordFunction of one scope calls on one thread, worked out once per
-// change.
+// StepCache: per thread and scope, the callbacks that a RecordFunction calls. Rebuilt when
+// callbacks change.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,30 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A callback that matches the scope, with its countdown.
+// A callback that matches the scope, and its sampling countdown.
 struct StepCandidate {
   ActiveCallback callback;
   double probability;
-  uint64_t trials_left;  // >= 1; counted in steps of the cache's period. Sampled ones only
+  uint64_t trials_left;  // >= 1; counted in steps of the cache's period. Sampled callbacks only
   uint8_t needs;
   uint8_t sampled;
 };
 
-// One scope of one thread. Own thread only; zero-initialised is a valid, stale cache. ABI.
+// Cache for one scope of one thread. Own thread only. All zeros is a valid, stale cache. The layout
+// is ABI.
 struct StepCache {
-  uint64_t version_plus_1;  // of State::callbacks_version it was built for; 0: stale
-  uint64_t countdown;  // calls until a sampled callback is due, that one included; 0: none sampled
-  uint64_t period;     // what the countdown began with
-  uint32_t active_count;  // those called every time
+  uint64_t version_plus_1;  // State::callbacks_version it was built for, plus 1; 0: stale
+  uint64_t countdown;       // calls up to and including the next sampled callback; 0: none sampled
+  uint64_t period;          // initial value of the current countdown
+  uint32_t active_count;    // callbacks called every time (probability 1)
   uint8_t active_needs;
-  ActiveCallback* active;  // inline_active, or malloc'ed with `candidates`
+  ActiveCallback* active;  // inline_active, or malloc'ed if there are more than kInlineCallbacks
   ActiveCallback inline_active[kInlineCallbacks];
-  StepCandidate* candidates;  // all that match, in registration order; only when some are sampled
+  StepCandidate* candidates;  // all that match, in registration order; null unless some are sampled
   uint32_t candidate_count;
 };
 
+// Frees the cache's memory and marks it stale.
 inline void clear_step_cache(StepCache* cache) noexcept {
   if (cache->active != cache->inline_active) std::free(cache->active);
   std::free(cache->candidates);
@@ -57,8 +59,8 @@ inline Type* allocate(uint32_t count) noexcept {
   return static_cast<Type*>(memory);
 }
 
-// Calls f for the enabled, matching entries of both lists by ascending handle: registration order,
-// whether global or thread-local.
+// Calls f for the enabled entries of both lists that match the scope, by ascending handle: this is
+// the order of registration across global and thread-local callbacks.
 template <class Callable>
 inline void for_each_candidate(const CallbackList& a, const CallbackList& b, unsigned scope,
                                Callable f) {
@@ -69,6 +71,7 @@ inline void for_each_candidate(const CallbackList& a, const CallbackList& b, uns
   }
 }
 
+// Returns the smallest countdown of the sampled callbacks; 0 if none are sampled.
 inline uint64_t shortest(const StepCache& cache) noexcept {
   uint64_t least = 0;
   for (uint32_t i = 0; i < cache.candidate_count; ++i) {
@@ -81,7 +84,7 @@ inline uint64_t shortest(const StepCache& cache) noexcept {
 
 }  // namespace step_cache_detail
 
-// Builds the cache anew. Sampled callbacks draw a fresh countdown.
+// Rebuilds the cache. Each sampled callback draws a new countdown.
 inline void build_step_cache(StepCache* cache, const CallbackList& global,
                              const CallbackList& local, unsigned scope,
                              SamplingGenerator* generator, uint64_t version) noexcept {
@@ -113,8 +116,8 @@ inline void build_step_cache(StepCache* cache, const CallbackList& global,
   cache->version_plus_1 = version + 1;
 }
 
-// The countdown ran out: calls f(callback, needs) for the callbacks of this step in registration
-// order, those that are due included, and starts the next countdown.
+// Called when the countdown reaches 0. Calls f(callback, needs) for the callbacks of this step in
+// registration order, including the sampled ones that are due, and starts the next countdown.
 template <class Callable>
 inline void take_sampled_step(StepCache* cache, SamplingGenerator* generator, Callable f) noexcept {
   for (uint32_t i = 0; i < cache->candidate_count; ++i) {

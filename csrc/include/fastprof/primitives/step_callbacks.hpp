@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepCallbacks: the callbacks that one RecordFunction is going to call.
+// StepCallbacks: the callbacks selected for one RecordFunction.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Frees the memory of a set and empties it.
 inline void free_step(StepSet* set) noexcept {
   if (FASTPROF_UNLIKELY(set->count > kInlineCallbacks)) std::free(set->spilled);
   set->count = 0;
 }
 
-// Moves what `from` holds into `to`, which holds nothing.
+// Moves the content of `from` into `to`, which must be empty.
 inline void take_step(StepSet* to, StepSet* from) noexcept {
   to->count = from->count;
   to->needs = from->needs;
@@ -33,7 +34,7 @@ inline void take_step(StepSet* to, StepSet* from) noexcept {
   from->count = 0;
 }
 
-// Appends to a set whose count may grow up to `most`.
+// Appends a callback; beyond kInlineCallbacks entries it reallocates the array.
 inline void append_step(StepSet* set, const ActiveCallback& callback) noexcept {
   if (FASTPROF_UNLIKELY(set->count >= kInlineCallbacks)) {
     auto* grown = step_cache_detail::allocate<ActiveCallback>(set->count + 1);
@@ -47,10 +48,11 @@ inline void append_step(StepSet* set, const ActiveCallback& callback) noexcept {
   set->inlined[set->count++] = callback;
 }
 
-// Cold half of select_step: rebuilds the cache of this thread and scope.
+// Slow path of select_step: rebuilds the cache of this thread and scope.
 FASTPROF_COLD inline void refresh_step_cache(ThreadPrimitives* primitives, RecordScope scope,
                                              uint64_t version) noexcept {
-  // Building allocates; a malloc hook that uses RecordFunction must not find the cache half built.
+  // Rebuilding allocates. Setting `running` keeps a malloc hook that uses RecordFunction from
+  // reading the half-built cache.
   primitives->running = 1;
   CallbackList global;
   if (ProcessPrimitives* process = existing_process_primitives()) {
@@ -66,7 +68,7 @@ FASTPROF_COLD inline void refresh_step_cache(ThreadPrimitives* primitives, Recor
 
 FASTPROF_NOINLINE inline void take_sampled_step(ThreadPrimitives* primitives, StepCache* cache,
                                                 StepSet* out) noexcept {
-  primitives->running = 1;  // as above
+  primitives->running = 1;  // as in refresh_step_cache
   take_sampled_step(cache, &primitives->generator,
                     [out](const ActiveCallback& callback, uint8_t needs) {
                       append_step(out, callback);
@@ -75,6 +77,7 @@ FASTPROF_NOINLINE inline void take_sampled_step(ThreadPrimitives* primitives, St
   primitives->running = 0;
 }
 
+// Copies the cache's callbacks to a malloc'ed array, if there are too many for inline storage.
 FASTPROF_NOINLINE inline void spill_step(const StepCache& cache, StepSet* out) noexcept {
   const uint32_t count = cache.active_count;
   out->spilled = step_cache_detail::allocate<ActiveCallback>(count);
@@ -82,7 +85,7 @@ FASTPROF_NOINLINE inline void spill_step(const StepCache& cache, StepSet* out) n
   out->count = count;
 }
 
-// primitives: the calling thread's, or null.
+// Selects no callbacks. primitives: the calling thread's, or null.
 FASTPROF_ALWAYS_INLINE void select_nothing(const ThreadPrimitives* primitives, RecordScope scope,
                                            StepSet* out) noexcept {
   out->count = 0;
@@ -91,12 +94,12 @@ FASTPROF_ALWAYS_INLINE void select_nothing(const ThreadPrimitives* primitives, R
   out->thread_id = primitives != nullptr ? primitives->thread_id : 0;
 }
 
-// Fills `out` with the callbacks of the next RecordFunction of this scope on this thread; counts as
-// one trial for sampled callbacks. Neither disabled nor running.
+// Selects the callbacks for the next RecordFunction of this scope on this thread. Counts as one
+// trial for sampled callbacks. Requires `disabled` and `running` to be 0.
 FASTPROF_ALWAYS_INLINE void select_step(ThreadPrimitives* primitives, RecordScope scope,
                                         StepSet* out) noexcept {
   StepCache* cache = &primitives->step_caches[static_cast<size_t>(scope)];
-  // Acquire pairs with the release increment in callbacks.hpp.
+  // Acquire; partner: the release increment in callbacks.hpp.
   const uint64_t version = load_acquire(&state()->callbacks_version);
   if (FASTPROF_UNLIKELY(cache->version_plus_1 != version + 1))
     refresh_step_cache(primitives, scope, version);
@@ -115,23 +118,24 @@ FASTPROF_ALWAYS_INLINE void select_step(ThreadPrimitives* primitives, RecordScop
   out->count = count;
 }
 
-// State::mask as it would be with static thread-local storage.
+// Returns State::mask without the effect of dynamic thread-local storage (real_mask if `dynamic` is
+// set).
 FASTPROF_ALWAYS_INLINE uint32_t effective_mask() noexcept {
   const State* s = state();
   const uint32_t shown = load_relaxed(&s->mask);
   return FASTPROF_LIKELY((shown & mask_bit::dynamic) == 0) ? shown : load_relaxed(&s->real_mask);
 }
 
-// The primitives of a thread that has none yet: made if there are global callbacks to call, else
-// null.
+// Slow path for a thread without primitives: allocates them if global callbacks are enabled, else
+// returns null.
 FASTPROF_COLD inline ThreadPrimitives* primitives_for_global_callbacks() noexcept {
   const ProcessPrimitives* process = existing_process_primitives();
   if (process == nullptr || load_relaxed(&process->enabled_callbacks) == 0) return nullptr;
   return thread_primitives();
 }
 
-// The calling thread's primitives; null if it has none and no callbacks to call. mask: the
-// effective one.
+// Returns the calling thread's primitives; null if it has none and no callbacks to call. mask: the
+// result of effective_mask().
 FASTPROF_ALWAYS_INLINE ThreadPrimitives* dispatch_primitives(uint32_t mask) noexcept {
   ThreadPrimitives* primitives = existing_thread_primitives();
   if (FASTPROF_LIKELY(primitives != nullptr) || (mask & mask_bit::callbacks) == 0)
@@ -139,7 +143,7 @@ FASTPROF_ALWAYS_INLINE ThreadPrimitives* dispatch_primitives(uint32_t mask) noex
   return primitives_for_global_callbacks();
 }
 
-// The callbacks for one RecordFunction, taken ahead of it: RecordFunction(std::move(steps)).
+// Callbacks selected ahead of a RecordFunction; pass to RecordFunction(std::move(steps)).
 class StepCallbacks {
  public:
   StepCallbacks() noexcept : StepCallbacks(RecordScope::FUNCTION) {}
@@ -174,8 +178,9 @@ class StepCallbacks {
   StepSet set_;
 };
 
-// The callbacks that a RecordFunction of this scope would call now on this thread; one trial for
-// sampled callbacks, so use what is returned. Thread-safe.
+// Selects the callbacks that a RecordFunction of this scope would call now on this thread. Counts
+// as one trial for sampled callbacks, so use the result. Any thread; the result is the calling
+// thread's.
 inline StepCallbacks step_callbacks(RecordScope scope) noexcept {
   StepCallbacks steps(scope);
   const uint32_t mask = effective_mask();
@@ -186,7 +191,8 @@ inline StepCallbacks step_callbacks(RecordScope scope) noexcept {
   return steps;
 }
 
-// The same, or nothing when there is none to call: one load and a branch when no callback exists.
+// As step_callbacks, or an empty optional if there are none. One load and one branch if no callback
+// is registered.
 inline std::optional<StepCallbacks> step_callbacks_unless_empty(RecordScope scope) noexcept {
   if (FASTPROF_LIKELY((load_relaxed(&state()->mask) & (mask_bit::callbacks | mask_bit::dynamic)) ==
                       0))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thread-local slots: thread state of users that travels with a ThreadLocalState snapshot.
+// Thread-local slots: users' thread-local values that propagate with a ThreadLocalState snapshot.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Names a registered slot.
+// Identifies a registered slot.
 using SlotHandle = uint64_t;
 constexpr SlotHandle kInvalidSlotHandle = 0;
 
-// How one slot is read and written. capture() reads the calling thread's value; restore() sets it.
+// Accessors of one slot: capture() reads the calling thread's value, restore() sets it.
 class ThreadLocalSlot {
  public:
   virtual ~ThreadLocalSlot() = default;
@@ -27,7 +27,7 @@ class ThreadLocalSlot {
   virtual void restore(const std::shared_ptr<const void>& value) const = 0;
 };
 
-// The registry: an immutable list behind ProcessPrimitives::slots, replaced under its lock.
+// Registry of slots, reached through ProcessPrimitives::slots and guarded by its lock.
 struct SlotRegistryBlock {
   struct Entry {
     SlotHandle handle;
@@ -66,9 +66,10 @@ inline Entries registered() {
 
 }  // namespace slots_detail
 
-// Lets a value travel with every ThreadLocalState: get() returns the calling thread's (a copyable
-// type), set(value) sets it. Both are called on whichever thread takes or enters a snapshot,
-// without locks held. Unregister before the code of get and set is unloaded.
+// Registers a value to propagate with every ThreadLocalState. get() returns the calling thread's
+// value (a copyable type); set(value) sets it. Both are called on the thread that takes or enters a
+// snapshot, without locks held. Returns a handle. Any thread. Unregister before the library that
+// contains get and set is unloaded.
 template <class Get, class Set>
 inline SlotHandle register_thread_local_slot(Get get, Set set) {
   auto slot =
@@ -82,12 +83,12 @@ inline SlotHandle register_thread_local_slot(Get get, Set set) {
   return handle;
 }
 
-// Snapshots taken later do not carry the slot, and those taken earlier do not set it any more.
-// Returns whether the handle was known.
+// Unregisters a slot: later snapshots omit it and earlier ones no longer restore it. Returns false
+// if the handle is unknown. Any thread.
 inline bool unregister_thread_local_slot(SlotHandle handle) {
   ProcessPrimitives* process = existing_process_primitives();
   if (process == nullptr) return false;
-  std::shared_ptr<const ThreadLocalSlot> removed;  // destroyed after the lock is free
+  std::shared_ptr<const ThreadLocalSlot> removed;  // destroyed after the lock is released
   PrimitivesLock lock(process);
   if (process->slots == nullptr) return false;
   auto& entries = process->slots->entries;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadLocalState: what a thread carries for observers, as a snapshot that other threads can
-// enter.
+// ThreadLocalState: snapshot of a thread's observer state that other threads can enter.
 #pragma once
 
 #include <memory>
@@ -15,12 +14,12 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A snapshot of the calling thread: debug info, thread-local callbacks and their switch, membership
-// in thread-local sessions, and the registered slots. Cheap to copy (all shared); immutable; may be
-// entered by several threads at once.
+// Snapshot of the calling thread: debug info, thread-local callbacks and enabled flag, membership
+// in thread-local sessions, registered slots. Immutable; cheap to copy (all content is shared).
+// Several threads may enter it at once.
 class ThreadLocalState {
  public:
-  // Takes the snapshot. May throw what a user's getter throws.
+  // Takes the snapshot. Exceptions thrown by a registered getter pass through.
   ThreadLocalState()
       : debug_info_(ThreadLocalDebugInfo::current()),
         functions_(record_function_tls()),
@@ -32,8 +31,8 @@ class ThreadLocalState {
       slots_.push_back({entry.handle, entry.slot, entry.slot->capture()});
   }
 
-  // Makes the calling thread carry the snapshot from now on, all but session membership, which only
-  // a guard can give back in order. Prefer ThreadLocalStateGuard.
+  // Applies the snapshot to the calling thread permanently, except for session membership, which
+  // only a guard can undo in order. Prefer ThreadLocalStateGuard.
   static void set_thread_local_state(const ThreadLocalState& state) {
     ThreadLocalDebugInfo::force_current(state.debug_info_);
     set_record_function_tls(state.functions_);
@@ -60,8 +59,8 @@ class ThreadLocalState {
   std::vector<Slot_> slots_;
 };
 
-// Carries a snapshot on the calling thread for a scope; then puts back what was there. Neither
-// copyable nor movable; destroy on the thread that made it, in reverse order.
+// Applies a snapshot to the calling thread for a scope and then restores the former state. Not
+// copyable, not movable. Destroy on the same thread, in reverse order.
 class ThreadLocalStateGuard {
  public:
   explicit ThreadLocalStateGuard(const ThreadLocalState& state)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadPrimitives: what the instrumentation primitives keep for one thread.
+// ThreadPrimitives: per-thread data of the instrumentation primitives.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 #include "fastprof/primitives/sampling.hpp"
 #include "fastprof/primitives/step_cache.hpp"
 #include "fastprof/primitives/thread_identity.hpp"
-#include "fastprof/recorder/clock.hpp"
-#include "fastprof/recorder/thread.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
+#include "fastprof/recorder/state/clock.hpp"
 
 #if FASTPROF_ASAN
 extern "C" void __lsan_ignore_object(const void*);
@@ -25,22 +25,23 @@ FASTPROF_NAMESPACE_BEGIN
 
 constexpr uint64_t kHandlesPerBlock = 1024;
 
-// Made by the leader at a thread's first use, deleted at its end. Own thread only. The layout is
-// ABI: append only.
+// Allocated by the leader at a thread's first use and freed at thread exit. Own thread only. The
+// layout is ABI: append only.
 struct ThreadPrimitives : ThreadPrimitivesHead {
   SamplingGenerator generator;
-  ThreadPrimitives* next;  // in ProcessPrimitives::threads
+  ThreadPrimitives* next;  // links of ProcessPrimitives::threads
   ThreadPrimitives* previous;
   uint64_t reserved[6];
   StepCache step_caches[kNumRecordScopes];
 };
 
-// Called by the leader only. `thread_id`: the id of the thread's track.
+// Allocates the primitives of a thread; null if memory is exhausted. Called by the leader only.
+// `thread_id`: id of the thread's track.
 inline ThreadPrimitives* new_thread_primitives(uint64_t thread_id) {
   void* memory = std::calloc(1, sizeof(ThreadPrimitives));
   if (memory == nullptr) return nullptr;
 #if FASTPROF_ASAN
-  __lsan_ignore_object(memory);  // held by a Track only, whose mapping LeakSanitizer does not read
+  __lsan_ignore_object(memory);  // held only by a Track, whose mapping LeakSanitizer does not scan
 #endif
   auto* primitives = new (memory) ThreadPrimitives{};
   ProcessPrimitives* process = process_primitives();
@@ -54,8 +55,8 @@ inline ThreadPrimitives* new_thread_primitives(uint64_t thread_id) {
   return primitives;
 }
 
-// Called by the leader only, on the thread itself (or in a forked child for a thread that is not
-// there any more). May run destructors of users' debug info.
+// Frees the primitives of a thread. Called by the leader only, on the thread itself, or in a forked
+// child for a thread that no longer exists. May run destructors of users' debug info.
 inline void delete_thread_primitives(ThreadPrimitives* primitives) {
   if (primitives == nullptr) return;
   for (StepCache& cache : primitives->step_caches) clear_step_cache(&cache);
@@ -77,11 +78,11 @@ inline void delete_thread_primitives(ThreadPrimitives* primitives) {
   }
   primitives->~ThreadPrimitives();
   std::free(primitives);
-  // Last: user destructors may look at this thread's debug info, which is empty by now.
+  // Last: user destructors may read this thread's debug info, which is empty by now.
   (void)DebugInfoChain::adopt(debug_info);
 }
 
-// The next RecordFunction handle: unique over the process's life, never 0.
+// Returns the next RecordFunction handle: unique over the life of the process, never 0.
 inline uint64_t next_record_handle(ThreadPrimitives* primitives) noexcept {
   if (FASTPROF_UNLIKELY(primitives->handles_left == 0)) {
     const uint64_t block =
@@ -93,11 +94,12 @@ inline uint64_t next_record_handle(ThreadPrimitives* primitives) noexcept {
   return primitives->next_handle++;
 }
 
+// Invalidates the thread's step caches.
 inline void stale_step_caches(ThreadPrimitives* primitives) noexcept {
   for (StepCache& cache : primitives->step_caches) cache.version_plus_1 = 0;
 }
 
-// Replaces the thread-local callbacks; returns the former ones.
+// Replaces the thread-local callbacks and returns the former list.
 inline CallbackList exchange_thread_callbacks(ThreadPrimitives* primitives,
                                               CallbackList callbacks) noexcept {
   CallbackList former = CallbackList::adopt(primitives->callbacks);

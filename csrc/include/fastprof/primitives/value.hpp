@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value: an argument or result of a RecordFunction, as observers see it.
+// Value: an argument or result of a RecordFunction, as passed to observers.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What a Value holds. The numbers are ABI: append only.
+// Content type of a Value. The numbers are ABI: append only.
 enum class ValueType : uint8_t {
   none = 0,
   int64 = 1,
@@ -28,8 +28,8 @@ enum class ValueType : uint8_t {
   tensor = 6,
 };
 
-// What is known of a tensor without touching its elements. Strides count elements and may be empty
-// (unknown); pointer is the first element's address, or null. Borrows the two spans.
+// Description of a tensor without its elements. Strides count elements and may be empty (unknown);
+// pointer is the address of the first element, or null. The two spans are borrowed.
 struct TensorDescription {
   Span<const int64_t> shape;
   Span<const int64_t> strides;
@@ -42,16 +42,16 @@ class Value;
 template <class Type>
 Value to_value(const Type& value);
 
-// none, an integer, a double, a bool, a string, a list of Values or a tensor description. 16 bytes;
-// strings, lists and tensors are immutable and shared by reference count, so copies are cheap.
-// Different Values may be used by different threads, also when they share their content. The layout
-// is ABI: an observer in one library reads the Values of another.
+// Variant of none, integer, double, bool, string, list of Values and tensor description. 16 bytes.
+// Strings, lists and tensors are immutable and reference-counted, so copies are cheap. Different
+// Values may be used by different threads even if they share content. The layout is ABI: an
+// observer in one library reads the Values of another.
 class Value {
  public:
   constexpr Value() noexcept : int64_(0), type_(ValueType::none) {}
   constexpr Value(std::nullptr_t) noexcept : Value() {}
   Value(bool value) noexcept : int64_(0), type_(ValueType::boolean) { boolean_ = value; }
-  // Integers; an unsigned one above INT64_MAX becomes the nearest double.
+  // Integers. An unsigned value above INT64_MAX becomes the nearest double.
   template <class Int,
             std::enable_if_t<std::is_integral_v<Int> && !std::is_same_v<Int, bool>, int> = 0>
   Value(Int value) noexcept : int64_(static_cast<int64_t>(value)), type_(ValueType::int64) {
@@ -64,7 +64,7 @@ class Value {
   }
   template <class Float, std::enable_if_t<std::is_floating_point_v<Float>, int> = 0>
   Value(Float value) noexcept : float64_(static_cast<double>(value)), type_(ValueType::float64) {}
-  // Strings are copied. A null pointer is none.
+  // Strings are copied. A null pointer becomes none.
   Value(const char* text) : Value() {
     if (text != nullptr) *this = Value(std::string_view(text));
   }
@@ -74,7 +74,7 @@ class Value {
     if (!text.empty()) std::memcpy(bytes, text.data(), text.size());
     bytes[text.size()] = '\0';
   }
-  // A std::string, and whatever else is text.
+  // std::string and other classes convertible to std::string_view.
   template <class Text, std::enable_if_t<std::is_class_v<Text> &&
                                              std::is_convertible_v<const Text&, std::string_view>,
                                          int> = 0>
@@ -94,7 +94,7 @@ class Value {
   Value(Span<const Value> values) : type_(ValueType::list) {
     make_list(values.size(), [&](size_t i) { return values[i]; });
   }
-  // A list (std::vector, std::array) of anything that to_value takes.
+  // A container (std::vector, std::array) whose elements to_value accepts.
   template <class List, class Element = typename List::value_type,
             std::enable_if_t<!std::is_convertible_v<const List&, std::string_view> &&
                                  std::is_convertible_v<
@@ -104,7 +104,7 @@ class Value {
     make_list(values.size(),
               [&](size_t i) { return to_value(static_cast<const Element&>(values[i])); });
   }
-  // No silent conversion of other pointers to bool.
+  // Deleted, so that other pointers do not convert to bool silently.
   template <class Type, std::enable_if_t<!std::is_same_v<std::remove_cv_t<Type>, char>, int> = 0>
   Value(Type*) = delete;
 
@@ -131,25 +131,25 @@ class Value {
   bool is_none() const noexcept { return type_ == ValueType::none; }
   bool is_tensor() const noexcept { return type_ == ValueType::tensor; }
 
-  // The content. Asking for another type than type() is a ValueError; nothing is converted. Who
-  // reads Values includes value_read.hpp (fastprof.hpp and session.hpp do).
+  // Return the content. Raise ValueError if it is of another type than type(); nothing is
+  // converted. Include value_read.hpp to use them (fastprof.hpp and session.hpp do).
   inline int64_t as_int64() const;
   inline double as_float64() const;
   inline bool as_bool() const;
-  // Valid while a Value shares the string; a NUL follows it.
+  // NUL-terminated. Valid while some Value shares the string.
   inline std::string_view as_string() const;
   inline Span<const Value> as_list() const;
   inline TensorDescription as_tensor() const;
 
-  // Same type and content; tensors by every field, doubles as ==.
+  // Equal type and content; tensors compare every field, doubles by ==.
   friend bool operator==(const Value& a, const Value& b) noexcept { return equal(a, b); }
   friend bool operator!=(const Value& a, const Value& b) noexcept { return !equal(a, b); }
 
  private:
   friend class RecordFunction;  // reads its own list of outputs
 
-  // Head of what is shared. Freed with std::free by whoever drops the last reference: it may be
-  // another library than the one that made it.
+  // Header of shared content. Whoever drops the last reference, possibly another library than the
+  // one that allocated it, frees it with std::free.
   struct Block {
     uint32_t references;
     uint32_t reserved;
@@ -162,7 +162,7 @@ class Value {
     DType dtype;
   };
 
-  // The content of what is known to be of the type.
+  // Accessors without a type check.
   std::string_view string() const noexcept {
     return {reinterpret_cast<const char*>(block_ + 1), static_cast<size_t>(block_->count)};
   }
@@ -183,8 +183,8 @@ class Value {
 
   bool shared() const noexcept { return type_ >= ValueType::string; }
 
-  // Null, and this is none, when memory is short: what is profiled need not fail for it. The
-  // builtins are malloc and free without <cstdlib>.
+  // Allocates a block; on failure returns null and makes this Value none, so that the profiled
+  // program does not fail. Uses the builtins to avoid including <cstdlib>.
   Block* allocate(size_t content_bytes, size_t count) noexcept {
     void* memory = __builtin_malloc(sizeof(Block) + content_bytes);
     if (memory != nullptr) return new (memory) Block{1, 0, count};
@@ -194,7 +194,7 @@ class Value {
 
   template <class Make>
   void make_list(size_t count, Make make) {
-    // A list that is complete so far, so that a throwing conversion frees it.
+    // Frees the elements made so far if a conversion throws.
     struct Partial {
       Block* block;
       ~Partial() {
@@ -216,7 +216,7 @@ class Value {
     __builtin_free(block);
   }
 
-  // Release pairs with acquire: the last owner sees all earlier owners' reads as done.
+  // Acquire-release, so that the last owner sees the other owners' reads as done.
   void release() noexcept {
     if (__atomic_fetch_sub(&block_->references, 1, __ATOMIC_ACQ_REL) != 1) return;
     if (type_ == ValueType::list)
@@ -267,8 +267,8 @@ struct NamedValue {
   Value value;
 };
 
-// How an argument becomes a Value. For a type of yours, overload `fastprof::Value to_value(const
-// Yours&)` in your namespace; it is found by argument-dependent lookup.
+// Converts an argument to a Value. For your own type, overload `fastprof::Value to_value(const
+// Yours&)` in its namespace; argument-dependent lookup finds it.
 template <class Type>
 inline Value to_value(const Type& value) {
   return Value(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading Values: the half that raises errors, which an annotated library need not compile.
+// Reads Values: the accessors that raise errors, which an annotated library need not compile.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// "int64", "tensor", ... Static text.
+// Returns the name of a type ("int64", "tensor"). Static text.
 constexpr const char* value_type_name(ValueType type) noexcept {
   switch (type) {
     case ValueType::none:

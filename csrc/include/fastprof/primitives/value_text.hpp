@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as text: for people, and as strictly valid JSON.
+// Formats Values as readable text and as valid JSON.
 #pragma once
 
 #include <cinttypes>
@@ -33,10 +33,10 @@ inline void append_pointer(std::string& out, const void* pointer) {
 
 }  // namespace value_text_detail
 
-// Appends the value as one JSON value (RFC 8259). NaN and infinities are the strings "NaN",
-// "Infinity", "-Infinity"; malformed UTF-8 becomes U+FFFD. A tensor is an object with shape,
-// strides, dtype, device and data_ptr (a string in hexadecimal: a JSON reader may keep 53 bits
-// only). Lists nest as deep as the value does.
+// Appends the value as JSON (RFC 8259). NaN and infinities become the strings "NaN", "Infinity" and
+// "-Infinity"; malformed UTF-8 becomes U+FFFD. A tensor becomes an object with shape, strides,
+// dtype, device and data_ptr (a hexadecimal string, because a JSON reader may keep only 53 bits).
+// The nesting depth of lists is not limited.
 inline void append_json(std::string& out, const Value& value) {
   switch (value.type()) {
     case ValueType::none:
@@ -81,13 +81,15 @@ inline void append_json(std::string& out, const Value& value) {
   }
 }
 
+// Returns the value as JSON, see append_json.
 inline std::string to_json(const Value& value) {
   std::string out;
   append_json(out, value);
   return out;
 }
 
-// Appends the value for a person: strings quoted and escaped, a tensor as "float32[2, 3] cuda:0".
+// Appends the value as readable text: strings quoted and escaped, a tensor as "float32[2, 3]
+// cuda:0".
 inline void append_text(std::string& out, const Value& value) {
   switch (value.type()) {
     case ValueType::none:
@@ -117,6 +119,7 @@ inline void append_text(std::string& out, const Value& value) {
   }
 }
 
+// Returns the value as readable text, see append_text.
 inline std::string to_string(const Value& value) {
   std::string out;
   append_text(out, value);

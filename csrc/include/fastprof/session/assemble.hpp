@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// assemble: from a drain's rows in ticks to a Capture: appended ends joined, segments applied,
-// parents found on ticks, stamps converted to nanoseconds last.
+// assemble: builds a Capture from a drain's rows. It joins appended ends to their rows, finds
+// parents by comparing ticks, and last converts ticks to nanoseconds.
 #pragma once
 
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/base/stable_order.hpp"
 #include "fastprof/capture/nesting.hpp"
 #include "fastprof/session/join_ends.hpp"
 
@@ -19,6 +20,7 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace assembling {
 
+// The kernel's name of the process, at most 15 bytes; empty if it cannot be read.
 inline std::string read_process_name() {
   char name[256] = {};
   if (std::FILE* f = std::fopen("/proc/self/comm", "re")) {
@@ -29,8 +31,8 @@ inline std::string read_process_name() {
   return name;
 }
 
-// Takes over a column when the capture has none yet (one thread is the common case), else appends
-// it.
+// Appends a column. If the destination is still empty (always so with one thread), it takes over
+// the memory instead of copying.
 template <class Type>
 void append(Column<Type>& to, Column<Type>& from) {
   if (to.empty() && from.capacity() >= to.capacity())
@@ -40,7 +42,7 @@ void append(Column<Type>& to, Column<Type>& from) {
   from = Column<Type>();
 }
 
-// Finds parents and converts the stamps of the rows from `first` on, which are one track in begin
+// Finds parents and converts stamps, for the rows from `first` on: those of one track, in begin
 // order.
 inline void finish_track(Capture& capture, size_t first, uint32_t track, const Snapshot& snapshot,
                          TickConverter& clock, NestingWalk<uint64_t>& walk) {
@@ -54,10 +56,11 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
     const EventKind kind = capture.kind[row];
     uint8_t flags = capture.flags[row];
     const bool is_instant = kind != EventKind::range && kind != EventKind::async_range;
-    // Whenever the drain runs, what ends after the stop is open.
+    // A range that ended after the stop counts as open, so that the result does not depend on when
+    // the drain runs.
     const bool finished = is_instant || (end != 0 && end <= snapshot.t1);
     if (!finished) end = snapshot.t1;
-    const bool nests = kind == EventKind::range && (flags & event_flag::foreign_end) == 0;
+    const bool nests = kind == EventKind::range && (flags & event_flag::cross_thread_end) == 0;
     capture.parent[row] =
         nests ? walk.enter(static_cast<int32_t>(row), begin, finished ? end : kOpenEnd<uint64_t>)
               : walk.at(begin);
@@ -79,8 +82,8 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
 
 }  // namespace assembling
 
-// Builds the Capture and leaves the drain empty. Any thread; no lock. Throws StateError beyond 2^31
-// events.
+// Builds the Capture from `drained`, which is empty afterwards. Any thread; no lock. Throws
+// StateError beyond 2^31 events.
 inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   using assembling::append;
   Capture capture;
@@ -92,9 +95,11 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   assembling::add_lone_ends(drained, snapshot,
                             capture.dropped[static_cast<size_t>(
                                 snapshot.keeps ? DropCause::bound : DropCause::overwritten)]);
-  std::sort(drained.tracks.begin(), drained.tracks.end(),
-            [](const TrackRows& a, const TrackRows& b) { return a.info.id < b.info.id; });
-  const std::vector<assembling::ForeignEnds> foreign = assembling::join_ends(drained, snapshot);
+  std::vector<TrackRows>& tracks = drained.tracks;
+  put_in_order(tracks, stable_order(tracks.size(), [&tracks](uint32_t a, uint32_t b) {
+                 return tracks[a].info.id < tracks[b].info.id;
+               }));
+  const std::vector<assembling::CrossThreadEnds> crossed = assembling::join_ends(drained, snapshot);
 
   size_t total = 0;
   for (const TrackRows& rows : drained.tracks) total += rows.size();
@@ -110,16 +115,16 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   capture.clock_error_ns = clock.error_ns();
   NestingWalk<uint64_t> walk;
   std::unordered_map<uint32_t, uint32_t> index_of_track;
-  std::vector<std::pair<uint32_t, uint32_t>>
-      foreign_rows;  // row of the capture, id of the ending track
+  // (row of the capture, id of the ending track)
+  std::vector<std::pair<uint32_t, uint32_t>> cross_thread_ends;
   for (size_t t = 0; t < drained.tracks.size(); ++t) {
     TrackRows& rows = drained.tracks[t];
     if (rows.size() == 0) continue;
     const auto track = static_cast<uint32_t>(capture.tracks.size());
     const size_t first = capture.size();
     index_of_track.emplace(rows.info.id, track);
-    for (const auto& [row, ending] : foreign[t])
-      foreign_rows.emplace_back(static_cast<uint32_t>(first) + row, ending);
+    for (const auto& [row, ending] : crossed[t])
+      cross_thread_ends.emplace_back(static_cast<uint32_t>(first) + row, ending);
     capture.tracks.push_back(rows.info);
     append(capture.start_ns, rows.begin);
     append(capture.end_ns, rows.end);
@@ -130,11 +135,11 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
     assembling::finish_track(capture, first, track, snapshot, clock, walk);
   }
 
-  for (const auto& [row, ending_id] : foreign_rows) {
+  for (const auto& [row, ending_id] : cross_thread_ends) {
     const auto [at, fresh] =
         index_of_track.try_emplace(ending_id, static_cast<uint32_t>(capture.tracks.size()));
     if (fresh) {
-      // It recorded nothing else that is the session's, or it is not even known.
+      // That thread has no rows of its own in this session, and maybe not even a known track.
       TrackInfo info;
       info.id = ending_id;
       info.pid = static_cast<int64_t>(::getpid());
@@ -143,8 +148,8 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
         if (rows.info.id == ending_id) info = rows.info;
       capture.tracks.push_back(info);
     }
-    capture.foreign_row.push_back(row);
-    capture.foreign_end_track.push_back(at->second);
+    capture.cross_thread_end_row.push_back(row);
+    capture.cross_thread_end_track.push_back(at->second);
   }
 
   capture.payload_words = std::move(drained.payload_words);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drain: from pinned chunks to rows in ticks. Accumulates over several passes (live drain), so
-// chunks that are closed and have no open range can be given back while the session goes on.
+// Drain: reads pinned chunks into rows of ticks. It accumulates the rows of several passes, so that
+// during a session (live drain) closed chunks without open ranges can be freed after each pass.
 #pragma once
 
 #include <sched.h>
@@ -11,15 +11,16 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/capture/shared_block.hpp"
-#include "fastprof/range_detail/known_blocks.hpp"
-#include "fastprof/recorder/drops.hpp"
+#include "fastprof/payload/blocks/block_interner.hpp"
+#include "fastprof/recorder/state/detail_blocks.hpp"
+#include "fastprof/recorder/store/drops.hpp"
 #include "fastprof/session/session_control.hpp"
 #include "fastprof/session/site_table.hpp"
 #include "fastprof/session/track_rows.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// An end that was appended as a record of its own.
+// An end that was appended as a separate record.
 struct EndRecord {
   RecordTag tag;
   uint32_t site;
@@ -27,8 +28,10 @@ struct EndRecord {
   uint32_t ending_track;
   uint64_t begin;
   uint64_t end;
+  bool end_only;  // site_flag::end_only: no begin was recorded
 };
 
+// Everything that a drain has read.
 struct DrainedRows {
   std::vector<TrackRows> tracks;
   std::vector<EndRecord> ends;
@@ -38,19 +41,20 @@ struct DrainedRows {
   uint64_t refused = 0;  // events in chunks for which the session had no room
 };
 
+// Reads records into DrainedRows, in one pass (stop) or several (live drain). Not thread-safe.
 class Drain {
  public:
-  // include_open: rows begun before t0 that were open then are kept, flagged `enclosing`; in a
-  // thread-local session those of track `own_track`, where it was started.
+  // include_open: also keep ranges that were open at t0, flagged `enclosing`; for a thread-local
+  // session only those of `own_track`, the track on which the session was started.
   explicit Drain(bool include_open = false, uint32_t own_track = 0)
       : include_open_(include_open), own_track_(own_track) {}
 
-  // Reads all runs; State::drain_lock held, State::lock not. Throws std::bad_alloc.
+  // Reads all runs of the snapshot. State::drain_lock held, State::lock not. Throws std::bad_alloc.
   void read(State* s, const Snapshot& snapshot) { read(s, snapshot, nullptr); }
 
-  // Leaves runs alone that are not closed or hold open ranges, and appends the chunks that it has
-  // read to `consumed` (the caller unpins them), which has room for all runs. The same otherwise;
-  // of a run that it could not read to the end for want of memory there are no rows.
+  // Reads only closed runs without open ranges, and appends their chunks to `consumed` (reserve
+  // room for all runs), for the caller to unpin. Locks and errors as for read(). If memory runs out
+  // within a run, that run adds no rows.
   void read_finished(State* s, const Snapshot& snapshot, std::vector<Chunk*>& consumed) {
     read(s, snapshot, &consumed);
   }
@@ -62,8 +66,8 @@ class Drain {
     return count;
   }
 
-  // Reads one run that a spill file hands back, by the rules of `snapshot`. No lock needed: its
-  // sites are copies.
+  // Reads one run from a spill file, with the filter of `snapshot`. No lock needed: the run refers
+  // to copies of sites.
   void read_spilled(const Snapshot& snapshot, const TrackInfo& track, const PinnedRun& run) {
     aim(snapshot, snapshot.t1);
     TrackRows& rows = rows_of(track);
@@ -90,8 +94,8 @@ class Drain {
           count_run(s, run);
           continue;
         }
-        // What has to wait does not hold up what comes after it (a range around the whole program
-        // would hold up everything): assemble sorts by begin.
+        // Skipping a run does not delay later runs (a range around the whole program would delay
+        // all): assemble() sorts by begin.
         if (consumed != nullptr && (!run.closed || has_open_slots(run.chunk))) continue;
         read_run(s, rows, run);
         if (consumed != nullptr) consumed->push_back(run.chunk);
@@ -99,7 +103,7 @@ class Drain {
     }
   }
 
-  // What decides whether a record is the session's: the same for memory and for a spill file.
+  // Sets the filter that decides which records belong to the session.
   void aim(const Snapshot& snapshot, uint64_t t1) noexcept {
     filter_ = {snapshot.session_id, snapshot.t0, t1, snapshot.mask, snapshot.local};
   }
@@ -114,10 +118,11 @@ class Drain {
     return rows;
   }
 
+  // State of a reserved slot after waiting: written; still not written; no longer reserved.
   enum class Unwritten { written, in_flight, handed_back };
 
-  // Waits up to 1 ms for a slot that is reserved and not written yet. Its thread may have needed
-  // less than it had reserved: then the slot is behind the end of its records.
+  // Waits up to 1 ms for a slot that is reserved but not written. `handed_back`: its thread needed
+  // fewer units than it had reserved, so that the slot lies behind the last record.
   static Unwritten wait_written(State* s, const PinnedRun& run, const Slot* slot) noexcept {
     const int64_t until = clock_ns(CLOCK_MONOTONIC) + 1000000;
     do {
@@ -131,7 +136,8 @@ class Drain {
     return Unwritten::in_flight;
   }
 
-  // `s`: null for a run from a spill file, which is closed. When it throws, it has added nothing.
+  // Reads a run. `s` is null for a run from a spill file, which is closed. If it throws, no rows
+  // have been added.
   void read_run(State* s, TrackRows& rows, const PinnedRun& run) {
 #if FASTPROF_EXCEPTIONS
     const size_t rows_before = rows.size(), ends_before = rows_.ends.size();
@@ -152,7 +158,7 @@ class Drain {
   void read_slots(State* s, TrackRows& rows, const PinnedRun& run) {
     Chunk* chunk = run.chunk;
     const uint64_t open_ticks = chunk->open_ticks;
-    segments_ = SegmentWalk(filter_.session_id, filter_.local);
+    membership_ = MembershipWalk(filter_.session_id, filter_.local);
     reserve_rows(rows, rows.size() + units_of(run));
     RowWriter writer(rows, units_of(run));
     size_t open = 0;
@@ -175,10 +181,11 @@ class Drain {
       }
       slot += units;
     }
-    // Spares the scan when the chunk is given back. Closed ranges stay closed.
+    // Spares has_open_slots() a scan: a closed range stays closed.
     if (run.closed && open == 0) store_relaxed(&chunk->quiet_gen, chunk->gen);
   }
 
+  // Counts the events of a run that the session had no room for.
   void count_run(State* s, const PinnedRun& run) {
     for (;;) {
       const RecordCount count = count_records(run.chunk, run.end, filter_);
@@ -208,9 +215,9 @@ class Drain {
     rows.each_column([room](auto& column) { column.reserve(room); });
   }
 
-  // Called with the first record that has words: ranges alone need no room for any. Untouched
-  // memory costs nothing, while a column that grows is copied and faulted in twice. No record gives
-  // more words than it has.
+  // Reserves memory for the words of all records ahead. Called at the first record with words,
+  // since plain ranges need none. Reserved memory that stays untouched costs nothing, whereas a
+  // growing column is copied and faulted in twice. No record yields more words than it occupies.
   void reserve_words() {
     Column<uint64_t>& words = rows_.payload_words;
     const size_t room = words.size() + 3 * units_ahead_;
@@ -218,18 +225,18 @@ class Drain {
     units_ahead_ = 0;
   }
 
-  // Whether a record of this begin and these categories is the session's; flags gets `enclosing`
-  // where it applies.
+  // Whether a record with this begin and the site's categories belongs to the session. Sets
+  // `enclosing` in flags if it is listed because of include_open.
   bool in_session(uint64_t begin, uint64_t end, const Site* site, uint8_t& flags) const noexcept {
     if ((site->mask & filter_.mask) == 0 || begin >= filter_.t1) return false;
-    if (FASTPROF_LIKELY(begin >= filter_.t0)) return segments_.inside;
+    if (FASTPROF_LIKELY(begin >= filter_.t0)) return membership_.inside;
     if (!include_open_ || (end != 0 && end >= begin && end <= filter_.t0)) return false;
     if (filter_.local && track_id_ != own_track_) return false;
     flags |= event_flag::enclosing;
     return true;
   }
 
-  // Returns 1 when the range is open, else 0.
+  // Adds a row for a plain range. Returns 1 if the range is open, else 0.
   size_t add_range(RowWriter& rows, const Slot* slot, const Site* site) {
     const uint64_t begin = load_relaxed(&slot->begin);
     uint64_t end = load_acquire(&slot->end);
@@ -241,7 +248,7 @@ class Drain {
     return open;
   }
 
-  // Of other records than the usual, by the rule of has_open_slots.
+  // 1 if another record than a plain range is an open range, by the rule of has_open_slots, else 0.
   static size_t is_open_range(const Slot* slot, const Site* site, RecordTag tag) noexcept {
     if ((tag != RecordTag::slot && tag != RecordTag::detailed) || site->kind != SiteKind::range)
       return 0;
@@ -258,16 +265,18 @@ class Drain {
     const uint64_t begin = load_relaxed(&slot->begin);
     const uint64_t second = load_acquire(&slot->end);
     const auto* words = reinterpret_cast<const uint64_t*>(slot + 1);
-    if (tag == RecordTag::late || tag == RecordTag::foreign_end || tag == RecordTag::async_end) {
-      // `second` is the begin of what ends here.
+    if (tag == RecordTag::late || tag == RecordTag::cross_thread_end ||
+        tag == RecordTag::async_end) {
+      // For an appended end, `second` is the begin of the range that ends.
       if ((site->mask & filter_.mask) == 0 || (second < filter_.t0 && !include_open_)) return;
-      rows_.ends.push_back(EndRecord{
-          tag, rows_.table.index_of(site), static_cast<uint32_t>(load_relaxed(&words[0])),
-          static_cast<uint32_t>(load_relaxed(&words[1])), second, load_relaxed(&words[2])});
+      rows_.ends.push_back(
+          EndRecord{tag, rows_.table.index_of(site), static_cast<uint32_t>(load_relaxed(&words[0])),
+                    static_cast<uint32_t>(load_relaxed(&words[1])), second, load_relaxed(&words[2]),
+                    (site->flags & site_flag::end_only) != 0});
       return;
     }
-    if (site->kind == SiteKind::segment) {
-      segments_.see(second);
+    if (site->kind == SiteKind::session_membership) {
+      membership_.see(second);
       return;
     }
     uint8_t flags = 0;
@@ -312,7 +321,7 @@ class Drain {
                  payload, flags);
         return;
       }
-      case SiteKind::segment:
+      case SiteKind::session_membership:
         break;
     }
     rows.add(begin, end, rows_.table.index_of(site), site->kind, payload, flags);
@@ -330,46 +339,37 @@ class Drain {
     return at;
   }
 
-  // The header and blocks of a detailed record into `detail_`, without the padding: interned texts
-  // and Python stacks become indices into the strings, inputs a reference to the first block that
-  // said the same.
+  // Copies the header and blocks of a detailed record to `detail_`, without the padding. Pointers
+  // to interned texts and ids of Python stacks become indices into the strings; op inputs become a
+  // reference to the first equal block.
   void read_detail(const uint64_t* words) {
-    const uint64_t header = load_relaxed(words++);
-    const uint64_t* const end = words + static_cast<uint32_t>(header);
     detail_.assign(1, 0);
-    while (words < end) {
-      const uint64_t block = load_relaxed(words++);
-      const size_t size = block >> 16 & 0xFFFF;
-      const auto type = static_cast<DetailType>(block & 0xFFFF);
-      if (type == DetailType{} || size > static_cast<size_t>(end - words)) break;  // padding
-      if (type == DetailType::shapes) {
-        detail_.push_back(shared_block_word(share_block(block, words, size)));
-      } else {
-        detail_.push_back(block);
-        for (size_t i = 0; i < size; ++i) detail_.push_back(load_relaxed(&words[i]));
-        if (size != 0) {
-          uint64_t& first = detail_[detail_.size() - size];
-          if (type == DetailType::python_stack)
-            first = rows_.table.stack_index(first);
-          else if (type == DetailType::json || type == DetailType::modules ||
-                   type == DetailType::overload)
-            first = rows_.table.string_index(
-                reinterpret_cast<const char*>(static_cast<uintptr_t>(first)));
-        }
+    for_each_block(words, SIZE_MAX, [this](DetailBlock block, const uint64_t* contents) {
+      if (block.type == DetailType::op_inputs) {
+        detail_.push_back(shared_block_word(share_block(contents - 1, block.count)));
+        return;
       }
-      words += size;
-    }
+      detail_.push_back(load_relaxed(contents - 1));
+      for (size_t i = 0; i < block.count; ++i) detail_.push_back(load_relaxed(&contents[i]));
+      if (block.count == 0) return;
+      uint64_t& first = detail_[detail_.size() - block.count];
+      if (block.type == DetailType::python_stack)
+        first = rows_.table.stack_index(first);
+      else if (is_text(block.type))
+        first =
+            rows_.table.string_index(reinterpret_cast<const char*>(static_cast<uintptr_t>(first)));
+    });
+    const uint64_t header = load_relaxed(words);
     detail_[0] = (header & ~uint64_t{0xFFFFFFFF}) | (detail_.size() - 1);
   }
 
-  // The index in the payload words of a block that says the same, which is put there when it is the
-  // first.
-  uint32_t share_block(uint64_t block, const uint64_t* words, size_t size) {
+  // Index in payload_words of the first block with this content; appends the block if there is
+  // none. `words`: the DetailBlock word, then `size` words.
+  uint32_t share_block(const uint64_t* words, size_t size) {
     Column<uint64_t>& pool = rows_.payload_words;
     const size_t at = pool.size();
     pool.resize(at + 1 + size);
-    pool[at] = block;
-    for (size_t i = 0; i < size; ++i) pool[at + 1 + i] = load_relaxed(&words[i]);
+    for (size_t i = 0; i <= size; ++i) pool[at + i] = load_relaxed(&words[i]);
     const uint32_t first =
         blocks_.first_of(pool.data(), static_cast<uint32_t>(at), static_cast<uint32_t>(1 + size));
     if (first != at) pool.resize(at);
@@ -377,14 +377,14 @@ class Drain {
   }
 
   DrainedRows rows_;
-  KnownBlocks blocks_;            // of inputs, in rows_.payload_words
+  BlockInterner blocks_;          // of inputs, in rows_.payload_words
   std::vector<uint64_t> detail_;  // of the record being read
   std::unordered_map<uint32_t, size_t> track_index_;
   uint64_t unload_epoch_ = 0;
   RecordFilter filter_{};
-  SegmentWalk segments_{0, false};
-  uint32_t track_id_ = 0;   // being read
-  size_t units_ahead_ = 0;  // of this pass, until room for their words was made
+  MembershipWalk membership_{0, false};
+  uint32_t track_id_ = 0;   // of the run being read
+  size_t units_ahead_ = 0;  // units of this pass; 0 once reserve_words() has run
   bool include_open_;
   uint32_t own_track_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: iterating over a capture row by row, for programs that would rather not think in columns.
+// EventView and Events: row-by-row access to a capture, for programs that do not need its columns.
 //
 //   for (const fastprof::EventView event : session.events())
 //     if (event.is_range()) use(event.name(), event.start_ns(), event.duration_ns());
@@ -22,13 +22,13 @@
 #include "fastprof/capture/self_times.hpp"
 #include "fastprof/export/details.hpp"
 #include "fastprof/export/frame_name.hpp"
-#include "fastprof/range_detail/decode_detail.hpp"
-#include "fastprof/range_detail/op_inputs.hpp"
+#include "fastprof/payload/blocks/decode_detail.hpp"
+#include "fastprof/payload/op_inputs/op_inputs.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What an allocator reported: an allocation (size_bytes > 0), a free (< 0), or, for a row of kind
-// out_of_memory, the size that was asked for. Totals are 0 where the allocator does not know them.
+// A report of an allocator: an allocation (size_bytes > 0), a free (< 0), or, if the row's kind is
+// out_of_memory, the requested size. Totals in bytes after the event; 0 if unknown.
 struct MemoryReport {
   uint64_t address = 0;
   int64_t size_bytes = 0;
@@ -38,7 +38,7 @@ struct MemoryReport {
   int16_t device_index = 0;
 };
 
-// One row of a capture. A view: valid while the capture is. Any thread.
+// One row of a capture. A view: valid while the capture exists and is not changed. Any thread.
 class EventView {
  public:
   EventView(const Capture& capture, size_t row) noexcept : capture_(&capture), row_(row) {}
@@ -47,43 +47,46 @@ class EventView {
   const std::string& name() const noexcept { return site().name; }
   const std::string& category() const noexcept { return site().category; }
   const SiteInfo& site() const noexcept { return capture_->sites[capture_->site[row_]]; }
-  // The thread that it began on: `tid` is the kernel's number, `id` is unique over the process's
-  // life.
+  // The thread on which the event began. `tid` is the kernel's thread id; `id` is unique over the
+  // process's life.
   const TrackInfo& track() const noexcept { return capture_->tracks[capture_->track[row_]]; }
-  // The thread that it ended on.
+  // The thread on which it ended.
   const TrackInfo& end_track() const noexcept {
-    const auto& rows = capture_->foreign_row;
+    const auto& rows = capture_->cross_thread_end_row;
     const auto at = std::lower_bound(rows.begin(), rows.end(), row_);
     if (at == rows.end() || *at != row_) return track();
-    return capture_->tracks[capture_->foreign_end_track[static_cast<size_t>(at - rows.begin())]];
+    return capture_
+        ->tracks[capture_->cross_thread_end_track[static_cast<size_t>(at - rows.begin())]];
   }
   RecordScope scope() const noexcept { return site().scope; }
   EventKind kind() const noexcept { return capture_->kind[row_]; }
   bool is_range() const noexcept { return kind() == EventKind::range; }
-  // Unix time in nanoseconds; an unfinished event ends at the session's stop, an instant where it
-  // starts.
+  // Unix time in nanoseconds. An unfinished event ends at the session's stop; an instant ends at
+  // its start.
   int64_t start_ns() const noexcept { return capture_->start_ns[row_]; }
   int64_t end_ns() const noexcept { return capture_->end_ns[row_]; }
   int64_t duration_ns() const noexcept { return end_ns() - start_ns(); }
-  // duration_ns without that of the ranges directly inside; 0 for instants and for ranges that
-  // overlap with others (async, ended on another thread). Visits the rows inside: for all rows use
-  // self_times_ns(capture).
+  // Self time in nanoseconds: duration_ns minus that of the direct children. 0 for instants and for
+  // async or cross-thread ranges, which may overlap others. Visits the rows inside the range; for
+  // all rows use self_times_ns(capture).
   int64_t self_ns() const noexcept { return self_time_ns(*capture_, row_); }
-  // Async ranges, and ranges that ended on another thread.
+  // Whether it is an async range or a range that ended on another thread.
   bool is_async() const noexcept {
     return kind() == EventKind::async_range ||
-           (capture_->flags[row_] & event_flag::foreign_end) != 0;
+           (capture_->flags[row_] & event_flag::cross_thread_end) != 0;
   }
+  // Whether it ended before the session's stop.
   bool finished() const noexcept { return (capture_->flags[row_] & event_flag::finished) != 0; }
   // Row of the enclosing range of its thread, or kNoParent.
   int32_t parent() const noexcept { return capture_->parent[row_]; }
 
+  // Number of arguments; i must be less in all functions below that take it.
   size_t arg_count() const noexcept { return has_args() ? site().arg_names.size() : 0; }
   const std::string& arg_name(size_t i) const noexcept { return site().arg_names[i]; }
   ArgType arg_type(size_t i) const noexcept { return site().arg_types[i]; }
-  // An integer argument exactly, or the value of a counter of integers (argument 0). The other
-  // types: a double truncated towards 0 and clamped, 0 or 1 of a boolean, 0 of a string, and
-  // unsigned numbers above INT64_MAX clamped: see arg_uint64.
+  // An integer argument, or the value of an integer counter (argument 0). Other types are
+  // converted: doubles are truncated and clamped, booleans become 0 or 1, strings 0; unsigned
+  // values above INT64_MAX are clamped (use arg_uint64).
   int64_t arg_int64(size_t i) const noexcept {
     const PayloadValue value = arg(i);
     switch (value.type) {
@@ -100,7 +103,7 @@ class EventView {
     }
     return value.word > INT64_MAX ? INT64_MAX : static_cast<int64_t>(value.word);
   }
-  // The same for unsigned integers and pointers; negative numbers become 0.
+  // The same as unsigned, for unsigned integers and pointers; negative numbers become 0.
   uint64_t arg_uint64(size_t i) const noexcept {
     const PayloadValue value = arg(i);
     if (value.type == ArgType::uint64 || value.type == ArgType::pointer) return value.word;
@@ -108,12 +111,12 @@ class EventView {
     const int64_t number = arg_int64(i);
     return number < 0 ? 0 : static_cast<uint64_t>(number);
   }
-  // The argument as its type and word; of a string also the text. i < arg_count().
+  // The argument with its type; for a string also its text. i < arg_count().
   PayloadValue arg(size_t i) const noexcept {
     return payload_value(*capture_, arg_type(i),
                          capture_->payload_words[capture_->payload[row_] + i]);
   }
-  // The argument as a double, which holds integers exactly up to 2^53; 0 for strings.
+  // The argument as a double, which represents integers up to 2^53 exactly; 0 for strings.
   double arg_number(size_t i) const noexcept {
     const uint64_t word = capture_->payload_words[capture_->payload[row_] + i];
     switch (arg_type(i)) {
@@ -140,12 +143,13 @@ class EventView {
     return word < capture_->strings.size() ? capture_->strings[word] : std::string();
   }
 
-  // The id of a flow_begin or flow_end, 0 for other kinds: the two ends of an arrow share it.
+  // The id of a flow_begin or flow_end event; both ends of an arrow have the same. 0 for other
+  // kinds.
   uint64_t flow_id() const noexcept {
     const bool is_flow = kind() == EventKind::flow_begin || kind() == EventKind::flow_end;
     return is_flow ? capture_->payload_words[capture_->payload[row_]] : 0;
   }
-  // Of rows of kind memory and out_of_memory.
+  // The report of a memory or out_of_memory event; all 0 for other kinds.
   MemoryReport memory() const noexcept {
     MemoryReport report;
     if (kind() != EventKind::memory && kind() != EventKind::out_of_memory) return report;
@@ -159,14 +163,14 @@ class EventView {
     return report;
   }
 
-  // What SessionOptions::counters counted inside the range; names are in
-  // Capture::counter_names, in this order.
+  // Changes of the perf counters (SessionOptions::counters) over the range, in the order of
+  // Capture::counter_names.
   CounterDeltas counters() const { return decode_counters(*capture_, row_); }
-  // Return addresses of SessionOptions::cpp_stacks, innermost first.
+  // Native return addresses, recorded with SessionOptions::cpp_stacks, innermost first.
   CppStackFrames cpp_stack() const { return decode_cpp_stack(*capture_, row_); }
-  // Frames as text, innermost first: those of Python ("file(line): function") where the range has
-  // them, else the native ones as `name` names them. Reads symbols of the process's modules where
-  // no `name` is given: for many events, make one with capture_frame_name(capture).
+  // The stack as text, innermost frame first: Python frames ("file(line): function") if there are
+  // any, else native frames. `name` converts an address to text; without it, the process's symbols
+  // are read on each call, so for many events pass capture_frame_name(capture).
   std::vector<std::string> stack(FrameName name = {}) const {
     std::vector<std::string> frames;
     const DetailSpan python = find_detail_block(*capture_, row_, DetailType::python_stack);
@@ -186,7 +190,7 @@ class EventView {
         frames.push_back(name(native.addresses[i]));
         continue;
       }
-      char text[19];  // the addresses of another process
+      char text[19];  // no symbols: the capture is of another process
       std::snprintf(text, sizeof text, "0x%llx",
                     static_cast<unsigned long long>(native.addresses[i]));
       frames.emplace_back(text);
@@ -194,24 +198,25 @@ class EventView {
     return frames;
   }
 
-  // What a RecordFunction was given. sequence_number, node_id: -1 for none. forward_track: the id
-  // of the track of the forward call, 0 for none.
+  // Details of a RecordFunction. sequence_number: -1 if it has none. forward_track: id of the track
+  // of the forward call, 0 if none.
   int64_t sequence_number() const { return static_cast<int64_t>(op_word(0, -1)); }
   uint64_t forward_track() const { return op_word(1, 0); }
-  // Without one of its own: the process's, capture().node_id.
+  // The event's node id, else the process's (Capture::node_id). -1 if neither is set.
   int64_t node_id() const {
     const auto own = static_cast<int64_t>(op_word(3, -1));
     return own >= 0 ? own : capture_->node_id;
   }
+  // The operator's overload name; empty if it has none. Valid while the capture exists.
   std::string_view overload_name() const {
     const DetailSpan span = find_detail_block(*capture_, row_, DetailType::overload);
     return span.found && span.count != 0 ? capture_string(*capture_, span.words[0])
                                          : std::string_view();
   }
-  // Inputs, with SessionOptions::record_shapes; empty for a range without.
+  // Inputs, recorded with SessionOptions::record_shapes; empty otherwise.
   OpInputs inputs() const {
     OpInputs found;
-    const DetailSpan span = find_detail_block(*capture_, row_, DetailType::shapes);
+    const DetailSpan span = find_detail_block(*capture_, row_, DetailType::op_inputs);
     if (span.found) decode_op_inputs(span.words, span.count, found);
     return found;
   }
@@ -238,7 +243,8 @@ class EventView {
   size_t row_;
 };
 
-// The rows of a capture as a range of EventViews.
+// The rows of a capture as a range of EventViews: track by track, each in begin order. A view, like
+// EventView.
 class Events {
  public:
   class iterator {

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining what a drain read: ends that were appended elsewhere to the rows they end.
+// Joining appended ends to the rows that they end.
 #pragma once
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/base/stable_order.hpp"
 #include "fastprof/session/drain.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
 namespace assembling {
 
+// Sorts a track's rows by begin; equal ones keep their order.
 inline void sort_by_begin(TrackRows& rows) {
   if (std::is_sorted(rows.begin.begin(), rows.begin.end())) return;
-  std::vector<uint32_t> order(rows.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&rows](uint32_t a, uint32_t b) { return rows.begin[a] < rows.begin[b]; });
+  const std::vector<uint32_t> order = stable_order(
+      rows.size(), [&rows](uint32_t a, uint32_t b) { return rows.begin[a] < rows.begin[b]; });
   rows.each_column([&order](auto& column) {
     auto sorted = column;
     for (size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
@@ -31,17 +30,18 @@ inline void sort_by_begin(TrackRows& rows) {
   });
 }
 
-// Rows of a track that end on other threads: row of the track, id of the ending one.
-using ForeignEnds = std::vector<std::pair<uint32_t, uint32_t>>;
+// Rows of one track that ended on another thread: (row of the track, id of the ending track).
+using CrossThreadEnds = std::vector<std::pair<uint32_t, uint32_t>>;
 
+// The row that begins at this stamp, or -1. Rows must be sorted.
 inline int64_t find_row(const TrackRows& rows, uint64_t begin) noexcept {
   const auto stamp = static_cast<int64_t>(begin);
   const auto found = std::lower_bound(rows.begin.begin(), rows.begin.end(), stamp);
   return found != rows.begin.end() && *found == stamp ? found - rows.begin.begin() : -1;
 }
 
-// Listed as open around the session's start, but an end that was appended elsewhere says that it
-// was over by then.
+// Removes rows that were read as open at the session's start but, by an appended end, ended before
+// it.
 inline void drop_ended_before(DrainedRows& drained, const Snapshot& snapshot) {
   for (const EndRecord& end : drained.ends) {
     if (end.begin >= snapshot.t0 || end.end > snapshot.t0) continue;
@@ -52,10 +52,11 @@ inline void drop_ended_before(DrainedRows& drained, const Snapshot& snapshot) {
   }
 }
 
-// Ends whose begin is gone (its chunk was recycled, or had no room) stand alone, as the events they
-// are. Those begins were counted as dropped, so the count gives them back: recorded + dropped stays
-// what was produced. A thread-local session cannot tell whose they were and leaves them counted.
-// Rows must be sorted, and stay so.
+// Adds a row for each end without a begin record: its chunk was recycled, there was no room for it,
+// or its site is end_only. Missing begins were counted as dropped, so `dropped` is decremented:
+// recorded + dropped stays the number of events produced. Of an end_only site there was no begin to
+// drop; its row counts as enclosing. A thread-local session cannot tell to whom such an end
+// belongs, so it adds none. Rows must be sorted, and remain so.
 inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64_t& dropped) {
   if (snapshot.local || drained.ends.empty()) return;
   std::unordered_map<uint32_t, size_t> index;
@@ -74,7 +75,7 @@ inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64
   std::sort(lone.begin(), lone.end(), before);
   for (size_t i = 0; i < lone.size(); ++i) {
     const EndRecord& end = *lone[i];
-    if (i > 0 && !before(lone[i - 1], lone[i])) continue;  // ended twice
+    if (i > 0 && !before(lone[i - 1], lone[i])) continue;  // a second end of the same range
     const auto [at, fresh] = index.try_emplace(end.origin_track, drained.tracks.size());
     if (fresh) {
       drained.tracks.emplace_back();
@@ -90,17 +91,18 @@ inline void add_lone_ends(DrainedRows& drained, const Snapshot& snapshot, uint64
     rows.site.push_back(end.site);
     rows.payload.push_back(kNoPayload);
     rows.kind.push_back(drained.table.sites[end.site].kind);
-    rows.flags.push_back(0);
-    if (dropped > 0) --dropped;
+    rows.flags.push_back(end.end_only ? event_flag::enclosing : uint8_t{0});
+    if (dropped > 0 && !end.end_only) --dropped;
   }
   if (!lone.empty())
     for (TrackRows& rows : drained.tracks) sort_by_begin(rows);
 }
 
-// Joins ends that were appended elsewhere to their rows by (origin track, begin), which is unique
-// because stamps of a thread are strict. Tracks must have their final order.
-inline std::vector<ForeignEnds> join_ends(DrainedRows& drained, const Snapshot& snapshot) {
-  std::vector<ForeignEnds> foreign(drained.tracks.size());
+// Stores appended ends in their rows, found by (origin track, begin): unique, because a thread's
+// stamps increase strictly. Returns the ends by other threads, per track. Tracks must be in their
+// final order.
+inline std::vector<CrossThreadEnds> join_ends(DrainedRows& drained, const Snapshot& snapshot) {
+  std::vector<CrossThreadEnds> crossed(drained.tracks.size());
   std::unordered_map<uint32_t, size_t> index;
   for (size_t i = 0; i < drained.tracks.size(); ++i) index.emplace(drained.tracks[i].info.id, i);
   for (const EndRecord& end : drained.ends) {
@@ -109,17 +111,16 @@ inline std::vector<ForeignEnds> join_ends(DrainedRows& drained, const Snapshot& 
     if (row < 0) continue;
     TrackRows& rows = drained.tracks[at->second];
     const auto r = static_cast<size_t>(row);
-    rows.end[r] = static_cast<int64_t>(
-        end.end < end.begin ? end.begin
-                            : end.end);  // stamps of two threads differ by up to 0.25 us
+    // A smaller end is possible: stamps of two threads differ by up to 0.25 us.
+    rows.end[r] = static_cast<int64_t>(end.end < end.begin ? end.begin : end.end);
     if (end.ending_track == end.origin_track || end.end > snapshot.t1 ||
-        (rows.flags[r] & event_flag::foreign_end) != 0)
+        (rows.flags[r] & event_flag::cross_thread_end) != 0)
       continue;
-    rows.flags[r] |= event_flag::foreign_end;
-    foreign[at->second].emplace_back(static_cast<uint32_t>(r), end.ending_track);
+    rows.flags[r] |= event_flag::cross_thread_end;
+    crossed[at->second].emplace_back(static_cast<uint32_t>(r), end.ending_track);
   }
-  for (ForeignEnds& rows : foreign) std::sort(rows.begin(), rows.end());
-  return foreign;
+  for (CrossThreadEnds& rows : crossed) std::sort(rows.begin(), rows.end());
+  return crossed;
 }
 
 }  // namespace assembling

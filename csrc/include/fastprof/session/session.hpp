@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: a stretch of time whose records you get back. Sessions may nest, overlap and run on
-// several threads at once; each sees all its events.
+// Session: records the process's events between start() and stop() and returns them as a Capture.
+// Sessions may nest, overlap and run on several threads; each contains all its events.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/leader/attach.hpp"
+#include "fastprof/payload/perf_counters/counter_probe.hpp"
 #include "fastprof/primitives/node_id.hpp"
-#include "fastprof/process/attach.hpp"
-#include "fastprof/range_detail/counter_probe.hpp"
-#include "fastprof/recorder/thread.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
 #include "fastprof/session/assemble.hpp"
 #include "fastprof/session/drain.hpp"
 #include "fastprof/session/event_view.hpp"
@@ -22,8 +22,8 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// What a Session makes of its capture, each part in a header of its own: the program compiles what
-// it uses.
+// Customisation points of Session's output functions. Each is specialised in a header of its own,
+// so that a program compiles only what it uses.
 template <class Data>
 struct SummaryOf {
   static_assert(sizeof(Data) == 0, "Session::summary(): #include <fastprof/summary.hpp>");
@@ -39,53 +39,70 @@ struct PerfettoTraceOf {
                 "Session::write_perfetto_trace(): #include <fastprof/perfetto_trace.hpp>");
 };
 
+// Options of a Session. The defaults record all categories on all threads.
 struct SessionOptions {
   uint32_t categories = category::all;  // category bits to record
-  bool thread_local_only = false;       // only the starting thread and what is propagated from it
-  uint64_t max_bytes = 0;  // of records held at once; 0: min(256 MB, 1/16 of the memory limit)
-  // Of names and string arguments made at run time, in the whole process; 0: 64 MB. The largest
-  // bound of the sessions that run holds. At the bound, events get a shared name; a name or string
-  // longer than 1/1024 of the bound (256 bytes at least, 64 KB at most) is cut and ends in
-  // "... [cut: N bytes]". Both are counted as DropCause::names.
+  bool thread_local_only = false;  // record only the starting thread and work propagated from it
+  // Bound of the session's records in memory, in bytes; 0: min(256 MB, 1/16 of the memory limit).
+  uint64_t max_bytes = 0;
+  // Bound of names and string arguments made at run time, in bytes, for the whole process; 0: 64
+  // MB. Of several running sessions the largest bound applies. At the bound, events get a shared
+  // name. A name or string longer than 1/1024 of the bound (but at least 256 bytes, at most 64 KB)
+  // is cut and ends in "... [cut: N bytes]". Both are counted as DropCause::names.
   uint64_t max_name_bytes = 0;
+  // At max_bytes: drop new events, overwrite the oldest ones, or move records to a file.
   OverflowPolicy overflow = OverflowPolicy::drop_newest;
   bool include_open = false;  // also list ranges that were open at start (flag `enclosing`)
-  std::string spill_folder;   // for spill_to_file; empty: the folder for temporary files
+  std::string spill_folder;   // for spill_to_file; empty: $TMPDIR, or the system's temporary folder
   std::vector<std::string>
       counters;             // perf counters read around each range, up to 4 (see counter_names.hpp)
-  bool cpp_stacks = false;  // native return addresses at the begin of each range
-  uint32_t max_frames = 32;
-  // In a forked child the session goes on, empty: stop() there returns what the child recorded. The
-  // parent's is not touched. Not with counters or spill_to_file.
+  bool cpp_stacks = false;  // record native return addresses at the begin of each range
+  uint32_t max_frames = 32;  // return addresses kept per range, innermost first; at most 128
+  // Restart the session, empty, in a forked child: stop() there returns what the child recorded.
+  // The parent's session is not affected. Not with counters or spill_to_file.
   bool follow_fork = false;
-  // Record the inputs and keyword inputs that RecordFunctions are given: shapes, element types and
-  // values. Every other detail of a RecordFunction is recorded in any case.
+  // Record the inputs and keyword inputs of RecordFunctions: shapes, element types and values. All
+  // other details of RecordFunctions are always recorded.
   bool record_shapes = false;
+  // Path of a file to make, in which the records lie while the session runs, so that they can be
+  // read if the process is killed (fastprof::recover(), `fastprof recover`). It must not exist; its
+  // mode is 0600. Choose a private folder in memory (make_private_folder()): on a disk, writing
+  // dirty pages back slows recording down. One session at a time. Records that drain() has read are
+  // no longer in the file. Not with spill_to_file.
+  std::string backing_file;
+  // Leave the file when the session ends; it then says when that was. Default: it is removed.
+  bool keep_backing_file = false;
+  // What the file's reader should know of the process: its rank, its role. Key and value pairs.
+  std::vector<std::pair<std::string, std::string>> backing_metadata;
 };
 
+// Records events while it runs. Any thread may call its functions, but only one at a time per
+// Session.
 class Session {
  public:
   explicit Session(SessionOptions options = {}) : options_(std::move(options)) {}
-  // Stops a running session; its records are lost.
+  // Stops a running session and discards its records.
   ~Session() { abandon(); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Faults in memory for `bytes` of records (at most `max_bytes` of the options), so that the first
-  // ranges cost what later ones do. For a session whose start may take 3 ms (0.2 s where the
-  // machine has never touched the memory) and whose first milliseconds matter; without it a helper
-  // thread faults memory in ahead of the recording threads. Any thread; may be called before
-  // start().
+  // Faults in memory for `bytes` of records (at most the session's max_bytes), so that the first
+  // ranges cost no more than later ones. Use it if the first milliseconds of a session matter; it
+  // takes up to 3 ms (0.2 s on memory that the machine has never touched). Without it, a helper
+  // thread faults in memory ahead of the recording threads. May be called before start().
   void warm_up(uint64_t bytes = kWarmPoolBytes) {
     State* s = state();
     const uint64_t bound = options_.max_bytes != 0 ? options_.max_bytes : allowance(s).max_bytes;
     fastprof::warm_up(s, bytes < bound ? bytes : bound);
   }
 
-  // Begins to record; everything begun from here on is the session's. Throws StateError when it
-  // runs already. A stopped session may be started again: the earlier capture is then dropped.
+  // Starts recording: events that begin from here on belong to the session. A stopped session may
+  // be started again, which discards the earlier capture. Throws StateError if it already runs, if
+  // 64 sessions run, or if another running session records different counters or stacks; ValueError
+  // for a bound below 64 KB or options that exclude each other; UnavailableError if perf counters
+  // or the spill thread are unavailable; IoError if the spill file cannot be created.
   void start() {
-    if (running()) raise<StateError>("the session runs already: call stop() first");
+    if (running()) raise<StateError>("the session is already running; call stop() first");
     State* s = state();
     SessionRequest request;
     request.mask = options_.categories & category::all;
@@ -99,8 +116,8 @@ class Session {
     if (options_.follow_fork &&
         (!options_.counters.empty() || options_.overflow == OverflowPolicy::spill_to_file))
       raise<ValueError>(
-          "follow_fork does not go with perf counters or a spill file, which belong to the process "
-          "that opened them: leave one of the two out");
+          "follow_fork cannot be combined with perf counters or a spill file, which belong to the "
+          "process that opened them. Remove one of the options.");
     DetailOptions detail{};
     if (!options_.counters.empty()) {
       const CounterProbe probe = probe_counters(options_.counters, &detail);
@@ -110,30 +127,43 @@ class Session {
     detail.cpp_stack = options_.cpp_stacks;
     detail.max_frames = options_.max_frames;
     if (options_.cpp_stacks || !options_.counters.empty()) request.detail = &detail;
+    FileRequest file{options_.backing_file, options_.backing_metadata};
+    if (!file.path.empty()) {
+      if (options_.overflow == OverflowPolicy::spill_to_file)
+        raise<ValueError>(
+            "a backing file does not go with spill_to_file: leave one of the two out");
+      std::string names;
+      for (const std::string& counter : options_.counters) names += counter + "\n";
+      if (!names.empty()) file.metadata.emplace_back("counters", names);
+      request.file = &file;
+    }
     if (options_.overflow == OverflowPolicy::spill_to_file)
       spill_file_ = std::make_unique<SpillFile>(options_.spill_folder);
     capture_ = Capture{};
-    // Before t0, which a first registration's system calls would otherwise fall behind.
+    // Before t0: system calls of a thread's first registration must not fall into the session.
     const Track* own = options_.thread_local_only ? current_track() : nullptr;
     drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
-    index_ = start_session(s, request);
+    backing_ = BackingReport{};
+    index_ = start_session(s, request, &backing_);
+    backing_pid_ = s->pid;
     pid_ = s->pid;
     spill_error_ = 0;
     if (spill_file_ != nullptr) start_spilling(s);
     if (own != nullptr) join_session(s, thread_block(), index_);
   }
 
-  // Ends recording and reads everything. Any thread. Throws StateError when it does not run; in a
-  // forked child, where the parent's session does not exist, too. Throws std::bad_alloc when there
-  // is no memory for the result: the session is over then, and its records are lost.
+  // Stops recording and reads all events. Returns the capture, valid until the next start() or
+  // take_capture(). Any thread. Throws StateError if the session does not run (in a forked child
+  // too, unless follow_fork is set) or has more than 2^31 events, and std::bad_alloc if there is no
+  // memory for the result; the session is then over and its records are lost.
   const Capture& stop() {
-    if (index_ < 0) raise<StateError>("the session does not run: call start() first");
+    if (index_ < 0) raise<StateError>("the session is not running; call start() first");
     State* s = state();
     follow_fork();
     if (pid_ != s->pid) {
       forget_parent();
       raise<StateError>(
-          "this session was started in the parent process; a forked child starts its own");
+          "this session was started in the parent process. Start another one in the forked child.");
     }
     Snapshot snapshot;
     const std::unique_ptr<Drain> drain = std::exchange(drain_, nullptr);
@@ -148,7 +178,9 @@ class Session {
       drain->read(s, snapshot);
     }
     capture_ = assemble(std::move(drain->rows()), snapshot);
-    if (spill_error_ != 0) {  // the bound was reached because the file could not be written
+    finish_report(s, backing_);
+    leave_backing_file(s);
+    if (spill_error_ != 0) {  // the bound was reached because the file could not be written to
       uint64_t& bound = capture_.dropped[static_cast<size_t>(DropCause::bound)];
       capture_.dropped[static_cast<size_t>(DropCause::spill_failed)] += bound;
       bound = 0;
@@ -158,12 +190,12 @@ class Session {
     return capture_;
   }
 
-  // Moves what is finished out of the recorder, so that its memory serves new records; call it now
-  // and then in a long session. Returns the number of events read so far. Any thread, one at a
-  // time. Throws std::bad_alloc when there is no memory for what it reads, which then stays where
-  // it is.
+  // Moves finished events from the recorder to this session, which frees the recorder's memory for
+  // new records. Call it now and then in a long session. Returns the number of events read so far.
+  // Throws StateError if the session does not run, and std::bad_alloc if memory runs out: unread
+  // events then stay in the recorder.
   size_t drain() {
-    if (!running()) raise<StateError>("the session does not run: call start() first");
+    if (!running()) raise<StateError>("the session is not running; call start() first");
     State* s = state();
     follow_fork();
     ScopedLock drains(s->drain_lock);
@@ -179,53 +211,60 @@ class Session {
     return drain_->row_count();
   }
 
+  // Whether it has been started and not stopped. False in a forked child, unless follow_fork is
+  // set.
   bool running() const noexcept {
     return index_ >= 0 && (options_.follow_fork || pid_ == state()->pid);
   }
 
-  // What the last stop() read. Empty before.
+  // The capture of the last stop(). Empty before.
   const Capture& capture() const noexcept { return capture_; }
-  // Rows by name of the last capture, largest self time first: a Summary. Include
-  // fastprof/summary.hpp.
+  // Returns a Summary of the last capture: one row per name, largest self time first. Requires
+  // #include <fastprof/summary.hpp>.
   template <class Data = Capture>
   auto summary() const {
     return SummaryOf<Data>::make(capture_);
   }
-  // Writes the last capture as a trace for chrome://tracing, Perfetto, TensorBoard and HTA. Throws
-  // IoError. Include fastprof/chrome_trace.hpp.
+  // Writes the last capture to `path` as a Chrome JSON trace, for chrome://tracing, Perfetto,
+  // TensorBoard and HTA. Throws IoError. Requires #include <fastprof/chrome_trace.hpp>.
   template <class Data = Capture>
   void write_chrome_trace(const std::string& path) const {
     ChromeTraceOf<Data>::write(capture_, path);
   }
-  // The same in Perfetto's native format: a fifth of the size, exact nanoseconds. Throws IoError.
-  // Include fastprof/perfetto_trace.hpp.
+  // Writes the last capture to `path` in Perfetto's native format: a fifth of the size, with exact
+  // nanoseconds. Throws IoError. Requires #include <fastprof/perfetto_trace.hpp>.
   template <class Data = Capture>
   void write_perfetto_trace(const std::string& path) const {
     PerfettoTraceOf<Data>::write(capture_, path);
   }
-  // The events of the last capture, to iterate over; capture() has them as columns.
+  // The events of the last capture, for iteration; capture() returns them as columns.
   Events events() const noexcept { return Events(capture_); }
-  // How many events are missing from the last capture: in all, or for one cause.
+  // Number of events missing from the last capture: in total, or for one cause.
   uint64_t dropped_events() const noexcept { return capture_.dropped_total(); }
   uint64_t dropped_events(DropCause cause) const noexcept {
     return capture_.dropped[static_cast<size_t>(cause)];
   }
 
-  // Loaded libraries that were built with another ABI major of fastprof: no session of ours sees
-  // what they record. The empty path is the executable.
+  // Paths of loaded libraries built with another ABI major of fastprof, whose events this library's
+  // sessions cannot record. An empty path means the executable.
   static std::vector<std::string> unrecorded_libraries() { return libraries_of_other_abi(); }
 
-  // errno of the first write that the spill file of the last stop() refused, 0 for none. Events
-  // that were lost for it are counted under DropCause::spill_failed.
+  // errno of the first failed write to the spill file before the last stop(); 0 if none failed.
+  // Events lost because of it are counted as DropCause::spill_failed.
   int spill_error() const noexcept { return spill_error_; }
-  // Bytes that the session of the last stop() had in its spill file.
+  // Bytes that the last stopped session wrote to its spill file.
   uint64_t spilled_bytes() const noexcept { return spilled_bytes_; }
 
+  // What became of the backing file of the session that runs, or ran last: whether it was made, and
+  // after the stop what it lacks.
+  const BackingReport& backing_report() const noexcept { return backing_; }
+
+  // Moves the last capture out; capture() is empty afterwards.
   Capture take_capture() noexcept { return std::exchange(capture_, Capture{}); }
 
  private:
-  // While a session ends. When this goes, the session's slot is free again, whether all of it was
-  // read or not; end_session() must have been called meanwhile.
+  // RAII: the end of a session. The destructor frees the session's slot even if reading failed;
+  // end_session() must have been called before.
   class Ending {
    public:
     Ending(Session& session, State* s) noexcept
@@ -240,7 +279,7 @@ class Session {
     Ending& operator=(const Ending&) = delete;
 
    private:
-    // The spill thread takes the lock, too.
+    // Stops the spill thread before drain_lock is taken, since that thread takes it too.
     static pthread_mutex_t& without_spill_thread(Session& session, State* s) noexcept {
       session.spill_thread_.reset();
       return s->drain_lock;
@@ -251,11 +290,12 @@ class Session {
     ScopedLock drains_;
   };
 
-  // A pass of a live drain: when this goes, what it has read is done with and the rest is not.
+  // RAII: one pass of a live drain. The destructor releases the chunks in `consumed`; unread ones
+  // stay pinned.
   struct Reading {
     Reading(State* state, int session, const Snapshot& of)
         : s(state), index(session), snapshot(of) {
-      consumed.reserve(count_runs(of));  // the drain must not fail between reading and noting
+      consumed.reserve(count_runs(of));  // so that push_back cannot throw after a run was read
     }
     ~Reading() {
       StateLock hold(s);
@@ -271,7 +311,8 @@ class Session {
     std::vector<Chunk*> consumed;
   };
 
-  // Throws if there is no memory or no thread; the session then does not run.
+  // Starts the spill thread. If there is no memory or no thread for it, the session ends and the
+  // exception propagates.
   void start_spilling(State* s) {
 #if FASTPROF_EXCEPTIONS
     try {
@@ -286,7 +327,7 @@ class Session {
 #endif
   }
 
-  // The stopping thread leaves the session; others when they next look.
+  // Removes the stopping thread from a thread-local session; other threads notice by themselves.
   void leave_thread(State* s) noexcept {
     if (!options_.thread_local_only) return;
     ThreadBlock* block = thread_block();
@@ -295,7 +336,13 @@ class Session {
     set_local_sessions(s, block, own.bits & ~(uint64_t{1} << index_), own.newest_id);
   }
 
-  // What was spilled comes before what is still in memory, track by track.
+  // After the end of the session: removes its backing file, unless it is to be kept.
+  void leave_backing_file(const State* s) noexcept {
+    if (!backing_.opened || backing_pid_ != s->pid) return;  // a forked child: the parent's
+    if (!options_.keep_backing_file) ::unlink(options_.backing_file.c_str());
+  }
+
+  // Reads the spill file back, before the chunks that are still in memory.
   void read_spilled(Drain& drain, Snapshot& snapshot) {
     if (spill_file_ == nullptr) return;
     spill_error_ = spill_file_->error();
@@ -307,17 +354,17 @@ class Session {
     snapshot.dropped[static_cast<size_t>(DropCause::spill_failed)] += lost;
   }
 
-  // In a forked child, before a session that follows is used: what the parent has drained is the
-  // parent's.
+  // In a forked child, before a session with follow_fork is used: discards what the parent drained.
   void follow_fork() {
     const uint64_t pid = state()->pid;
     if (!options_.follow_fork || pid_ == pid) return;
     pid_ = pid;
+    backing_ = BackingReport{};
     const Track* own = options_.thread_local_only ? current_track() : nullptr;
     drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
   }
 
-  // In a forked child: the session and its thread belong to the parent.
+  // In a forked child without follow_fork: drops the parent's session and its spill thread.
   void forget_parent() noexcept {
     index_ = -1;
     if (spill_thread_ != nullptr) spill_thread_->stop(false);
@@ -325,13 +372,17 @@ class Session {
     spill_file_.reset();
   }
 
+  // Ends a running session without reading it.
   void abandon() noexcept {
     if (index_ < 0) return;
     if (!options_.follow_fork && pid_ != state()->pid) return forget_parent();
     State* s = state();
-    const Ending ending(*this, s);
-    StateLock hold(s);
-    end_session(s, index_);
+    {
+      const Ending ending(*this, s);
+      StateLock hold(s);
+      end_session(s, index_);
+    }
+    leave_backing_file(s);
   }
 
   SessionOptions options_;
@@ -339,9 +390,11 @@ class Session {
   uint64_t pid_ = 0;
   std::unique_ptr<Drain> drain_;
   std::unique_ptr<SpillFile> spill_file_;
-  std::unique_ptr<SpillThread> spill_thread_;  // before spill_file_ in destruction
+  std::unique_ptr<SpillThread> spill_thread_;  // destroyed before spill_file_, which it uses
   int spill_error_ = 0;
   uint64_t spilled_bytes_ = 0;
+  BackingReport backing_;
+  uint64_t backing_pid_ = 0;  // process that made the file
   Capture capture_;
 };
 

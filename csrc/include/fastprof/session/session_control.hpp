@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting, observing and ending a session inside the recorder. A session owns no buffer: it is a
-// time interval and a mask, read from the tracks.
+// Session control: starts, reads and ends sessions in the recorder. A session owns no buffer: it is
+// a time interval and a mask that select records from the tracks.
 #pragma once
 
 #include <cstring>
@@ -10,40 +10,42 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
-#include "fastprof/process/thread_detail.hpp"
-#include "fastprof/recorder/bounds.hpp"
-#include "fastprof/recorder/calibration.hpp"
-#include "fastprof/recorder/local_sessions.hpp"
-#include "fastprof/recorder/masks.hpp"
-#include "fastprof/recorder/membarrier.hpp"
-#include "fastprof/recorder/prefault.hpp"
-#include "fastprof/recorder/reclaim_names.hpp"
-#include "fastprof/recorder/spill_gate.hpp"
-#include "fastprof/recorder/track.hpp"
+#include "fastprof/leader/thread_detail.hpp"
+#include "fastprof/recorder/hot_path/local_sessions.hpp"
+#include "fastprof/recorder/names/reclaim_names.hpp"
+#include "fastprof/recorder/process/masks.hpp"
+#include "fastprof/recorder/process/membarrier.hpp"
+#include "fastprof/recorder/state/bounds.hpp"
+#include "fastprof/recorder/store/calibration.hpp"
+#include "fastprof/recorder/store/prefault.hpp"
+#include "fastprof/recorder/store/spill_gate.hpp"
+#include "fastprof/recorder/store/track.hpp"
+#include "fastprof/session/session_file.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A run of records that a drain may read: its session pins the chunk until release_chunks.
+// Records of one chunk that a drain may read: the session pins the chunk until release_read().
 struct PinnedRun {
   Chunk* chunk;
   const Slot* end;
-  bool closed;           // its thread has moved on: nothing is appended behind `end`
-  bool refused = false;  // the session had no room for it: its events are counted, not read
+  bool closed;           // its thread has taken another chunk: no record follows `end`
+  bool refused = false;  // the session had no room for the chunk: events are counted, not read
 };
 
+// The pinned runs of one track.
 struct TrackSnapshot {
   TrackInfo info;
   std::vector<PinnedRun> runs;  // by sequence
 };
 
-// What a drain needs, taken at one instant under State::lock.
+// A session's state and its pinned chunks at one instant, taken under State::lock.
 struct Snapshot {
   uint64_t t0 = 0, t1 = 0;
   uint64_t session_id = 0;
   uint32_t mask = 0;
   bool local = false;
-  bool keeps = true;  // not overwriting
-  bool exact = true;
+  bool keeps = true;  // does not overwrite
+  bool exact = true;  // the barrier was exact: see process_barrier()
   std::vector<TrackSnapshot> tracks;
   std::vector<ClockKnot> knots;
   int64_t unix_offset_ns = 0;
@@ -66,24 +68,27 @@ inline TrackInfo track_info(const Track* track) {
   return info;
 }
 
+// Parameters of start_session.
 struct SessionRequest {
   uint32_t mask = category::all;
   bool local = false;
   OverflowPolicy policy = OverflowPolicy::drop_newest;
   uint64_t max_bytes = 0;                 // 0: default_max_bytes()
   uint64_t max_name_bytes = 0;            // 0: kDefaultNameBytes
-  const DetailOptions* detail = nullptr;  // counters and stacks of ranges; null for none
+  const DetailOptions* detail = nullptr;  // counters and stacks of ranges; null: neither
   bool include_open = false;
   bool follow_fork = false;
-  bool inputs = false;  // of RecordFunctions
+  bool inputs = false;                // record inputs of RecordFunctions
+  const FileRequest* file = nullptr;  // the backing file; null: anonymous memory
 };
 
+// Limits from the cgroup: default memory bound in bytes, CPUs in hundredths.
 struct Allowance {
   uint64_t max_bytes;
   uint64_t cpus_x100;
 };
 
-// What the cgroup allows, read from its files once a process (20 us).
+// The cgroup's limits, read from its files once per process (20 us).
 inline Allowance allowance(State* s) noexcept {
   uint64_t cpus = load_acquire(&s->cgroup_cpus_x100);  // stored last; partner: the release below
   if (cpus == 0) {
@@ -95,8 +100,9 @@ inline Allowance allowance(State* s) noexcept {
   return {load_relaxed(&s->default_max_bytes), cpus};
 }
 
-// Faults in memory for `bytes` of records, less what is present already, so that recording does not
-// pay for it: 0.2 ms for 2 MB, 8 ms where the machine has never touched the memory. Any thread.
+// Faults in memory for `bytes` of records, minus the memory that is present already, so that
+// recording causes no page faults. 0.2 ms for 2 MB, 8 ms on memory that the machine has never
+// touched. Any thread.
 inline void warm_up(State* s, uint64_t bytes) noexcept {
   const uint64_t wanted_chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
   for (uint64_t chunks = 0; chunks < wanted_chunks; chunks += kChunksPerSlab) {
@@ -111,9 +117,7 @@ inline void warm_up(State* s, uint64_t bytes) noexcept {
     populate_slab(blank.slab);
     StateLock hold(s);
     init_slab(s, blank);
-    blank.slab->next = s->ready;
-    s->ready = blank.slab;
-    ++s->ready_count;
+    add_ready(s, blank.slab);
   }
 }
 
@@ -122,8 +126,8 @@ constexpr uint64_t kMinNameBytes = 64 * 1024;
 constexpr uint64_t kMinNameLength = 256;
 constexpr uint64_t kMaxNameLength = 64 * 1024;
 
-// Bounds the names of the process by what a session that starts asks for; the largest of those that
-// run counts. One name may take 1/1024 of it. State::lock held.
+// Sets the process's bound of session names to `max_name_bytes`, unless a running session has a
+// larger one. A single name may use 1/1024 of it. State::lock held.
 inline void bound_names(State* s, uint64_t max_name_bytes) noexcept {
   if (!no_session(s) && max_name_bytes < s->max_name_bytes) return;
   uint64_t length = max_name_bytes / 1024;
@@ -133,7 +137,7 @@ inline void bound_names(State* s, uint64_t max_name_bytes) noexcept {
   store_relaxed(&s->max_name_length, length);
 }
 
-// Before a session starts: names of earlier ones are freed, unless somebody reads records now.
+// Before a session starts: frees names of earlier sessions, unless a thread is reading records.
 inline void reclaim_before_start(State* s, uint64_t max_name_bytes) noexcept {
   if (pthread_mutex_trylock(&s->drain_lock) != 0) return;
   {
@@ -144,9 +148,11 @@ inline void reclaim_before_start(State* s, uint64_t max_name_bytes) noexcept {
   pthread_mutex_unlock(&s->drain_lock);
 }
 
-// Starts a session and returns its slot. Any thread. Throws StateError when 64 run already,
-// ValueError for a bound under one chunk.
-inline int start_session(State* s, const SessionRequest& request) {
+// Starts a session and returns the index of its slot. Any thread. Throws StateError if 64 sessions
+// run, if another session records other counters or stacks, or if no recorder is attached;
+// ValueError for a bound below 64 KB; for a backing file also what bring_file_into_force() throws,
+// with its result in `report`.
+inline int start_session(State* s, const SessionRequest& request, BackingReport* report = nullptr) {
   if (s->functions == nullptr)
     raise<StateError>(
         "this library is not attached to the recorder: include fastprof/fastprof.hpp");
@@ -158,8 +164,10 @@ inline int start_session(State* s, const SessionRequest& request) {
   if (max_name_bytes < kMinNameBytes)
     raise<ValueError>("max_name_bytes must be at least 65536, or 0 for the default of 64 MB");
   const uint32_t cpus = count_usable_cpus(static_cast<double>(allowance(s).cpus_x100) / 100);
-  process_barrier(s);       // registers membarrier outside the lock
-  warm_up(s, kChunkBytes);  // else the first range pays for 2 MB
+  process_barrier(s);  // registers membarrier outside the lock
+  const bool backed = request.file != nullptr && report != nullptr;
+  if (backed) *report = bring_file_into_force(s, *request.file);
+  warm_up(s, kChunkBytes);  // otherwise the first range faults in 2 MB
   reclaim_before_start(s, max_name_bytes);
   int index = -1;
   {
@@ -177,8 +185,8 @@ inline int start_session(State* s, const SessionRequest& request) {
       s->usable_cpus = cpus;
       bound_names(s, max_name_bytes);
       SessionSlot& slot = s->sessions[index];
-      // Read without the lock, by threads that look whether they are in a session that was here
-      // before: never plainly.
+      // Atomic stores: threads read these without the lock, to test their membership in the slot's
+      // previous session.
       store_relaxed(&s->next_session_id, s->next_session_id + 1);
       store_relaxed(&slot.id, s->next_session_id);
       store_relaxed(&slot.mask, request.mask);
@@ -186,13 +194,15 @@ inline int start_session(State* s, const SessionRequest& request) {
       store_relaxed(&slot.t1, UINT64_MAX);
       for (uint64_t& count : slot.dropped) store_relaxed(&count, uint64_t{0});
       for (uint64_t& word : slot.reserved) store_relaxed(&word, uint64_t{0});
+      store_relaxed(&slot.dropped_in_file, static_cast<uint64_t*>(nullptr));
       slot.pinned_chunks = 0;
       slot.pid = static_cast<uint32_t>(s->pid);
       slot.policy = request.policy;
       slot.follows_fork = request.follow_fork ? 1 : 0;
       slot.wants_detail = request.detail != nullptr ? 1 : 0;
       slot.wants_inputs = request.inputs ? 1 : 0;
-      // From the first record on: threads wait for the spill thread, which the caller starts next.
+      // Set here, because threads must wait for the spill thread from the first record on; the
+      // caller starts it next.
       const bool spills = request.policy == OverflowPolicy::spill_to_file;
       slot.spill_state = spills ? spill_state::active : 0;
       slot.spill_pass = 0;
@@ -212,31 +222,37 @@ inline int start_session(State* s, const SessionRequest& request) {
         }
       }
       store_relaxed(&slot.t0, ordered_ticks(s));
+      if (backed && report->opened) s->backing_file->owner = static_cast<uint32_t>(index);
+      write_file_session(s, static_cast<unsigned>(index), backed && report->opened);
       store_release(&slot.live, uint8_t{1});  // partner: acquire in count_dropped
       enlist_session(s, static_cast<unsigned>(index));
       ++s->session_epoch;
       process_barrier(s);
       publish_mask(s);
+    } else if (backed && report->opened) {
+      end_file(s);
     }
   }
+  if (index < 0 && backed && report->opened) ::unlink(request.file->path.c_str());
   if (index == -2)
     raise<StateError>(
-        "another session records other counters or stacks with its ranges; all that run at once "
-        "must agree");
-  if (index < 0) raise<StateError>("64 sessions run already; stop one first");
+        "another running session records different counters or stacks. Use the same options in all "
+        "concurrent sessions.");
+  if (index < 0) raise<StateError>("64 sessions are running, which is the maximum; stop one first");
   return index;
 }
 
-// From here on nothing that begins belongs to session `index`. State::lock held.
+// Ends session `index`: events that begin later do not belong to it. State::lock held.
 inline void end_session(State* s, int index) noexcept {
   store_relaxed(&s->sessions[index].t1, ordered_ticks(s));
   delist_session(s, static_cast<unsigned>(index));
   ++s->session_epoch;
   publish_mask(s);
+  end_file_session(s, static_cast<unsigned>(index));
 }
 
-// Reads what session `index` has at this instant, or had when it ended, and pins it; what is pinned
-// stays so when it throws for want of memory. State::lock held.
+// Takes a snapshot of session `index` as it is now, or was when it ended, and pins the
+// chunks in it. If it throws std::bad_alloc, the pins remain. State::lock held.
 inline Snapshot take_snapshot(State* s, int index) {
   SessionSlot& slot = s->sessions[index];
   const uint64_t bit = uint64_t{1} << index;
@@ -258,8 +274,8 @@ inline Snapshot take_snapshot(State* s, int index) {
       const bool refused = keeps && (chunk->pins & bit) == 0;
       if ((chunk->pins & bit) == 0) {
         if (chunk->close_ticks < slot.t0 || (chunk->counted & bit) != 0) continue;
-        // A chunk for which this session had no room. Most full ones were counted when they were
-        // closed; the rest is counted by the drain, which waits for slots that are being written.
+        // The session had no room for this chunk. Most such chunks were counted when they were
+        // closed; the drain counts the rest, because it can wait for slots that are being written.
         if (keeps && !ended) continue;
         if (chunk->pins == 0 && chunk->place == ChunkPlace::full) --track->unpinned;
         chunk->pins |= bit;
@@ -279,7 +295,7 @@ inline Snapshot take_snapshot(State* s, int index) {
     uint32_t first = list.count;
     while (first > 0 && list.knots[first - 1].ticks > slot.t0) --first;
     if (first > 1)
-      first -= 2;  // one segment before the session as well
+      first -= 2;  // include one segment before the session
     else
       first = 0;
     snapshot.knots.assign(list.knots + first, list.knots + list.count);
@@ -287,8 +303,7 @@ inline Snapshot take_snapshot(State* s, int index) {
   return snapshot;
 }
 
-// The chunks of session `index` that their threads have moved on from, without a barrier.
-// State::lock held.
+// The closed chunks that session `index` pins, without a barrier. State::lock held.
 inline Snapshot take_closed(State* s, int index) {
   const uint64_t bit = uint64_t{1} << index;
   Snapshot snapshot;
@@ -304,7 +319,7 @@ inline Snapshot take_closed(State* s, int index) {
   return snapshot;
 }
 
-// The session holds this chunk no longer. State::lock held.
+// Removes the session's pin from a chunk. State::lock held.
 inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
   const uint64_t bit = uint64_t{1} << index;
   if ((chunk->pins & bit) == 0) return;
@@ -314,15 +329,15 @@ inline void unpin_chunk(State* s, int index, Chunk* chunk) noexcept {
   if (chunk->pins == 0 && chunk->place == ChunkPlace::full) ++chunk->owner->unpinned;
 }
 
-// The session has all of this chunk's records: they are neither read again nor counted as refused.
-// State::lock held.
+// Marks a chunk as read by the session, so that it is neither read again nor counted as refused,
+// and unpins it. State::lock held.
 inline void finish_chunk(State* s, int index, Chunk* chunk) noexcept {
   chunk->counted |= uint64_t{1} << index;
   unpin_chunk(s, index, chunk);
 }
 
-// After a pass of a live drain: what it has read to the end is done with, and an overwriting
-// session holds nothing back until its next pass. State::lock held.
+// Ends a pass of a live drain: releases the chunks it has read; an overwriting session releases the
+// unread ones too, until its next pass. State::lock held.
 inline void release_read(State* s, int index, const Snapshot& snapshot,
                          const std::vector<Chunk*>& consumed) noexcept {
   for (Chunk* chunk : consumed) finish_chunk(s, index, chunk);
@@ -331,14 +346,14 @@ inline void release_read(State* s, int index, const Snapshot& snapshot,
     for (const PinnedRun& run : track.runs) unpin_chunk(s, index, run.chunk);
 }
 
-// Hands memory back that no session needs: chunks to the pool, dead tracks, and, when nobody
-// records, pages to the kernel. State::lock held.
+// Frees memory that no session needs: chunks, dead threads' tracks and, if no session is live,
+// pages. State::lock held.
 inline void sweep(State* s) noexcept {
   for (Track* track = s->tracks; track != nullptr;) {
     Track* next = track->next;
-    // Registered again in a key destructor, after its block was handed back: no exit of its own
-    // will retire it. It may still hold its track, so only when the kernel knows the thread no
-    // longer.
+    // A thread that recorded in a key destructor after its retirement was registered again, and no
+    // thread exit retires that track. It may still use the track, so close it only once the kernel
+    // no longer knows the thread.
     if (track->block == nullptr && track->alive != 0 && track->is_signal == 0 &&
         ::syscall(SYS_tgkill, static_cast<long>(track->pid), static_cast<long>(track->tid), 0) != 0)
       close_track(s, track);
@@ -348,8 +363,8 @@ inline void sweep(State* s) noexcept {
   if (s->session_bits == 0) trim_pool(s);
 }
 
-// Ends the use of the slot of a session that has ended, whatever was read of it. State::drain_lock
-// held, State::lock not.
+// Frees the slot of an ended session, whether or not it was read. State::drain_lock held,
+// State::lock not.
 inline void release_session(State* s, int index) noexcept {
   StateLock hold(s);
   const uint64_t bit = uint64_t{1} << index;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SiteTable: from the addresses in records to copies that outlive the library they point into.
+// SiteTable: copies the sites and texts that records refer to, and numbers them. The copies outlive
+// the library that the sites come from.
 #pragma once
 
 #include <cstring>
@@ -11,14 +12,15 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/capture/capture.hpp"
-#include "fastprof/recorder/site.hpp"
+#include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Maps addresses in records to indices into `sites` and `strings`. Not thread-safe.
 class SiteTable {
  public:
-  // Index of a site, copying its strings at first sight. State::drain_lock held: the site's library
-  // cannot go away.
+  // Index of a site; copies its strings when it is first seen. State::drain_lock held, so that the
+  // site's library cannot be unloaded.
   uint32_t index_of(const Site* site) {
     if (FASTPROF_LIKELY(site == last_)) return last_index_;
     const Cached& cached = cache_[(reinterpret_cast<uintptr_t>(site) >> 4) % kCache];
@@ -27,8 +29,8 @@ class SiteTable {
     return last_index_;
   }
 
-  // Index of a memory site on a device (type in the low byte, index in the high one), which the
-  // record carries.
+  // Index of a memory site for one device, as recorded: device type in the low byte, index in the
+  // high byte.
   uint32_t device_index_of(const Site* site, uint16_t device) {
     if (FASTPROF_LIKELY(site == last_on_device_ && device == last_device_))
       return last_device_index_;
@@ -43,13 +45,14 @@ class SiteTable {
     return last_device_index_;
   }
 
-  // Index of a string argument's text.
+  // Index of a string argument's text. State::drain_lock held.
   uint32_t string_index(const char* text) {
     if (text == nullptr) text = "";
     return index_in(by_text_, text, strings, [text] { return std::string(text); });
   }
 
-  // Index of a Python stack's text, for whoever knows the id to put there when the session is over.
+  // Index of a Python stack, initially an empty text: the Python layer, which maps ids to frames,
+  // fills it in when the session is over.
   uint32_t stack_index(uint64_t id) {
     if (FASTPROF_LIKELY(id == last_stack_ && !python_stacks.empty())) return last_stack_index_;
     const size_t known = strings.size();
@@ -60,7 +63,7 @@ class SiteTable {
     return last_stack_index_;
   }
 
-  // A library was unloaded: addresses may now mean something else. What was copied stays.
+  // Drops cached addresses after an unload, since they may be reused. The copies stay.
   void forget_addresses() {
     by_address_.clear();
     by_text_.clear();
@@ -92,8 +95,8 @@ class SiteTable {
     if (list.size() == list.capacity()) list.reserve(2 * list.size() + 8);
   }
 
-  // The index of `key` in the list; what make() returns is appended at first sight. Without memory
-  // for it, neither map nor list has it.
+  // Index of `key` in the list; if it is new, appends the result of make(). If memory runs out,
+  // neither map nor list is changed.
   template <class Map, class List, class Make>
   static uint32_t index_in(Map& map, const typename Map::key_type& key, List& list, Make make) {
     const auto known = map.find(key);

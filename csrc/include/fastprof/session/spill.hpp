@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spill: moves full chunks of a session to a file while it records, so that a long session needs
+// Spilling: moves full chunks of a session to a file while it records, so that a long session needs
 // little memory.
 #pragma once
 
@@ -18,13 +18,13 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/recorder/spill_gate.hpp"
+#include "fastprof/recorder/store/spill_gate.hpp"
 #include "fastprof/session/drain.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Copies of sites that the spilled records refer to in place of the originals, whose library may be
-// gone by the time the file is read back. Addresses are stable.
+// Copies of the sites that spilled records refer to: the library of the originals may be unloaded
+// before the file is read back. Addresses of copies are stable.
 class SiteCopies {
  public:
   const Site* copy_of(const Site* site) {
@@ -38,7 +38,7 @@ class SiteCopies {
     last_copy_ = at->second;
     return last_copy_;
   }
-  // A library was unloaded: its addresses may mean something else from now on.
+  // Drops cached addresses after an unload, since they may be reused. The copies stay.
   void forget_addresses() {
     by_address_.clear();
     last_ = nullptr;
@@ -73,11 +73,11 @@ class SiteCopies {
   const Site* last_copy_ = nullptr;
 };
 
-// Descriptors of the spill files of this library: a forked child closes them, so that the file's
-// space is free when the parent's session ends.
+// Descriptors of this library's open spill files. A forked child closes them, so that the file's
+// space is freed when the parent's session ends.
 class SpillDescriptors {
  public:
-  // False when there is no place: the file is then a forked child's as well.
+  // Adds a descriptor. False if the table is full: a forked child then keeps the file open.
   static bool add(int fd) noexcept {
     static const int registered = pthread_atfork(nullptr, nullptr, &SpillDescriptors::close_all);
     if (registered != 0) return false;
@@ -85,7 +85,7 @@ class SpillDescriptors {
       if (replace(entry, 0, fd + 1)) return true;
     return false;
   }
-  // True when it was still open in this process.
+  // Removes a descriptor. True if it was still open in this process.
   static bool remove(int fd) noexcept {
     for (int& entry : entries_)
       if (replace(entry, fd + 1, 0)) return true;
@@ -104,11 +104,11 @@ class SpillDescriptors {
   static inline int entries_[kMaxSessions] = {};  // descriptor + 1, 0 for none
 };
 
-// A file of chunks without a name: its space is given back when it is closed, however the process
-// ends. One writer at a time; not thread-safe.
+// An unlinked file of chunks: its space is freed when it is closed, even if the process crashes.
+// One writer at a time; not thread-safe.
 class SpillFile {
  public:
-  // Opens the file in `folder` (or $TMPDIR, or the system's folder for temporary files). Throws
+  // Opens the file in `folder`; if empty, in $TMPDIR or the system's temporary folder. Throws
   // IoError.
   explicit SpillFile(const std::string& folder) : folder_(folder) {
     if (folder_.empty()) {
@@ -116,12 +116,12 @@ class SpillFile {
       folder_ = given != nullptr && *given != 0 ? given : P_tmpdir;
     }
     fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
-    if (fd_ < 0) {  // not every file system has such files
+    if (fd_ < 0) {  // not every file system supports O_TMPFILE
       std::string name = folder_ + "/fastprof-spill-XXXXXX";
       fd_ = ::mkostemp(name.data(), O_CLOEXEC);
       if (fd_ < 0)
-        raise<IoError>("cannot make a spill file in " + folder_ + ": " + std::strerror(errno) +
-                       "; choose a folder that can be written (SessionOptions::spill_folder)");
+        raise<IoError>("cannot create a spill file in " + folder_ + ": " + std::strerror(errno) +
+                       ". Choose a writable folder (SessionOptions::spill_folder).");
       ::unlink(name.c_str());
     }
     listed_ = SpillDescriptors::add(fd_);
@@ -132,7 +132,7 @@ class SpillFile {
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  // Appends the chunk's records; false when the disk refuses, and the chunk then stays where it is.
+  // Appends a chunk's records. False if the write fails; the chunk then stays in memory.
   // State::drain_lock held.
   bool append(const TrackInfo& track, const PinnedRun& run, uint64_t unload_epoch) {
     if (epoch_ != unload_epoch) {
@@ -168,8 +168,8 @@ class SpillFile {
     return true;
   }
 
-  // Feeds everything back in the order written. False when the file cannot be read; `lost` gets the
-  // units affected.
+  // Calls feed(track, run) for each chunk, in the order written. False if part of the file cannot
+  // be read; `lost` is increased by the units affected.
   template <class Feed>
   bool read_back(Feed&& feed, uint64_t& lost) {
     struct Free {
@@ -202,7 +202,7 @@ class SpillFile {
   }
 
   uint64_t bytes() const noexcept { return bytes_; }
-  int error() const noexcept { return error_; }  // errno of the first refusal, 0 for none
+  int error() const noexcept { return error_; }  // errno of the first failed write, 0 if none
   const std::string& folder() const noexcept { return folder_; }
 
  private:
@@ -223,21 +223,22 @@ class SpillFile {
   SiteCopies sites_;
 };
 
-// One pass: moves what is closed and has no open range from the recorder to the file, and tells the
-// threads that wait for room. Any thread; takes the recorder's locks. Returns the chunks moved.
+// Runs one pass: moves the session's closed chunks without open ranges to the file, and wakes the
+// threads that wait for room. Any thread; takes the recorder's locks. Returns the number of chunks
+// moved.
 inline size_t spill_now(State* s, int index, SpillFile& file) {
-  constexpr size_t kBatch = 16;  // chunks that are written before waiting threads get them
+  constexpr size_t kBatch = 16;  // chunks written before they are released to waiting threads
   ScopedLock drains(s->drain_lock);
   SessionSlot& slot = s->sessions[index];
   Snapshot snapshot;
   {
     StateLock hold(s);
     if ((s->session_bits >> index & 1) == 0) return 0;
-    slot.spill_pass = static_cast<uint8_t>(slot.spill_pass | 1);  // one that threw has not ended
+    slot.spill_pass = static_cast<uint8_t>(slot.spill_pass | 1);  // already odd if a pass threw
     snapshot = take_closed(s, index);
   }
   std::vector<Chunk*> batch;
-  batch.reserve(kBatch);  // so that nothing throws between a chunk's write and its return
+  batch.reserve(kBatch);  // so that nothing throws between writing a chunk and releasing it
   size_t moved = 0;
   const auto give_back = [&] {  // State::lock held
     for (Chunk* chunk : batch) finish_chunk(s, index, chunk);
@@ -248,8 +249,7 @@ inline size_t spill_now(State* s, int index, SpillFile& file) {
   bool refused = false;
   for (const TrackSnapshot& track : snapshot.tracks) {
     for (const PinnedRun& run : track.runs) {
-      // A range around the whole program must not hold up what comes after it: assemble sorts by
-      // begin.
+      // Skipping a chunk with an open range does not delay later chunks: assemble() sorts by begin.
       if (refused || has_open_slots(run.chunk)) continue;
       refused = !file.append(track.info, run, s->unload_epoch);
       if (refused) continue;
@@ -269,7 +269,7 @@ inline size_t spill_now(State* s, int index, SpillFile& file) {
   return moved;
 }
 
-// The thread that spills while a session records: works when half of the bound is used or a
+// The thread that spills while a session records. It runs a pass if half of the bound is used or a
 // recording thread waits for room.
 class SpillThread {
  public:
@@ -281,10 +281,11 @@ class SpillThread {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!running_)
       raise<UnavailableError>(
-          "cannot start the thread that spills: too many threads; use another overflow policy");
+          "cannot start the thread that writes the spill file: too many threads. Use another "
+          "overflow policy.");
   }
-  // Until the session ends, threads that wait take what they need. In a forked child the thread
-  // does not exist: pass joinable = false.
+  // Stops the thread; from here on, threads at the bound no longer wait but exceed it until the
+  // session ends. In a forked child, where the thread does not exist, pass joinable = false.
   void stop(bool joinable) noexcept {
     if (!running_) return;
     running_ = false;
@@ -308,7 +309,7 @@ class SpillThread {
     pthread_setname_np(pthread_self(), "fastprof-spill");
     const SessionSlot& slot = self->s_->sessions[self->index_];
     const timespec pause{0, 20000000};
-    uint32_t answered = load_acquire(&self->s_->spill_requests) - 1;  // some may wait already
+    uint32_t answered = load_acquire(&self->s_->spill_requests) - 1;  // a thread may already wait
     while (load_acquire(&self->ended_) == 0) {
       const uint32_t requests = load_acquire(&self->s_->spill_requests);
       const bool half_full = load_relaxed(&slot.pinned_chunks) * 2 >= slot.max_chunks;
@@ -322,7 +323,7 @@ class SpillThread {
     return nullptr;
   }
 
-  // A pass; out of memory counts as one that moved nothing.
+  // Runs a pass. Returns 0 if memory runs out.
   size_t spill() noexcept {
 #if FASTPROF_EXCEPTIONS
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TrackRows: what a drain has read of one track, as columns.
+// TrackRows: the rows that a drain has read from one track, as columns.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ struct TrackRows {
   }
 };
 
-// Appends rows to the columns, for which there is room already, and grows these only twice: when it
-// is made and when it goes.
+// Appends rows to columns that have room for `most` more. Resizes the columns only in its
+// constructor and destructor.
 class RowWriter {
  public:
   RowWriter(TrackRows& rows, size_t most) : rows_(rows), count_(rows.size()) {
@@ -51,7 +51,7 @@ class RowWriter {
   RowWriter& operator=(const RowWriter&) = delete;
   ~RowWriter() { resize(count_); }
 
-  // At most as often as there is room for.
+  // Appends a row. At most `most` calls.
   void add(uint64_t begin, uint64_t end, uint32_t site, EventKind kind, uint32_t payload,
            uint8_t flags) noexcept {
     const size_t at = count_++;

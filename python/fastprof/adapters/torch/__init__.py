@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch observed from outside: its layout, proofs of it, and the parts of a profile. torch is never imported here."""
+"""PyTorch adapter: libtorch's data layout, its self-tests, and what a profile observes. Never imports torch."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the debug info of this torch's threads is known: by it go allocations, and work that travels."""
+"""The layout of libtorch's thread-local debug info, which carries allocation reports and propagation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["prepare_debug_info"]
 
 
 def prepare_debug_info(torch: Any) -> str:
-    """Find and prove it, once; empty when it holds, else the reason. Its ops are observed already."""
+    """Find and prove the layout; return "" if it holds, else the reason. Requires the proof of "ops"."""
     version = version_of(torch)
     return proven_layout(
         torch,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch answers while a profile runs to those who ask whether a profiler does.
+"""Make torch report that a profiler is running while a fastprof profile is.
 
-Two questions are asked in Python: the flag torch.autograd.profiler._is_profiler_enabled (torch.compile,
-Inductor, Triton), and the function torch.autograd._profiler_enabled (DataPipes, programs).
+Python code queries this in two ways: the flag torch.autograd.profiler._is_profiler_enabled
+(torch.compile, Inductor, Triton), and torch.autograd._profiler_enabled() (DataPipes, programs).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ __all__ = ["show_profiler"]
 
 
 def _profiler_enabled() -> bool:
-    """Whether a profiler runs: a fastprof profile does (torch.autograd._profiler_enabled meanwhile)."""
+    """Return True. Replaces torch.autograd._profiler_enabled while a fastprof profile runs."""
     return True
 
 
 def show_profiler(on: bool) -> None:
-    """Let torch say that a profiler runs, or what it would say without fastprof. No code of torch runs.
+    """Make torch report a running profiler (True), or its own state again (False). Runs no torch code.
 
-    torch's own profiler sets the flag, too, and clears it when it ends, on whatever thread. Called
-    again with the same value: no effect. Call it with a lock held. torch is not imported.
+    torch's own profiler also sets the flag, and clears it when it ends, on any thread. Has no effect
+    if called again with the same value. Requires a lock of the caller's. Does not import torch.
     """
     autograd: Any = sys.modules.get("torch.autograd")
     native: Any = _original(sys.modules.get("torch._C._autograd"), autograd)
@@ -40,7 +40,7 @@ def show_profiler(on: bool) -> None:
 
 
 def _original(native_module: Any, autograd: Any) -> Any:
-    """torch's own function, which stays in the native module; None where it is not."""
+    """Return torch's own function, which stays in the native module; None if missing."""
     shown = getattr(autograd, "_profiler_enabled", None)
     native = getattr(native_module, "_profiler_enabled", None)
     if native is None and shown is not _profiler_enabled:
@@ -49,9 +49,9 @@ def _original(native_module: Any, autograd: Any) -> Any:
 
 
 def _tell_dynamo(native: Any) -> None:
-    """Dynamo keeps a table of torch's functions, filled when it first compiles.
+    """Put torch's own function back into Dynamo's table of torch functions, if it contains ours.
 
-    If that was during a profile, the table has the stand-in: it gets torch's function, too.
+    Dynamo fills that table when it first compiles; during a profile it then finds the replacement.
     """
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     make_table = getattr(rules, "get_torch_obj_rule_map", None)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headers that a torch package brings are asked how it is laid out: once per torch, then the cache answers.
+"""Read libtorch's layout from the installed torch headers with the compiler: once per torch, then cached.
 
-What they say is trusted only after the self-tests, as what the tables say.
+The result is trusted only after the self-tests, like the built-in tables.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _LIMITS = {
     "ops": 2**32,
     "inputs": 2**64,
     "memory": 2**32,
-}  # the native part takes numbers below these
+}  # exclusive upper bounds of the numbers that the native module accepts
 
-# Of each section its numbers, or why there are none; `compiler`: which one did not take them.
+# Section -> its numbers, or the reason why there are none; "compiler": the compiler that gave the reason.
 _Answers = dict[str, list[int] | str]
 
 _lock = threading.Lock()
-_answered: dict[Path, _Answers] = {}  # by cache file, also where that cannot be written
+_answered: dict[Path, _Answers] = {}  # by cache file; also if that file cannot be written
 
 
 class LayoutError(Exception):
-    """The headers could not be asked; the message says why and what to do."""
+    """The layout cannot be read from the headers; the message says why and what to do."""
 
 
 def layout_from_headers(torch: Any, section: str) -> list[int]:
-    """The numbers of a section of layout.SECTIONS ("ops", "inputs", "memory"), in its order.
+    """Return the numbers of a section of layout.SECTIONS ("ops", "inputs", "memory"), in its order.
 
-    All sections are asked at once, the first time, which takes seconds and is said on stderr in one
-    line. Any thread. Raises LayoutError.
+    The first call reads all sections, which takes seconds and prints one line to stderr. Any thread.
+    Raises LayoutError.
     """
     cache = _cache_path(torch)
     with _lock:
@@ -64,7 +64,7 @@ def layout_from_headers(torch: Any, section: str) -> list[int]:
 
 
 def after_fork_in_child() -> None:
-    """No thread of the parent that was asking is here."""
+    """Replace the lock, which another thread of the parent may have held."""
     global _lock
     _lock = threading.Lock()
 
@@ -76,16 +76,16 @@ def _ask(torch: Any, cache: Path) -> _Answers:
     kept = _write_cache(cache, {**answers, "torch": str(torch.__version__), "compiler": compiler})
     refused = [name for name in SECTIONS if isinstance(answers[name], str)]
     print(
-        f"fastprof: read the layout of torch {torch.__version__} from its headers"
+        f"fastprof: compiled a probe against the headers of torch {torch.__version__} to read its layout"
         f" ({time.monotonic() - started_s:.0f} s; {kept}"
-        + (f"; not what is needed for {', '.join(refused)})" if refused else ")"),
+        + (f"; failed for {', '.join(refused)})" if refused else ")"),
         file=sys.stderr,
     )
     return answers
 
 
 def _answers_of(torch: Any, compiler: str, names: list[str]) -> _Answers:
-    """One file for all; where the headers lack something for one, each has a file of its own."""
+    """Compile one file for all sections; if that fails, one per section, so that the others succeed."""
     try:
         result = _compile(torch, compiler, source_of(names))
     except LayoutError as error:
@@ -96,7 +96,7 @@ def _answers_of(torch: Any, compiler: str, names: list[str]) -> _Answers:
             for one in names
             for name, answer in _answers_of(torch, compiler, [one]).items()
         }
-    missing = f"the object file that {compiler} made does not hold the layout"
+    missing = f"the object file written by {compiler} does not contain the layout"
     return {name: numbers_in(result, name) or missing for name in names}
 
 
@@ -111,8 +111,8 @@ def _cache_path(torch: Any) -> Path:
         except OSError as error:
             if not texts:
                 raise LayoutError(
-                    f"its headers are not installed ({error}): install a build of it that brings them,"
-                    " as the official ones do"
+                    f"torch's headers are not installed ({error}); install a build of torch that includes"
+                    " them, such as an official one"
                 ) from None
             texts.append(b"")
     identity = [str(torch.__version__), platform.machine(), cxx11_abi(torch), source_of(SECTIONS)]
@@ -121,7 +121,7 @@ def _cache_path(torch: Any) -> Path:
 
 
 def _read_cache(cache: Path) -> _Answers | None:
-    """None when it is not there, not whole, or says no and another compiler may say yes."""
+    """Return the cached numbers; None if missing, invalid, or a failure of another compiler."""
     try:
         kept = json.loads(cache.read_text())
         answers: _Answers = {name: kept[name] for name in SECTIONS}
@@ -139,7 +139,7 @@ def _read_cache(cache: Path) -> _Answers | None:
 
 
 def _write_cache(cache: Path, contents: dict[str, Any]) -> str:
-    """Write under a temporary name first; a folder that cannot be written is no error."""
+    """Write atomically and return a note for the user; a folder that is not writable is no error."""
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=cache.parent, prefix=cache.name)
@@ -147,37 +147,39 @@ def _write_cache(cache: Path, contents: dict[str, Any]) -> str:
             json.dump(contents, file)
         os.replace(name, cache)
     except OSError as error:
-        return f"not kept: {error}"
-    return f"kept in {cache}"
+        return f"not cached: {error}"
+    return f"cached in {cache}"
 
 
 def _include(torch: Any) -> Path:
     place = getattr(torch, "__file__", None)
     if place is None:
-        raise LayoutError("it does not say where its headers are: install an official build of it")
+        raise LayoutError(
+            "torch has no __file__, so its headers cannot be found; install an official build of torch"
+        )
     return Path(place).resolve().parent / "include"
 
 
 def _compiler() -> str:
-    """A command, which may have arguments ("ccache g++"). Raises LayoutError when there is none."""
+    """Return the compiler command, possibly with arguments ("ccache g++"); LayoutError without one."""
     named = os.environ.get("CXX")
     for name in [named] if named else ["c++", "g++", "clang++"]:
-        with contextlib.suppress(ValueError):  # quotes that do not match
+        with contextlib.suppress(ValueError):  # unbalanced quotes in CXX
             if shutil.which(next(iter(shlex.split(name)), "")):
                 return name
     raise LayoutError(
-        f"no C++ compiler is there to ask its headers (looked for {named or 'c++, g++, clang++'}):"
-        " install one, or set CXX"
+        "reading the layout from torch's headers needs a C++ compiler, and none was found (tried"
+        f" {named or 'c++, g++, clang++'}); install one, or set CXX"
     )
 
 
 def _compile(torch: Any, compiler: str, source: str) -> bytes:
-    """The object file."""
+    """Compile the source; return the bytes of the object file. Raises LayoutError."""
     include = _include(torch)
     with tempfile.TemporaryDirectory(prefix="fastprof-torch-") as folder:
         file, result = Path(folder, "layout.cpp"), Path(folder, "layout.o")
         file.write_text(source)
-        # The members are private; offsetof of a class that is no plain struct is what is wanted.
+        # The source uses private members, and offsetof of classes that are not standard-layout.
         command = [
             *shlex.split(compiler),
             "-std=c++20",
@@ -199,11 +201,12 @@ def _compile(torch: Any, compiler: str, source: str) -> bytes:
                 timeout=_COMPILE_LIMIT_S,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise LayoutError(f"{compiler} could not be run on its headers ({error})") from None
+            raise LayoutError(f"cannot run {compiler} on torch's headers ({error})") from None
         if done.returncode != 0:
             said = re.search(r"error.*", done.stderr)
             raise LayoutError(
-                f"its headers do not have what is needed, or {compiler} does not take them:"
+                f"{compiler} cannot compile the probe of torch's headers; a declaration that it reads may"
+                " be missing from them:"
                 f" {said.group() if said else done.stderr.strip()[-200:]}"
             )
         return result.read_bytes()

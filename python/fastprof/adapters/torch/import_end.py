@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TorchImport: reports that `import torch` has finished and that its import lock is free."""
+"""TorchImport: reports when `import torch` has finished and its import lock is released."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["TorchImport"]
 class TorchImport:
     """Watches for `import torch`.
 
-    imported(torch, last): called on the importing thread when it has released the import lock of
-    torch, and no code of the program has run since. It returns whether it could do its work. If not,
-    and a module of torch is being imported around that (`import torch.fx` imports torch first), it is
-    called again when that import has finished. last: there is no further call. Where the release
-    cannot be noticed (a profile function was set, or the module was executed without an import), it
-    is called once, while the lock is held.
+    imported(torch, last): called on the importing thread once it has released torch's import lock and
+    before any other code of the program runs. Returns whether it completed its work. If it did not,
+    and a module of torch is being imported around this import (`import torch.fx` imports torch first),
+    it is called again when that import has finished. last: there will be no further call. If the
+    release cannot be observed (a profile function was set, or the module was executed without an
+    import), it is called once, while the lock is held.
     """
 
     def __init__(self, imported: Callable[[ModuleType, bool], bool]) -> None:
@@ -31,18 +31,18 @@ class TorchImport:
         self._watching = False
 
     def watch(self) -> None:
-        """Report the next import of torch, which must not be loaded. Called again: no effect."""
+        """Report the next import of torch, which must not be loaded. No effect if already watching."""
         if not self._watching:
             self._watching = True
             watch_import("torch", self._executed)
 
     def stop(self) -> None:
-        """Report nothing any more. Called again: no effect."""
+        """Stop reporting. No effect if not watching."""
         self._watching = False
         forget_import("torch", self._executed)
 
     def _executed(self) -> None:
-        """The module was executed; the importing thread still holds its import lock."""
+        """Handle the end of the module's execution; the importing thread still holds its import lock."""
         module = sys.modules.get("torch")
         if module is None:
             return
@@ -57,16 +57,16 @@ class TorchImport:
             return True
         try:
             return self._imported(module, last)
-        except Exception as failure:  # the program's import must not fail for a profile
+        except Exception as failure:  # a profile must not make the program's import fail
             _warn(f"profile: torch ops are not recorded: {failure!r}")
             return True
 
 
 class _AtReturn:
-    """A profile function of the importing thread that reports when the frame of the import returns.
+    """Profile function of the importing thread that reports when the import's frame returns.
 
-    importlib runs `_find_and_load` around the import lock of a module: at its return the lock is
-    free, and no code of the program has run since the import.
+    importlib's `_find_and_load` holds the module's import lock: when it returns, the lock is released
+    and no other code of the program has run since the import.
     """
 
     def __init__(
@@ -83,17 +83,17 @@ class _AtReturn:
         sys.setprofile(None)
         outer = _import_of_torch(frame.f_back)
         if outer is not None and not str(outer.f_locals.get("name")).startswith("torch."):
-            outer = None  # it may take long, and a profile function makes it slower
+            outer = None  # it may take long, and a profile function slows it down
         if not self._report(self._module, outer is None) and outer is not None:
             self._frame = outer
             sys.setprofile(self)
 
 
 def _import_of_torch(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of importlib that runs an import around `frame`: it holds the import lock."""
+    """Return the innermost frame of importlib around `frame` that holds an import lock; None without."""
     while frame is not None:
         if frame.f_code.co_filename != BOOTSTRAP:
-            frame = frame.f_back  # a loader that wraps the reporting one
+            frame = frame.f_back  # a loader that wraps _ReportingLoader
         elif frame.f_code.co_name == "_find_and_load":
             return frame
         else:
@@ -104,5 +104,5 @@ def _import_of_torch(frame: FrameType | None) -> FrameType | None:
 def _warn(text: str) -> None:
     try:
         warnings.warn(text, stacklevel=2)
-    except Warning as warning:  # warnings are errors
+    except Warning as warning:  # the program turns warnings into errors
         print(f"fastprof: {warning}", file=sys.stderr)

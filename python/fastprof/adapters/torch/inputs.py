@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether inputs of this torch's ops can be read: known ops are read, checked, and compared."""
+"""Self-test of reading op inputs: run known ops, and compare what was read with what was passed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["prepare_inputs", "wrong_about_known_inputs"]
 
 
 def prepare_inputs(torch: Any, version: str) -> str:
-    """Try, and trust the layout when it holds; else the reason. On a thread without modes."""
+    """Prove the layout and adopt it; return "" or the reason against it. Requires a thread without modes."""
     abi = cxx11_abi(torch)
-    if not abi:  # neither its headers nor a compiler would help
+    if not abi:  # the older string ABI is not supported, whatever headers or compiler exist
         return (
             f"torch ops are recorded without shapes and FLOPs: torch {version} is built with"
-            " libstdc++'s older string ABI, in which fastprof does not read inputs: install torch 2.7"
-            " or newer"
+            " libstdc++'s older string ABI, for which fastprof cannot read inputs. Install torch 2.7"
+            " or newer."
         )
     reason = proven_layout(
         torch,
@@ -40,27 +40,27 @@ def _try_and_trust(torch: Any, layout: Sequence[int]) -> str:
     try:
         wrong = wrong_about_known_inputs(torch, layout)
     except Exception as failure:
-        return f"known ops could not be tried: {failure}"
+        return f"the self-test of op inputs raised {failure}"
     if not wrong:
-        _core.torch_trust_inputs(layout)
+        _core.torch_adopt_input_layout(layout)
     return wrong
 
 
 def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:
-    """What of known ops was read otherwise than it was given; empty when the layout holds.
+    """Return which inputs of known ops were read incorrectly; "" if the layout holds.
 
-    layout: numbers in the order of layout.INPUTS, right or wrong: nothing is read that is not
-    there. Raises fastprof.errors.ValueError when libtorch's own objects contradict it.
+    layout: numbers in the order of layout.INPUTS. Wrong numbers are safe: memory is checked before it
+    is read. Raises fastprof.errors.ValueError if libtorch's own objects contradict it.
     """
     dense = torch.empty((3, 5), dtype=torch.float64)
     turned = torch.empty((7, 2, 4), dtype=torch.int16).permute(2, 0, 1)
     deep = torch.empty((1, 2, 1, 3, 1, 2), dtype=torch.bool).transpose(1, 3)
     single = torch.empty((), dtype=torch.bfloat16)
     bits = torch.empty((0, 6), dtype=torch.complex64)
-    # Made from a dense one: torch 2.11 and 2.12 warn where one is made of indices and values.
+    # Converted from dense: torch 2.11 and 2.12 warn if it is made of indices and values.
     sparse = torch.ones(4).to_sparse()
 
-    equation = "i j , k j  ->  i k"  # longer than what a text holds inside itself
+    equation = "i j , k j  ->  i k"  # longer than std::string's inline buffer
 
     def facts(tensor: Any, dtype: str, strided: bool = True) -> tuple[Any, Any, str, None]:
         return list(tensor.shape), list(tensor.stride()) if strided else [], dtype, None
@@ -136,7 +136,7 @@ def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:
         cases.append((functools.partial(torch.neg, wrapper), ("aten::neg", ""), [read]))
     for work, key, expected in cases:
         tried = _core.torch_try_inputs(layout, work)
-        # Older versions do not tell overloads apart.
+        # Older versions report no overload names.
         seen = [
             decode_op_inputs(words)
             for name, overload, words, _ in tried
@@ -162,7 +162,7 @@ def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:
 
 
 def _wrappers(torch: Any) -> list[tuple[Any, tuple[Any, Any, str, None]]]:
-    """Two tensors that differ in whether their size is a number; none when this torch makes none so simply."""
+    """Return tensors without and with a symbolic size; [] if this torch cannot make them this way."""
 
     class Wrapper(torch.Tensor):  # type: ignore[misc]
         __torch_function__ = torch._C._disabled_torch_function_impl
@@ -183,7 +183,7 @@ def _wrappers(torch: Any) -> list[tuple[Any, tuple[Any, Any, str, None]]]:
 
 
 def _wrong_about_keys(torch: Any, numbers: dict[str, int]) -> str:
-    """What torch says of its keys, where it says so: no case has a tensor of each."""
+    """Compare the dispatch keys with torch's own, if exposed: no test case has a tensor of each key."""
     wanted = {
         "nested_keys": ("NestedTensor",),
         "unstrided_keys": ("Sparse", "SparseCsr", "MkldnnCPU"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a torch that the tables do not list is asked about itself: the source of a small file that includes its headers.
+"""C++ source that reads libtorch's layout from torch headers, for versions that the tables do not list.
 
-Three sections, each a function whose numbers are texts in the object file: nothing is linked or loaded.
-Whatever the native part takes for granted beyond these numbers is asserted, so that headers that differ
-there do not compile. headers.py runs the compiler.
+Each of three sections is a function whose numbers end up as text in the object file, so nothing is
+linked or loaded. Everything else that the native module assumes is asserted, so that headers which
+differ there do not compile. headers.py runs the compiler.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["FIELDS", "INPUTS", "MEMORY", "SECTIONS", "numbers_in", "source_of"]
 
 
 class Section(NamedTuple):
-    """includes: headers; numbers: an expression for each field; checks: declarations; first: statements."""
+    """includes: headers; numbers: field -> C++ expression; checks: declarations; first: statements."""
 
     includes: tuple[str, ...]
     numbers: dict[str, str]
@@ -24,7 +24,7 @@ class Section(NamedTuple):
     first: str = ""
 
 
-# torch_adapter::Layout, CallbackView and ObserverContextView.
+# For torch_adapter::Layout, CallbackView and ObserverContextView.
 _OPS = Section(
     includes=("ATen/record_function.h", "ATen/core/function_schema.h"),
     numbers={
@@ -70,7 +70,7 @@ static_assert(sizeof(at::RecordScope) == 1, "a scope has another size");
 """,
 )
 
-# torch_adapter::InputLayout, ValueView, and what op_inputs.hpp knows of libstdc++.
+# For torch_adapter::InputLayout, ValueView, and op_inputs.hpp's assumptions about libstdc++.
 _INPUTS = Section(
     includes=("ATen/record_function.h", "ATen/core/ivalue.h", "c10/core/TensorImpl.h"),
     numbers={
@@ -140,7 +140,7 @@ static_assert(std::is_same_v<std::remove_const_t<decltype(c10::ivalue::ConstantS
               "texts are of another type");
 static_assert(sizeof(c10::ivalue::ComplexHolder::val) == 16, "a complex number has another size");
 """,
-    # A bit field has no offset: the bit that a store into an empty tensor sets, as the optimiser finds it.
+    # A bit field has no offset: find the bit that a store into zeroed memory sets; the optimiser folds it.
     first="""
   alignas(Impl) unsigned char room[sizeof(Impl)];
   __builtin_memset(room, 0, sizeof room);
@@ -150,8 +150,8 @@ static_assert(sizeof(c10::ivalue::ComplexHolder::val) == 16, "a complex number h
 """,
 )
 
-# torch_adapter::DebugInfoKinds, DebugInfoLink, MemoryReportingView, DeviceView, and Reporter of
-# memory_reporter.cpp. A kind is an address since kinds are open, and was an enumerator before.
+# For torch_adapter::DebugInfoKinds, DebugInfoLink, MemoryReportingView, DeviceView, and Reporter of
+# memory_reporter.cpp. In newer torch versions a kind is an address; earlier it was an enumerator.
 _MEMORY = Section(
     includes=(
         "c10/util/ThreadLocalDebugInfo.h",
@@ -243,7 +243,7 @@ _ASK = """\
 
 
 def source_of(names: Iterable[str]) -> str:
-    """C++20 that asks for the numbers of these sections; to be compiled with -O1 and -fno-access-control."""
+    """Return C++20 source that emits the sections' numbers; needs -O1 and -fno-access-control."""
     parts = ["#include <cstddef>", "#include <type_traits>"]
     sections = {name: SECTIONS[name] for name in names}
     for header in dict.fromkeys(h for section in sections.values() for h in section.includes):
@@ -258,7 +258,7 @@ def source_of(names: Iterable[str]) -> str:
 
 
 def numbers_in(result: bytes, name: str) -> list[int] | None:
-    """The numbers of a section, in its order, out of the bytes of an object file; None when one is not there."""
+    """Extract a section's numbers, in its order, from an object file; None if one is missing."""
     numbers: list[int] = []
     for field in SECTIONS[name].numbers:
         found = re.search(rb"fastprof:%s=[$#]?(-?\d+);" % f"{name}.{field}".encode(), result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's allocations in a profile: our memory reporter on the threads, beside torch.profiler's."""
+"""Record torch's allocations with a memory reporter per thread, alongside torch.profiler's own."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from typing import Any
 from fastprof import _core
 from fastprof.adapters.torch.debug_info import prepare_debug_info
 from fastprof.adapters.torch.proof import Trial, reason_against
+from fastprof.base.native_numbers import Category
 
 __all__ = ["TorchMemory", "after_fork_in_child"]
 
 _TAKEN = (
-    "torch.profiler already runs on this thread and takes its allocations: fastprof records none of "
-    "them until it has stopped"
+    "torch.profiler already runs on this thread and receives its allocations: fastprof records none of "
+    "them until torch.profiler stops"
 )
 _GIVEN_AWAY = (
-    "torch.profiler was started on a thread that this profile records: its allocations go to "
-    "torch.profiler, and not to fastprof, until that has stopped"
+    "torch.profiler was started on a thread that this profile records: fastprof does not record the "
+    "thread's allocations until torch.profiler stops"
 )
 
-# The functions of torch by which its profilers start, where its own modules look them up.
+# The functions that start torch's profilers, as attributes of the modules that call them.
 _STARTERS = (
     ("torch.autograd.profiler", "_enable_profiler"),
     ("torch.autograd.profiler_legacy", "_enable_profiler_legacy"),
@@ -33,23 +34,23 @@ _STARTERS = (
 
 _lock = threading.RLock()
 _live: list[TorchMemory] = []
-_guarded: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, original, ours
+_guarded: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, original, replacement
 
 
 class TorchMemory:
-    """Allocations are recorded from begin() to stop(); the sessions that then run have them."""
+    """Reports torch's allocations from begin() to stop(), to all sessions that are running."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, report_missing: Callable[[str], None]) -> None:
+        self._report_missing = report_missing
         self._hold = _core.TorchMemoryHold()
 
     @property
     def trials(self) -> Sequence[Trial]:
-        """What must hold of this torch."""
+        """The trials that must succeed before begin()."""
         return (("debug info", prepare_debug_info), ("memory", _wrong_about_memory))
 
     def begin(self, torch: Any) -> None:
-        """Report from now on, this thread at once, or tell why not. Its ops are observed already."""
+        """Report from now on, at once on this thread, or report why not. Ops are observed already."""
         with _lock:
             if self in _live:
                 return
@@ -57,20 +58,20 @@ class TorchMemory:
             if reason is None:
                 return
             if reason:
-                self._tell(f"torch's allocations are not recorded: {reason}")
+                self._report_missing(f"torch's allocations are not recorded: {reason}")
                 return
             _live.append(self)
             mine = self._hold.begin()
             _guard_starters()
         if not mine:
-            self._tell(_TAKEN)
+            self._report_missing(_TAKEN)
 
     def refused(self) -> None:
-        """The ops of this torch cannot be observed."""
-        self._tell("torch's allocations are not recorded, because its ops cannot be")
+        """Report that allocations are missing because the ops of this torch cannot be observed."""
+        self._report_missing("torch's allocations are not recorded, because torch ops are not")
 
     def stop(self) -> None:
-        """No more is recorded on its behalf."""
+        """Stop reporting for this object."""
         with _lock:
             if self in _live:
                 _live.remove(self)
@@ -80,7 +81,7 @@ class TorchMemory:
 
 
 def after_fork_in_child() -> None:
-    """No thread reports in a forked child until a profile starts there."""
+    """Reset in a forked child: no thread reports until a profile starts there."""
     global _lock
     _lock = threading.RLock()
     _live.clear()
@@ -89,20 +90,20 @@ def after_fork_in_child() -> None:
 
 
 def _wrong_about_memory(torch: Any) -> str:
-    """Empty when allocations of this torch can be observed, else the reason. After "debug info"."""
+    """Return "" if allocations of this torch can be observed, else the reason. Runs after "debug info"."""
     reason = reason_against(torch, "debug info")
     if reason:
         return reason
     try:
         return _wrong_about_known_tensor(torch)
     except Exception as failure:
-        return f"a known tensor could not be made: {failure!r}"
+        return f"the self-test failed to allocate a tensor: {failure!r}"
 
 
 def _wrong_about_known_tensor(torch: Any) -> str:
-    """Empty when an allocation of known size is reported as such, else what is wrong."""
+    """Return "" if an allocation of known size is reported correctly, else what is wrong."""
     size_bytes = 4096 + 64
-    session = _core.Session(categories=_core_memory(), thread_local_only=True)
+    session = _core.Session(categories=Category.MEMORY, thread_local_only=True)
     reports = _core.TorchMemoryHold()
     session.start()
     try:
@@ -115,26 +116,21 @@ def _wrong_about_known_tensor(torch: Any) -> str:
     words = capture.payload_words()
     sizes = [int(words[int(at) + 1].astype("int64")) for at in columns["payload"]]
     if sizes != [size_bytes, -size_bytes]:
-        return f"a tensor of {size_bytes} bytes was seen as {sizes}"
+        return f"in the self-test, a tensor of {size_bytes} bytes was recorded as {sizes}"
     return ""
 
 
-def _core_memory() -> int:
-    """category::memory of csrc/include/fastprof/base/scope.hpp."""
-    return 1 << 2
-
-
 def _given_away() -> None:
-    """torch's profiler is about to start on this thread, which has room for one."""
+    """Withdraw our reporter: torch's profiler is about to start on this thread, which has one slot."""
     if _core.torch_memory_withdraw():
         with _lock:
             losers = list(_live)
         for loser in losers:
-            loser._tell(_GIVEN_AWAY)
+            loser._report_missing(_GIVEN_AWAY)
 
 
 def _guard_starters() -> None:
-    """While reporters are out, torch's profilers start as if there were none."""
+    """Wrap the functions that start torch's profilers, so that our reporter gives way to them."""
     if _guarded:
         return
     for module_name, name in _STARTERS:
@@ -143,7 +139,7 @@ def _guard_starters() -> None:
         if module is None or original is None:
             continue
         ours = _giving_away(original)
-        # Noted first: an interrupt in between leaves nothing that nobody takes back.
+        # Appended before the assignment, so that an interrupt in between leaves nothing wrapped for good.
         _guarded.append((module, name, original, ours))
         setattr(module, name, ours)
 
@@ -159,6 +155,6 @@ def _giving_away(start: Callable[..., Any]) -> Callable[..., Any]:
 
 def _unguard_starters() -> None:
     for module, name, original, ours in _guarded:
-        if getattr(module, name, None) is ours:  # else somebody put another there since
+        if getattr(module, name, None) is ours:  # otherwise other code has replaced it since
             setattr(module, name, original)
     _guarded.clear()

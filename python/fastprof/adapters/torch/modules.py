@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The TorchScript modules that ops run in (with_modules), as torch.profiler tells them."""
+"""Record the TorchScript modules that ops run in (with_modules), as torch.profiler does."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["TorchModules"]
 
 
 class TorchModules:
-    """Ops have their modules from begin() to stop(). Modules of eager mode are not known to libtorch."""
+    """Records the modules of ops from begin() to stop(). libtorch does not know eager modules."""
 
     trials: Sequence[Trial] = ()
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, report_missing: Callable[[str], None]) -> None:
+        self._report_missing = report_missing
         self._hold = _core.TorchModulesHold()
 
     def begin(self, torch: ModuleType) -> None:
-        """The ops of torch are observed from now on."""
+        """Begin; the ops of torch are observed from now on."""
         reason = self._hold.begin()
         if reason:
-            self._tell(f"the modules of ops are not recorded: {reason}")
+            self._report_missing(f"the modules of ops are not recorded: {reason}")
 
     def refused(self) -> None:
-        """Its ops cannot be observed, which is told already."""
+        """Do nothing: it is already reported that ops cannot be observed."""
 
     def stop(self) -> None:
-        """Ops that begin from now on have none."""
+        """End; ops that begin later have no modules."""
         self._hold.end()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's ops in a profile: observed when the process has torch, which is never imported from here."""
+"""Record PyTorch's ops in a profile once the process has imported torch; never imports it itself."""
 
 from __future__ import annotations
 
@@ -16,67 +16,67 @@ from fastprof.adapters.torch.import_end import TorchImport
 from fastprof.adapters.torch.proof import Trial, begin_proof, is_being_imported, reason_against
 from fastprof.adapters.torch.unlisted import proven_layout
 from fastprof.adapters.torch.versions import cxx11_abi, version_of
+from fastprof.base.record_scope import RecordScope
 
 __all__ = ["Observation", "Part", "after_fork_in_child", "loaded_torch"]
 
-# RecordScope::FUNCTION in csrc/include/fastprof/base/scope.hpp.
-_FUNCTION_SCOPE = 0
-
 _LATE = (
-    "torch ops are recorded from when fastprof's self-test of torch had finished, and none before:"
-    " the profile could not wait for it, because torch was being imported ({}); import torch before"
-    " the profile starts"
+    "torch ops are recorded only from the end of fastprof's self-test of torch: the profile could not"
+    " wait for it, because torch was being imported ({}). Import torch before the profile starts."
 )
 
-# Guards what follows. Nobody waits for a proof while holding it.
+# Guards the following. Never held while waiting for a proof.
 _lock = threading.RLock()
 _live: list[Observation] = []
 _watch: TorchImport | None = None
 
 
 def loaded_torch() -> ModuleType | None:
-    """The module torch when the process has imported it, to its end."""
+    """Return the module torch if the process has imported it completely, else None."""
     module = sys.modules.get("torch")
     return None if module is None or is_being_imported(module) else module
 
 
 class Part(Protocol):
-    """What is observed of torch beside its ops."""
+    """Something that is observed of torch beside its ops."""
 
     @property
     def trials(self) -> Sequence[Trial]:
-        """What must be proven before begin(); run on a thread of their own."""
+        """The trials that must succeed before begin(); run on a thread of their own."""
         ...
 
     def begin(self, torch: ModuleType) -> None:
-        """Begin, or report a failed trial. Runs no code of torch. Called again: no effect."""
+        """Begin, or report a failed trial. Runs no torch code. No effect if called again."""
 
     def refused(self) -> None:
-        """The ops of this torch cannot be observed."""
+        """Handle that the ops of this torch cannot be observed."""
 
     def stop(self) -> None:
-        """End. Called again, or without begin(): no effect."""
+        """End. No effect if called again or without begin()."""
 
 
 class Observation:
-    """PyTorch's ops are recorded from start() to stop(), by the sessions that then run.
+    """Records PyTorch's ops from start() to stop(), for all sessions that are running.
 
-    `tell` is called with what is missing ("torch_ops", "torch_fast_ranges", "record_shapes") and the
-    reason when the torch that is there cannot be observed. `parts` begin when its ops are observed,
-    and stop with them. inputs: ops are recorded with shapes and values of their inputs. Any thread.
+    report_missing: called with a key ("torch_ops", "torch_fast_ranges", "record_shapes") and the
+    reason if the loaded torch cannot be observed. parts: begin and stop together with the ops.
+    inputs: record shapes and values of the ops' inputs. Any thread.
     """
 
     def __init__(
-        self, tell: Callable[[str, str], None], parts: Sequence[Part] = (), inputs: bool = False
+        self,
+        report_missing: Callable[[str, str], None],
+        parts: Sequence[Part] = (),
+        inputs: bool = False,
     ) -> None:
-        self._tell = tell
+        self._report_missing = report_missing
         self._parts = parts
         self._inputs = inputs
         self._ops = _core.TorchOpsHold()
         self._fast_ranges = _core.TorchFastRangesHold()
 
     def start(self) -> None:
-        """Observe from now on: at once when torch is there, else as soon as it has been imported."""
+        """Observe from now on: immediately if torch is loaded, else once it is imported."""
         global _watch
         with _lock:
             _live.append(self)
@@ -84,18 +84,18 @@ class Observation:
                 if _watch is None:
                     _watch = TorchImport(_torch_imported)
                 _watch.watch()
-        # Looked up after the watch was installed: another thread may have begun the import before.
+        # Checked after the watch is installed, because another thread may have begun the import before.
         torch = sys.modules.get("torch")
         if torch is not None:
             self._begin_when_proven(torch)
 
     @property
     def active(self) -> bool:
-        """Whether ops are being recorded on its behalf."""
+        """Whether ops are being recorded for this observation."""
         return self._ops.active
 
     def stop(self) -> None:
-        """No more ops are recorded on its behalf. Ops in progress end when they end."""
+        """Stop recording for this observation. Ops in progress still record their ends."""
         with _lock:
             if self in _live:
                 _live.remove(self)
@@ -108,10 +108,10 @@ class Observation:
             torch_flags.show_profiler(any(other.active for other in _live))
 
     def _begin_when_proven(self, torch: ModuleType, last: bool = True) -> bool:
-        """Waits for the proof where that cannot be a deadlock; False if it could not be waited for.
+        """Begin after the proof; wait for it unless that could deadlock. Return False if it was not awaited.
 
-        Then, if this call is the last, it begins when the proof has finished, and reports that ops
-        are missing until then.
+        If last is True and it was not awaited, observation begins when the proof finishes, and the ops
+        missing until then are reported.
         """
         trials: list[Trial] = [("ops", _wrong_about_ops)]
         if self._inputs:
@@ -125,7 +125,7 @@ class Observation:
             return True
         if last:
             blocked_by = "torch" if is_being_imported(torch) else "another module is, with it"
-            self._tell("torch_ops", _LATE.format(blocked_by))
+            self._report_missing("torch_ops", _LATE.format(blocked_by))
             proof.call_afterwards(lambda: self._begin_late(torch))
         return False
 
@@ -135,17 +135,17 @@ class Observation:
                 self._begin(torch)
 
     def _begin(self, torch: ModuleType) -> None:
-        """_lock held. The trials were run. Called again: no effect."""
+        """Begin, after the trials have run. Requires _lock. No effect if called again."""
         reason = reason_against(torch, "ops")
         if reason:
-            self._tell("torch_ops", reason)
+            self._report_missing("torch_ops", reason)
             for part in self._parts:
                 part.refused()
         if reason is None or reason or self._ops.active:
             return
         why_no_inputs = reason_against(torch, "inputs") if self._inputs else None
         if why_no_inputs:
-            self._tell("record_shapes", why_no_inputs)
+            self._report_missing("record_shapes", why_no_inputs)
         self._ops.begin(self._inputs and not why_no_inputs)
         self._begin_fast_ranges(torch)
         for part in self._parts:
@@ -153,19 +153,19 @@ class Observation:
         torch_flags.show_profiler(True)
 
     def _begin_fast_ranges(self, torch: Any) -> None:
-        """torch.compile and Triton annotate with a type that asks torch's own profiler only."""
+        """Record _RecordFunctionFast ranges (torch.compile, Triton), which check torch's own profiler only."""
         fast_range = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
         if fast_range is None:
             return
         reason = self._fast_ranges.begin(fast_range)
         if reason:
-            self._tell(
+            self._report_missing(
                 "torch_fast_ranges", f"ranges of _RecordFunctionFast are not recorded: {reason}"
             )
 
 
 def after_fork_in_child() -> None:
-    """Nothing is observed in a forked child until a profile starts there."""
+    """Reset in a forked child: nothing is observed until a profile starts there."""
     global _lock
     _lock = threading.RLock()
     _live.clear()
@@ -186,7 +186,7 @@ def after_fork_in_child() -> None:
 
 
 def _wrong_about_ops(torch: ModuleType) -> str:
-    """Empty when ops of this torch can be observed, else the reason."""
+    """Return "" if ops of this torch can be observed, else the reason."""
     version = version_of(torch)
     abi = cxx11_abi(torch)
     reason = proven_layout(
@@ -201,9 +201,9 @@ def _wrong_about_ops(torch: ModuleType) -> str:
     try:
         wrong = _wrong_about_known_op(torch)
     except Exception as failure:
-        wrong = f"a known op could not be run: {failure!r}"
+        wrong = f"torch.add raised {failure!r}"
     if wrong:
-        return f"torch ops are not recorded: torch {version} does not behave as known ({wrong})"
+        return f"torch ops are not recorded: the self-test of torch {version} failed ({wrong})"
     return ""
 
 
@@ -219,12 +219,12 @@ def _wrong_about_known_op(torch: Any) -> str:
     for name, scope, sequence_nr, op_thread, forward_thread in ops:
         if (name, scope, op_thread, forward_thread) == (
             "aten::add",
-            _FUNCTION_SCOPE,
+            RecordScope.FUNCTION,
             thread,
             0,
         ) and sequence_nr >= 0:
             return ""
-    return f"torch.add was seen as {ops}"
+    return f"torch.add was recorded as {ops}"
 
 
 def _stop_watching() -> None:
@@ -235,7 +235,7 @@ def _stop_watching() -> None:
 
 
 def _torch_imported(torch: ModuleType, last: bool) -> bool:
-    """`import torch` has finished; see TorchImport. Whether every observation has begun."""
+    """Handle the end of `import torch` (see TorchImport); return whether every observation has begun."""
     with _lock:
         waiting = list(_live)
     done = [observation._begin_when_proven(torch, last) for observation in waiting]

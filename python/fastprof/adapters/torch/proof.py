@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proofs that a loaded torch is laid out as expected: run once per process, on a thread of their own.
+"""Self-tests ("proofs") that a loaded torch is laid out as expected: once per process, on their own thread.
 
-A proof runs torch's ops, so it may import modules of torch. Nobody waits for it while that could be a
+A proof runs torch's ops, so it may import modules of torch. A caller does not wait for it if that could
 deadlock: see Proof.wait().
 """
 
@@ -27,35 +27,35 @@ __all__ = [
     "reason_against",
 ]
 
-# The frames of a running import: co_filename of importlib._bootstrap, which is frozen.
+# co_filename of the frames of a running import: importlib._bootstrap is frozen.
 BOOTSTRAP = "<frozen importlib._bootstrap>"
 
-# What is proven, and the function that does it: an empty text if it holds, else the reason.
+# Name of what is proven, and the function that proves it: returns "" if it holds, else the reason.
 Trial: TypeAlias = tuple[str, Callable[[ModuleType], str]]
 
 _POLL_S = 0.01
 # How long a caller waits for a proof that is blocked by an import on another thread.
 _BLOCKED_LIMIT_S = 10.0
-# The same if the caller is importing itself: it may be what the proof waits for.
+# The same if the caller is in an import itself, which the proof may be waiting for.
 _BLOCKED_BY_CALLER_S = 0.05
 
 _reasons: dict[tuple[str, str], str] = {}  # (torch's version, trial) -> "" if it holds
 _one_at_a_time = threading.Lock()
-_runner = 0  # the thread that holds it
+_runner = 0  # id of the thread that holds _one_at_a_time
 
 
 def reason_against(torch: ModuleType, name: str) -> str | None:
-    """Why a trial failed, empty if it succeeded, None if it was not run yet."""
+    """Return why a trial failed; "" if it succeeded, None if it has not run yet."""
     return _reasons.get((version_of(torch), name))
 
 
 def is_being_imported(torch: ModuleType) -> bool:
-    """Whether `import torch` has not finished; another thread may be running it."""
+    """Return whether `import torch` is still in progress, on any thread."""
     return bool(getattr(getattr(torch, "__spec__", None), "_initializing", False))
 
 
 def begin_proof(torch: ModuleType, trials: Sequence[Trial]) -> Proof | None:
-    """Start to run the trials that were not run yet; None if there are none.
+    """Start the trials that have not run yet; return None if there are none.
 
     If torch is being imported, the proof begins when that import has finished. Any thread.
     """
@@ -68,14 +68,14 @@ def begin_proof(torch: ModuleType, trials: Sequence[Trial]) -> Proof | None:
 
 
 def after_fork_in_child() -> None:
-    """The threads that ran proofs are not in a forked child: what they had not finished is run anew."""
+    """Reset in a forked child, which lacks the proof threads: unfinished trials will run again."""
     global _one_at_a_time, _runner
     _one_at_a_time = threading.Lock()
     _runner = 0
 
 
 class Proof:
-    """A thread that runs trials. Modes of the calling thread (inference, default device) do not apply there."""
+    """A thread that runs trials, unaffected by modes of the calling thread (inference, default device)."""
 
     def __init__(self, torch: ModuleType, version: str, trials: Sequence[Trial]) -> None:
         self._torch = torch
@@ -89,16 +89,16 @@ class Proof:
         )
 
     def start(self) -> None:
-        """Begin. Once."""
+        """Start the thread. Call once."""
         self._thread.start()
 
     def wait(self) -> bool:
-        """Wait until the trials were run; False if the calling thread must go on before they can be.
+        """Wait until the trials have run; return False if the calling thread must continue before that.
 
-        The proof may need an import lock that the calling thread holds, or that a thread holds which
-        waits for the calling thread. So the wait ends when the proof is blocked in an import:
-        after 50 ms if the calling thread is importing something, else after 10 s. It does not wait
-        at all while torch itself is being imported.
+        The proof may need an import lock held by the calling thread, or by a thread that waits for the
+        calling thread. So the wait ends if the proof is blocked in an import: after 50 ms if the
+        calling thread is in an import, else after 10 s. While torch itself is being imported, it
+        returns at once.
         """
         limit_s = _BLOCKED_BY_CALLER_S if _importing(sys._getframe()) else _BLOCKED_LIMIT_S
         blocked_since_s: float | None = None
@@ -114,7 +114,7 @@ class Proof:
         return True
 
     def call_afterwards(self, function: Callable[[], None]) -> None:
-        """Call `function` on the proof's thread when it has finished; here and now if it has."""
+        """Call `function` on the proof's thread when it finishes; immediately if it has finished."""
         with self._lock:
             if not self._done.is_set():
                 self._afterwards.append(function)
@@ -122,9 +122,9 @@ class Proof:
         function()
 
     def _is_blocked(self) -> bool:
-        """Whether the thread that runs trials waits for the import lock of a module.
+        """Return whether the thread that runs trials is waiting for a module's import lock.
 
-        That may be another proof's, for which this one waits.
+        That thread may belong to another proof, for which this one waits.
         """
         frame = sys._current_frames().get(_runner)
         return (
@@ -141,13 +141,13 @@ class Proof:
             with _one_at_a_time:
                 _runner = threading.get_ident()
                 if sys.modules.get("torch") is not self._torch:
-                    return  # its import has failed
+                    return  # the import has failed
                 for name, trial in self._trials:
                     key = (self._version, name)
                     if key not in _reasons:
                         _reasons[key] = self._reason(trial)
                     if _reasons[key] and name == "ops":
-                        break  # the others need it
+                        break  # the other trials require it
         finally:
             with self._lock:
                 self._done.set()
@@ -157,14 +157,14 @@ class Proof:
 
     def _reason(self, trial: Callable[[ModuleType], str]) -> str:
         try:
-            with observer_hidden():  # what trials run is not the program's
+            with observer_hidden():  # a program's profile must not see the trial's ops
                 return trial(self._torch)
         except Exception as failure:
-            return f"its self-test could not be run: {failure!r}"
+            return f"the self-test raised {failure!r}"
 
 
 def _importing(frame: FrameType | None) -> bool:
-    """Whether an import is in progress in `frame` or the frames that called it."""
+    """Return whether `frame` or one of its callers is running an import."""
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load" and frame.f_code.co_filename == BOOTSTRAP:
             return True

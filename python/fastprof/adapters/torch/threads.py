@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles of one thread follow the work that it gives to libtorch's threads, as torch.profiler's do."""
+"""Let a profile of one thread follow work into libtorch's threads, as torch.profiler does."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ __all__ = ["TorchThreads"]
 
 
 class TorchThreads:
-    """From when torch is there and the session runs, until stop(). For profiles of one thread."""
+    """Propagates a thread-local session to libtorch's threads, once torch is loaded and the session runs."""
 
     trials: Sequence[Trial] = (("debug info", prepare_debug_info),)
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, report_missing: Callable[[str], None]) -> None:
+        self._report_missing = report_missing
         self._torch: ModuleType | None = None
         self._session_runs = False
-        self._travel = _core.TorchTravelHold()
+        self._propagation = _core.TorchPropagationHold()
 
     def begin(self, torch: ModuleType) -> None:
-        """The ops of torch are observed from now on."""
+        """Begin; the ops of torch are observed from now on."""
         self._torch = torch
         self._start()
 
     def refused(self) -> None:
-        """Its ops cannot be observed: there is nothing to follow."""
+        """Do nothing: without observed ops there is nothing to follow."""
 
     def session_started(self) -> None:
-        """The session runs, on this thread."""
+        """Begin propagation; the session runs, on this thread."""
         self._session_runs = True
         self._start()
 
@@ -43,13 +43,15 @@ class TorchThreads:
         reason = reason_against(self._torch, "debug info")
         if reason is None:
             return
-        if not reason and not self._travel.begin():
-            reason = "torch was imported on another thread than the one that started the profile"
+        if not reason and not self._propagation.begin():
+            reason = "torch was imported on a thread other than the one that started the profile"
         if reason:
-            self._tell(f"the profile does not follow work into libtorch's threads: {reason}")
+            self._report_missing(
+                f"work that libtorch runs on its own threads is not recorded: {reason}"
+            )
 
     def stop(self) -> None:
-        """Work that is given away from now on is none of the session's."""
+        """End; work handed over later does not carry the session."""
         self._torch = None
         self._session_runs = False
-        self._travel.end()
+        self._propagation.end()

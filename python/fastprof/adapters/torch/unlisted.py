@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layout of the loaded torch: from the table, from the newest release in it, or from the headers."""
+"""Determine the loaded torch's layout: from the table, from its newest release, or from the headers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fastprof import _core
 
 __all__ = ["is_newer_than_listed", "numbers_of_headers", "proven_layout"]
 
-# What libtorch takes and calls before any proof can run, and numbers do not say: the texts of these declarations,
-# without comments and blanks, in the releases that the tables list.
+# Declarations of libtorch that are used before any proof can run and that numbers do not cover: hashes of
+# their text, without comments and white space, in the releases that the tables list.
 _DECLARATIONS = {
     "class TORCH_API RecordFunctionCallback": "6af127da7c43",
     "enum class C10_API_ENUM RecordScope": "f820f7bce9ad",
@@ -26,13 +26,15 @@ Proof = Callable[[Sequence[int]], str]
 
 
 def proven_layout(torch: Any, version: str, section: str, known: Known, proof: Proof) -> str:
-    """Empty when a layout of this torch has been proven, else why there is none.
+    """Prove a layout of this torch and return ""; else return why no layout holds.
 
-    version: of torch, as it says. section: of layout.SECTIONS. known: the numbers in the table for a version,
-    None where it lists none. proof: why numbers are wrong, empty when they hold; wrong ones do no
-    harm. A version that is not in the table, but newer than all in it, is tried with the numbers of
-    the newest first: releases that follow each other mostly have one layout. The headers are asked
-    where that does not hold, which takes a compiler.
+    version: torch's version text. section: of layout.SECTIONS.
+    known: the table's numbers for a version, None if it is not listed.
+    proof: returns why numbers are wrong, "" if they hold; trying wrong numbers is safe.
+
+    A version newer than all in the table is first tried with the numbers of the newest listed release,
+    because successive releases mostly share a layout. If that fails, or the version is an older
+    unlisted one, the headers are read, which needs a compiler.
     """
     listed = known(version)
     if listed is not None:
@@ -44,47 +46,47 @@ def proven_layout(torch: Any, version: str, section: str, known: Known, proof: P
         reason = "" if numbers is None else _wrong_about_declarations(torch) or proof(numbers)
         if numbers is not None and not reason:
             return ""
-        reason = reason and f"it is not laid out as {newest} is ({reason}); "
+        reason = reason and f"its layout differs from that of torch {newest} ({reason}); "
     found = numbers_of_headers(torch, version, section)
     return reason + found if isinstance(found, str) else proof(found)
 
 
 def is_newer_than_listed(version: str) -> bool:
-    """Whether the version is of a later release than the newest in the tables."""
+    """Return whether the version is of a later release than the newest in the tables."""
     release = re.match(r"(\d+)\.(\d+)\.", version)
     return release is not None and (int(release[1]), int(release[2])) > _core.torch_newest_release()
 
 
 def numbers_of_headers(torch: Any, version: str, section: str) -> list[int] | str:
-    """The numbers of a section of layout.SECTIONS, or why the headers could not be asked."""
-    # Not imported by the others: it loads what runs a compiler.
+    """Return the numbers of a section of layout.SECTIONS, or why the headers could not be read."""
+    # Imported only here, because headers.py imports what it needs to run a compiler.
     from fastprof.adapters.torch.headers import LayoutError, layout_from_headers
 
     try:
         return layout_from_headers(torch, section)
     except LayoutError as error:
-        return f"this fastprof does not know torch {version}, and {error}"
+        return f"this version of fastprof has no layout for torch {version}, and {error}"
 
 
 def _wrong_about_declarations(torch: Any) -> str:
     place = getattr(torch, "__file__", None)
     if place is None:
-        return "it does not say where its headers are"
+        return "torch has no __file__, so its headers cannot be found"
     header = Path(place).resolve().parent / "include" / "ATen" / "record_function.h"
     try:
         text = header.read_text(errors="replace")
     except OSError:
-        return "its headers are not installed"
+        return "torch's headers are not installed"
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
     for declaration, digest in _DECLARATIONS.items():
         words = "".join(_declared(text, declaration).split())
         if hashlib.sha256(words.encode()).hexdigest()[:12] != digest:
-            return f"{declaration.split()[-1]} is declared otherwise"
+            return f"{declaration.split()[-1]} is declared differently"
     return ""
 
 
 def _declared(text: str, declaration: str) -> str:
-    """The text of a declaration to its last brace; empty where it is not whole."""
+    """Return the text of a declaration up to its closing brace; "" if it is missing or incomplete."""
     begin = text.find(f"{declaration} {{")
     if begin < 0:
         begin = text.find(f"{declaration} :")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a torch says of itself."""
+"""Version and string ABI of a loaded torch."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["cxx11_abi", "version_of"]
 
 
 def version_of(torch: Any) -> str:
-    """As it says of itself, with its build: "2.13.0+cpu"."""
+    """Return torch's version with its build, such as "2.13.0+cpu"."""
     return str(getattr(torch, "__version__", "of unknown version"))
 
 
 def cxx11_abi(torch: Any) -> bool:
-    """Whether it is built with libstdc++'s C++11 strings; builds that do not say are."""
+    """Return whether torch is built with libstdc++'s C++11 strings; True for builds that do not say."""
     return bool(getattr(getattr(torch, "_C", None), "_GLIBCXX_USE_CXX11_ABI", True))

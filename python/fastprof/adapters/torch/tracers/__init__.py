@@ -13,7 +13,7 @@ package makes them treat fastprof.record_function and fastprof.profile the same 
 
 torch is never imported for this. `install()` runs when record_function or profile is imported: it registers with
 a torch that is loaded, else it watches for the import (`fastprof.adapters.import_watch`). If a torch release
-lacks what a registration needs, that registration is skipped and PyTorch treats the ranges as any other Python object.
+lacks what a registration needs, that registration is skipped, and PyTorch treats ranges as ordinary Python objects.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def _mirror(range_type: type) -> None:
 
 
 def _unless_it_fails(register: Callable[[], Any]) -> Callable[[], None]:
-    """`register` without its exceptions: the program's import must not fail for a registration."""
+    """Wrap `register` to suppress exceptions: a failed registration must not fail the program's import."""
 
     def attempt() -> None:
         try:
             register()
-        except Exception:  # another torch: ranges stay what they are without the registration
+        except Exception:  # an unsupported torch release: ranges work without the registration
             return
 
     return attempt

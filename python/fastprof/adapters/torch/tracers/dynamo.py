@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamo (torch.compile, torch.export): registers fastprof's classes as torch's own.
+"""Dynamo (torch.compile, torch.export): registers fastprof's classes as equivalents of torch's.
 
-Dynamo recognises torch.profiler.record_function and torch.profiler.profile by identity and by isinstance. Its
-VariableBuilder consults two dictionaries before: one by id of the object, one by type. The entries made here give it
-torch's class for fastprof's class, and torch's variable for a range object. Facts: torch/_dynamo/variables/builder.py
-and ctx_manager.py, releases 2.6 to 2.15.
+Dynamo recognises torch.profiler.record_function and torch.profiler.profile by identity and by isinstance. Before that,
+its VariableBuilder consults two dictionaries: by id of the object, and by type. The entries made here map fastprof's
+class to torch's class, and a range object to torch's variable. Source: torch/_dynamo/variables/builder.py and
+ctx_manager.py, releases 2.6 to 2.15.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from fastprof.adapters.torch.tracers import in_dynamo
 
 __all__ = ["register"]
 
-_kept: list[type] = []  # ids are keys: the classes must outlive the dictionaries
+_kept: list[type] = []  # keeps the classes alive, because their ids are keys of the dictionaries
 
 
 def register(ours: type, theirs: str) -> None:
     """Make Dynamo treat the class `ours` as torch.profiler.`theirs` ("record_function" or "profile").
 
-    torch._dynamo must be loaded. AttributeError or another exception if this torch has no such dictionaries;
-    what was registered until then stays.
+    torch._dynamo must be loaded. Raises AttributeError or another exception if this torch lacks these dictionaries;
+    entries made before the exception stay.
     """
     import torch
     from torch._dynamo.variables.builder import VariableBuilder
@@ -36,7 +36,7 @@ def register(ours: type, theirs: str) -> None:
     build = _range_builder(torch_class)
     for table in _type_tables(VariableBuilder):
         table[ours] = build
-    # Last, for it is the newest of these interfaces.
+    # Last, because older releases lack this interface.
     torch.compiler.substitute_in_graph(in_dynamo)(_true)
 
 
@@ -45,7 +45,7 @@ def _true() -> bool:
 
 
 def _type_tables(builder: Any) -> list[dict[Any, Any]]:
-    """The dictionaries by type: one, or one for each value of config.trace_numpy (2.9 and later)."""
+    """Return the dictionaries by type: one, or one per value of config.trace_numpy (2.9 and later)."""
     by_numpy = getattr(builder, "_type_dispatch_impl", None)
     if by_numpy is None:
         return [builder._type_dispatch()]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges for whoever in PyTorch records operators: torch.jit.trace, make_fx, ExecutionTraceObserver.
+"""Mirror ranges as torch operators for torch.jit.trace, make_fx and ExecutionTraceObserver.
 
 These three record the operators profiler::_record_function_enter_new and _record_function_exit, which
 torch.profiler.record_function calls. While one of them is active, `__enter__` and `__exit__` of fastprof's range type
 are replaced by the functions below, which also call the operators (through an object of torch's class). Otherwise the
-type has its native methods, so a range costs nothing more. The functions of torch that begin and end the three are
-wrapped once, when torch is imported.
+type has its native methods, so a range has no extra cost. The torch functions that begin and end the three are wrapped
+once, when torch is imported.
 
 A tracer records its own thread only, an observer all threads. fastprof's observation of operators is paused on the
 thread during the two calls, so that a profile contains each range once.
@@ -32,23 +32,23 @@ _lock = threading.RLock()
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.tracers = 0  # tracers active on this thread
+        self.tracers = 0  # number of tracers active on this thread
 
 
 _thread = _Thread()
-# Why the methods are replaced, guarded by _lock: tracers of all threads, a running observer, and
-# ranges that were mirrored and are still open, whose end must be mirrored too.
+# Number of reasons to replace the methods: tracers of all threads, a running observer, and open
+# ranges that were mirrored, whose end must be mirrored too. Guarded by _lock.
 _reasons = 0
-_open: list[tuple[object, int, Any]] = []  # those ranges: ours, thread, torch's; guarded by _lock
+_open: list[tuple[object, int, Any]] = []  # mirrored: ours, thread id, torch's; guarded by _lock
 _observer_runs = False
-_hidden = 0  # blocks of observer_stopped() in progress; guarded by _lock
-_native: dict[str, Any] = {}  # the replaced methods while _reasons > 0
+_hidden = 0  # number of observer_stopped() blocks in progress; guarded by _lock
+_native: dict[str, Any] = {}  # the native methods, since they were first replaced
 _range_type: Any = None
 _torch: Any = None
 
 
 def install(range_type: type, torch: Any) -> None:
-    """Wrap what begins tracers and observers in this `torch`; a second call does nothing."""
+    """Wrap the functions of `torch` that begin tracers and observers; a second call does nothing."""
     global _range_type, _torch
     with _lock:
         if _torch is not None:
@@ -66,12 +66,12 @@ def install(range_type: type, torch: Any) -> None:
         original = getattr(owner, name, None)
         if original is not None:
             setattr(owner, name, _traced(original))
-    # Both are imported by torch itself, in the releases known.
+    # torch itself imports both modules, in all supported releases.
     after_import("torch.fx.experimental.proxy_tensor", _wrap_proxy_mode)
     after_import("torch.profiler.profiler", _wrap_observer)
 
 
-# ---- who records -----------------------------------------------------------------------------------------------
+# ---- tracers and observers -------------------------------------------------------------------------------------
 
 
 def _traced(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +87,7 @@ def _traced(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wrap_proxy_mode() -> None:
-    """make_fx, export and AOTAutograd trace while a ProxyTorchDispatchMode is entered."""
+    """Wrap ProxyTorchDispatchMode, within which make_fx, export and AOTAutograd trace."""
     module: Any = sys.modules["torch.fx.experimental.proxy_tensor"]
     mode = getattr(module, "ProxyTorchDispatchMode", None)
     if mode is None:
@@ -109,7 +109,7 @@ def _wrap_proxy_mode() -> None:
 
 
 def _wrap_observer() -> None:
-    """ExecutionTraceObserver starts and stops through two functions of its module."""
+    """Wrap the two functions by which ExecutionTraceObserver starts and stops."""
     module: Any = sys.modules["torch.profiler.profiler"]
     enable = getattr(module, "_enable_execution_trace_observer", None)
     disable = getattr(module, "_disable_execution_trace_observer", None)
@@ -137,7 +137,7 @@ _observer_switches: list[Callable[[], Any]] = []  # torch's own enable and disab
 
 @contextmanager
 def observer_stopped() -> Iterator[None]:
-    """Stop a running ExecutionTraceObserver for the block: self-tests must not be in its file."""
+    """Stop a running ExecutionTraceObserver for the block: its file must not contain self-tests."""
     _hide(+1)
     try:
         yield
@@ -146,7 +146,7 @@ def observer_stopped() -> Iterator[None]:
 
 
 def _hide(change: int) -> None:
-    """The first block disables torch's observer, the last enables it, if it should still run."""
+    """Disable torch's observer at the first block, and enable it after the last if it should run."""
     global _hidden
     with _lock:
         if not _observer_runs and not _hidden and _observer_is_running():
@@ -157,7 +157,7 @@ def _hide(change: int) -> None:
 
 
 def _observer_is_running() -> bool:
-    """Whether one was started before install(). Looks at all objects (20 ms for 500,000)."""
+    """Return whether an observer was started before install(). Scans all objects (20 ms for 500,000)."""
     observers: Any = getattr(getattr(_torch, "profiler", None), "ExecutionTraceObserver", None)
     if observers is None or not _observer_switches:
         return False
@@ -192,16 +192,16 @@ def _count(change: int) -> None:
             _range_type.__enter__ = _enter
             _range_type.__exit__ = _exit
         elif _reasons == 0:
-            # What a frame looked up before stays callable: _native is kept.
+            # _native is kept: a frame may still call the replaced methods that it has looked up.
             _range_type.__enter__ = _native["__enter__"]
             _range_type.__exit__ = _native["__exit__"]
 
 
-# ---- ranges while somebody records -------------------------------------------------------------------------------
+# ---- ranges while a tracer or observer is active -----------------------------------------------------------------
 
 
 def _enter(self: Any) -> Any:
-    """Begin the range on the calling thread, and torch's."""
+    """Begin the range on the calling thread, and torch's with it."""
     _native["__enter__"](self)
     if _thread.tracers > 0 or _observer_runs:
         theirs = _torch.autograd.profiler.record_function(self.name)
@@ -214,7 +214,7 @@ def _enter(self: Any) -> Any:
 
 
 def _exit(self: Any, kind: object = None, error: object = None, trace: object = None) -> None:
-    """End it, and torch's."""
+    """End the range, and torch's with it."""
     theirs = _torch_range_of(self)
     if theirs is not None:
         with _ops_paused():
@@ -224,7 +224,7 @@ def _exit(self: Any, kind: object = None, error: object = None, trace: object = 
 
 
 def _torch_range_of(ours: object) -> Any:
-    """Take the last one begun with `ours`: on this thread, else on any; None if there is none."""
+    """Remove and return the last torch range of `ours`, preferably of this thread; None without one."""
     thread = threading.get_ident()
     with _lock:
         found = [at for at, entry in enumerate(_open) if entry[0] is ours]
@@ -235,7 +235,7 @@ def _torch_range_of(ours: object) -> Any:
 
 
 def _after_fork_in_child() -> None:
-    """Another thread of the parent may have held the lock."""
+    """Replace the lock, which another thread of the parent may have held."""
     global _lock
     _lock = threading.RLock()
 

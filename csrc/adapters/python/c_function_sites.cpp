@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sites of functions written in C: one for each PyMethodDef, named as PyTorch names such calls but
+// without the address of the object, so that one function has one name. Site::function has the name
+// that cProfile gives (Modules/_lsprof.c, normalizeUserObj).
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "adapters/python/call_sites.hpp"
+#include "adapters/python/name_bytes.hpp"
+#include "fastprof/recorder/hot_path/intern.hpp"
+#include "fastprof/recorder/state/make_site.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+namespace {
+
+struct KnownFunction {
+  const PyMethodDef* method;
+  const char* name;  // PyMethodDef::ml_name: another one was made where this one lay, if it differs
+  const Site* site;
+};
+
+// Sites and their prototypes are never freed: there are as many as functions in C.
+std::unordered_map<const PyMethodDef*, KnownFunction>& known_functions() {
+  static auto* only = new std::unordered_map<const PyMethodDef*, KnownFunction>;
+  return *only;
+}
+
+// What was looked up last, by address. Guarded by the GIL.
+#if !defined(Py_GIL_DISABLED)
+constexpr size_t kRecent = 1024;
+KnownFunction g_recent[kRecent];
+#endif
+
+// The name of the module that a function says it is of; empty for none.
+std::string module_name(const CFunction& function) {
+  PyObject* module = function.module;
+  PyObject* name = nullptr;
+  if (module != nullptr && PyUnicode_Check(module)) {
+    Py_INCREF(module);
+    name = module;
+  } else if (module != nullptr && PyModule_Check(module)) {
+    name = PyModule_GetNameObject(module);
+  }
+  std::string storage, text;
+  std::string_view bytes;
+  if (name != nullptr && name_bytes(name, storage, bytes)) text = bytes;
+  PyErr_Clear();
+  Py_XDECREF(name);
+  return text;
+}
+
+// repr() of what the object's type has under this name; empty for none.
+std::string repr_in_type(PyObject* self, const char* method) {
+  PyObject* name = PyUnicode_FromString(method);
+  PyObject* found = name == nullptr ? nullptr : _PyType_Lookup(Py_TYPE(self), name);
+  // Only a method descriptor's repr() is known not to run code of others.
+  PyObject* repr = found != nullptr && (Py_IS_TYPE(found, &PyMethodDescr_Type) ||
+                                        Py_IS_TYPE(found, &PyWrapperDescr_Type))
+                       ? PyObject_Repr(found)
+                       : nullptr;
+  std::string storage, text;
+  std::string_view bytes;
+  if (repr != nullptr && name_bytes(repr, storage, bytes)) text = bytes;
+  PyErr_Clear();
+  Py_XDECREF(name);
+  Py_XDECREF(repr);
+  return text;
+}
+
+std::string cprofile_name(const CFunction& function) {
+  const std::string name = function.method->ml_name;
+  const std::string module = module_name(function);
+  if (function.self == nullptr)
+    return module.empty() || module == "builtins" ? '<' + name + '>'
+                                                  : '<' + module + '.' + name + '>';
+  std::string repr = repr_in_type(function.self, function.method->ml_name);
+  if (!repr.empty()) return repr;
+  const bool is_text = function.module != nullptr && PyUnicode_Check(function.module);
+  return "<built-in method " + (is_text ? module + '.' : std::string()) + name + '>';
+}
+
+std::string shown_name(const CFunction& function) {
+  const std::string name = function.method->ml_name;
+  const PyObject* self = function.self;
+  if (self == nullptr || PyModule_Check(self)) return "<built-in function " + name + '>';
+  return "<built-in method " + name + " of " + Py_TYPE(self)->tp_name + " object>";
+}
+
+}  // namespace
+
+const Site* site_of_c_function(const CFunction& function) noexcept {
+  const PyMethodDef* method = function.method;
+#if !defined(Py_GIL_DISABLED)
+  KnownFunction& recent = g_recent[(reinterpret_cast<uintptr_t>(method) >> 5) % kRecent];
+  if (FASTPROF_LIKELY(recent.method == method && recent.name == method->ml_name))
+    return recent.site;
+#else
+  static std::mutex& only = *new std::mutex;
+  const std::lock_guard<std::mutex> hold(only);
+#endif
+  try {
+    KnownFunction& known = known_functions()[method];
+    if (known.site == nullptr || known.name != method->ml_name) {
+      // A prototype of its own, because it differs in `function`. The site itself is interned, so
+      // that it is in a backing file as well.
+      auto* like = new Site(python_call_site);
+      like->function = intern_string(cprofile_name(function));
+      known = {method, method->ml_name, intern_site(*like, shown_name(function))};
+    }
+#if !defined(Py_GIL_DISABLED)
+    recent = known;
+#endif
+    return known.site;
+  } catch (const std::bad_alloc&) {
+    return &python_call_site;
+  }
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

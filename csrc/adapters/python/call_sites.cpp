@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sites of code objects: see call_sites.hpp.
+#include "adapters/python/call_sites.hpp"
+
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "adapters/python/name_bytes.hpp"
+#include "fastprof/recorder/hot_path/intern.hpp"
+#include "fastprof/recorder/hot_path/site_macros.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+constexpr Site python_call_site = make_site(SiteKind::range, category::python_call,
+                                            RecordScope::FUNCTION, "<too many names>", "", "", 0);
+
+namespace {
+
+constexpr Site with_flags(Site site, uint32_t flags) noexcept {
+  site.flags = flags;
+  return site;
+}
+
+}  // namespace
+
+constexpr Site enclosing_call_site =
+    with_flags(make_site(SiteKind::range, category::python_call, RecordScope::FUNCTION,
+                         "<too many names>", "", "<on the stack at the start>", 0),
+               site_flag::end_only);
+
+uint64_t g_call_generation = 0;
+Py_ssize_t g_code_extra_index = -1;
+uint32_t g_max_call_depth = UINT32_MAX;
+bool g_c_calls = true;
+
+namespace {
+
+CallFilter& filter() {
+  static auto* only = new CallFilter;
+  return *only;
+}
+std::string& own_folder() {
+  static auto* only = new std::string;
+  return *only;
+}
+PyObject* g_module_call = nullptr;  // code object, owned
+
+void free_code_info(void* info) {
+  delete static_cast<CodeInfo*>(info);
+}
+
+bool begins_with(std::string_view text, std::string_view beginning) noexcept {
+  return text.substr(0, beginning.size()) == beginning;
+}
+
+bool begins_with_any(std::string_view text, const std::vector<std::string>& beginnings) {
+  for (const std::string& one : beginnings)
+    if (begins_with(text, one)) return true;
+  return false;
+}
+
+bool in_any_module(std::string_view module, const std::vector<std::string>& modules) {
+  for (const std::string& one : modules)
+    if (begins_with(module, one) && (module.size() == one.size() || module[one.size()] == '.'))
+      return true;
+  return false;
+}
+
+// __name__ of the module that the globals belong to; empty if it has none.
+std::string module_of(PyObject* globals) {
+  PyObject* name = globals != nullptr && PyDict_Check(globals)
+                       ? PyDict_GetItemString(globals, "__name__")
+                       : nullptr;
+  std::string storage;
+  std::string_view bytes;
+  if (name == nullptr || !PyUnicode_Check(name) || !name_bytes(name, storage, bytes)) {
+    PyErr_Clear();
+    return {};
+  }
+  return std::string(bytes);
+}
+
+bool is_wanted(std::string_view file, PyObject* globals) {
+  const CallFilter& f = filter();
+  if (!f.files.empty() && !begins_with_any(file, f.files)) return false;
+  if (begins_with_any(file, f.excluded_files)) return false;
+  if (f.modules.empty() && f.excluded_modules.empty()) return true;
+  const std::string module = module_of(globals);
+  if (!f.modules.empty() && !in_any_module(module, f.modules)) return false;
+  return !in_any_module(module, f.excluded_modules);
+}
+
+// "file(line): function", as PyTorch names the calls of Python functions; false without memory.
+bool name_of_code(PyObject* object, std::string& file, std::string& name) {
+  auto* code = reinterpret_cast<PyCodeObject*>(object);
+  std::string storage;
+  std::string_view bytes;
+  if (!name_bytes(code->co_filename, storage, bytes)) return false;
+  file = bytes;
+  name = file + '(' + std::to_string(code->co_firstlineno) + "): ";
+  if (!name_bytes(code->co_name, storage, bytes)) return false;
+  name += bytes;
+  return true;
+}
+
+const Site* site_like(const Site& like, std::string_view name) noexcept {
+  NameUse use;
+  return session_site(use, like, name);
+}
+
+// An info for when memory is short.
+const CodeInfo kLeftOut{nullptr, 0, CodeKind::plain};
+
+}  // namespace
+
+bool prepare_code_infos() {
+  if (g_code_extra_index >= 0) return true;
+#if PY_VERSION_HEX >= 0x030C0000
+  g_code_extra_index = PyUnstable_Eval_RequestCodeExtraIndex(free_code_info);
+#else
+  g_code_extra_index = _PyEval_RequestCodeExtraIndex(free_code_info);
+#endif
+  return g_code_extra_index >= 0;
+}
+
+void renew_call_sites(CallFilter wanted, std::string folder) {
+  g_max_call_depth = wanted.max_depth;
+  g_c_calls = wanted.c_calls;
+  filter() = std::move(wanted);
+  own_folder() = std::move(folder);
+  ++g_call_generation;
+}
+
+const CallFilter& call_filter() noexcept {
+  return filter();
+}
+
+void set_module_call(PyObject* code) {
+  Py_XINCREF(code);
+  PyObject* former = std::exchange(g_module_call, code);
+  ++g_call_generation;
+  Py_XDECREF(former);
+}
+
+const CodeInfo* make_code_info(PyObject* code, PyObject* globals) {
+  CodeInfo* info = stored_info_of_code(code);
+  if (info == nullptr) {
+    info = new (std::nothrow) CodeInfo{};
+    if (info == nullptr) return &kLeftOut;
+#if PY_VERSION_HEX >= 0x030C0000
+    const int failed = PyUnstable_Code_SetExtra(code, g_code_extra_index, info);
+#else
+    const int failed = _PyCode_SetExtra(code, g_code_extra_index, info);
+#endif
+    if (failed != 0) {
+      PyErr_Clear();
+      delete info;
+      return &kLeftOut;
+    }
+  }
+  std::string file, name;
+  info->site = nullptr;
+  info->kind = CodeKind::plain;
+  if (!name_of_code(code, file, name)) {
+    PyErr_Clear();
+    return info;  // tried again at the next call
+  }
+  info->generation = g_call_generation;
+  if (!own_folder().empty() && begins_with(file, own_folder())) {
+    info->kind = CodeKind::own;
+    return info;
+  }
+  if (!is_wanted(file, globals)) return info;
+  if (code == g_module_call) info->kind = CodeKind::module_call;
+  info->site = site_like(python_call_site, name);
+  return info;
+}
+
+const Site* enclosing_site_of(PyObject* code) {
+  const CodeInfo* info = known_info_of_code(code);
+  if (info == nullptr) info = make_code_info(code, nullptr);
+  if (info->site == nullptr) return nullptr;
+  std::string file, name;
+  if (!name_of_code(code, file, name)) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  return site_like(enclosing_call_site, name);
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

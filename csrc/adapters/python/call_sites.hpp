@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a function whose calls are traced: its site, and whether its calls are shown.
+//
+// A code object refers to its CodeInfo by co_extra, which the interpreter frees with the code
+// object, so that a look costs one call and nothing is kept alive. Functions written in C are found
+// by their PyMethodDef. All functions require the GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fastprof/recorder/state/site.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+// Which calls are recorded. A call that is left out does not hide those that it makes.
+struct CallFilter {
+  std::vector<std::string> files;           // beginnings of paths; empty: every file
+  std::vector<std::string> excluded_files;  // beginnings of paths that are left out all the same
+  std::vector<std::string> modules;         // modules with what is in them; empty: every module
+  std::vector<std::string> excluded_modules;
+  bool c_calls = true;              // calls of functions written in C
+  uint32_t max_depth = UINT32_MAX;  // calls nested deeper are left out
+
+  bool operator==(const CallFilter& other) const {
+    return files == other.files && excluded_files == other.excluded_files &&
+           modules == other.modules && excluded_modules == other.excluded_modules &&
+           c_calls == other.c_calls && max_depth == other.max_depth;
+  }
+};
+
+// Prototypes of the sites of calls: begun while traced, and on the stack when tracing began.
+extern const Site python_call_site;
+extern const Site enclosing_call_site;
+
+enum class CodeKind : uint8_t {
+  plain,
+  own,          // fastprof's: left out, and so are the C functions that it calls
+  module_call,  // torch.nn.Module.__call__: shown as the module that is called
+};
+
+// What is known of one code object; freed with it.
+struct CodeInfo {
+  const Site* site;     // null: left out
+  uint64_t generation;  // of the tracing for which `site` holds
+  CodeKind kind;
+};
+
+// Number of the tracing that runs; sites of another may be gone. Changed by renew_call_sites().
+extern uint64_t g_call_generation;
+
+// Takes an index of co_extra, once per process. False if the interpreter has none left.
+bool prepare_code_infos();
+
+// Begins another generation with this filter. own_folder: path of the package fastprof, with a
+// separator at its end. A session that records calls must be running until the tracing ends, which
+// keeps the names alive.
+void renew_call_sites(CallFilter filter, std::string own_folder);
+const CallFilter& call_filter() noexcept;
+
+// The parts of the filter that every call asks for.
+extern uint32_t g_max_call_depth;
+extern bool g_c_calls;
+
+// Says which code is torch.nn.Module.__call__ from now on; null: none is.
+void set_module_call(PyObject* code);
+
+extern Py_ssize_t g_code_extra_index;
+// globals: of the frame that runs it; null: unknown.
+const CodeInfo* make_code_info(PyObject* code, PyObject* globals);
+
+// What was stored with a code object, of any generation; null: nothing.
+FASTPROF_ALWAYS_INLINE CodeInfo* stored_info_of_code(PyObject* code) {
+  void* extra = nullptr;
+#if PY_VERSION_HEX >= 0x030C0000
+  PyUnstable_Code_GetExtra(code, g_code_extra_index, &extra);
+#else
+  _PyCode_GetExtra(code, g_code_extra_index, &extra);
+#endif
+  return static_cast<CodeInfo*>(extra);
+}
+
+// The info of a code object in this generation; null: make_code_info() has not made it yet, whose
+// result is never null.
+FASTPROF_ALWAYS_INLINE const CodeInfo* known_info_of_code(PyObject* code) {
+  const CodeInfo* info = stored_info_of_code(code);
+  const bool known = info != nullptr && info->generation == g_call_generation;
+  return FASTPROF_LIKELY(known) ? info : nullptr;
+}
+
+// A site like that of the code object's calls, for a call that is on the stack already; null: left
+// out.
+const Site* enclosing_site_of(PyObject* code);
+
+// A function written in C, as it is called.
+struct CFunction {
+  const PyMethodDef* method;
+  PyObject* self;    // null: none
+  PyObject* module;  // module or its name; null: unknown
+};
+
+// Of a PyCFunction.
+inline CFunction c_function_of(PyObject* object) noexcept {
+  const auto* function = reinterpret_cast<const PyCFunctionObject*>(object);
+  return {function->m_ml, function->m_self, function->m_module};
+}
+
+// The site of a function written in C.
+const Site* site_of_c_function(const CFunction& function) noexcept;
+
+// The site of a torch.nn.Module that is called: "nn.Module: Linear_0".
+const Site* site_of_module(PyObject* module) noexcept;
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rare ways of CallStack: see call_stack.hpp.
+#include "adapters/python/call_stack.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+bool CallStack::grow() noexcept {
+  const size_t depth = this->depth();
+  const size_t capacity = depth == 0 ? 64 : 2 * depth;
+  auto* memory = static_cast<CallEntry*>(std::realloc(base_, capacity * sizeof(CallEntry)));
+  if (memory == nullptr) {
+    ++refused_;
+    return false;
+  }
+  base_ = memory;
+  top_ = memory + depth;
+  limit_ = memory + capacity;
+  return true;
+}
+
+void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
+  ThreadBlock* block = thread_block();
+  if (!wanted(s, block, category::python_call)) return;
+  if (track_ == 0) {
+    // A thread makes some calls before `threading` knows it.
+    if (!name_thread() && ++calls_unnamed_ < kMaxCallsUnnamed) {
+      // tried again at the next call
+    } else if (const Track* track = current_track()) {
+      track_ = track->id;
+    }
+  }
+  // Neither callbacks nor perf counters: calls are far too many for either.
+  Slot* slot = reserve(s, block, 1, category::python_call);
+  if (slot == nullptr) return;
+  const uint64_t begin = stamp_slot_any_clock(s, slot, 0, reinterpret_cast<uintptr_t>(entry->site));
+  entry->slot = slot;
+  entry->begin = begin_to_keep(s, begin, false);
+}
+
+void CallStack::end_cold(const void* key) noexcept {
+  if (refused_ != 0) {
+    --refused_;
+    return;
+  }
+  CallEntry* entry = top_;
+  do {
+    if (entry == base_) return;  // it began before the tracing
+    --entry;
+  } while (entry->key != key);
+  while (top_ != entry + 1) end(top_[-1].key);
+  end(key);
+}
+
+bool CallStack::add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept {
+  if (top_ == limit_ && !grow()) {
+    refused_ = 0;
+    return false;
+  }
+  *top_++ = CallEntry{key, nullptr, site == nullptr ? 0 : begin, site};
+  return true;
+}
+
+// An appended end without a begin record: {stamp, begin, site} + {track, track, end}.
+void CallStack::end_enclosing(const CallEntry& entry, uint64_t end) noexcept {
+  State* s = state();
+  if (track_ == 0) {
+    const Track* track = current_track();
+    if (track == nullptr) return;
+    name_thread();
+    track_ = track->id;
+  }
+  ThreadBlock* block = thread_block();
+  if (!wanted(s, block, category::python_call)) return;
+  if (end == 0) end = ticks(s);
+  Slot* slot = reserve(s, block, 2, category::python_call);
+  if (slot == nullptr) return;
+  auto* words = reinterpret_cast<uint64_t*>(slot + 1);
+  store_relaxed(&words[0], uint64_t{track_});
+  store_relaxed(&words[1], uint64_t{track_});
+  store_relaxed(&words[2], end);
+  stamp_slot_any_clock(s, slot, entry.begin, site_word(entry.site, RecordTag::late));
+}
+
+void CallStack::end_all_enclosing(bool own) noexcept {
+  if (own && track_ == 0)
+    if (const Track* track = current_track()) track_ = track->id;
+  const uint64_t now = ticks(state());
+  for (CallEntry* entry = top_; entry != base_;) {
+    --entry;
+    if (entry->slot == nullptr && entry->begin != 0 && track_ != 0) end_enclosing(*entry, now);
+    entry->begin = 0;
+  }
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

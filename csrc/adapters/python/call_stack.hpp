@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// CallStack: the calls in progress on one thread that are traced. A call is one slot of the
+// thread's track, like a range, so calls, ranges and ops nest by their order.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "adapters/python/thread_name.hpp"
+#include "fastprof/recorder/hot_path/range.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+// A call in progress.
+struct CallEntry {
+  const void* key;   // code object, or PyMethodDef of a function written in C; only compared
+  Slot* slot;        // null: not recorded
+  uint64_t begin;    // of a recorded call, and of one that was on the stack at the start; else 0
+  const Site* site;  // null: left out
+};
+
+// Used by its own thread, and by others only while it cannot run Python (GIL).
+class CallStack {
+ public:
+  CallStack() = default;
+  ~CallStack() { std::free(base_); }
+  CallStack(const CallStack&) = delete;
+  CallStack& operator=(const CallStack&) = delete;
+
+  bool empty() const noexcept { return top_ == base_; }
+  size_t depth() const noexcept { return static_cast<size_t>(top_ - base_); }
+  // The innermost call; only if not empty().
+  CallEntry& innermost() const noexcept { return top_[-1]; }
+
+  // Adds a call, which is recorded if a session wants calls and `site` is not null. Own thread.
+  FASTPROF_ALWAYS_INLINE void begin(const void* key, const Site* site) noexcept {
+    if (FASTPROF_UNLIKELY(top_ == limit_) && !grow()) return;
+    CallEntry* entry = top_++;
+    entry->key = key;
+    entry->slot = nullptr;
+    entry->begin = 0;
+    entry->site = site;
+    if (FASTPROF_UNLIKELY(site == nullptr)) return;
+    State* s = state();
+    const uint32_t mask = load_relaxed(&s->mask);
+    if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || track_ == 0)) {
+      begin_cold(s, entry);
+      return;
+    }
+    ThreadBlock* block = static_thread_block();
+    if (FASTPROF_UNLIKELY((mask & category::python_call) == 0) &&
+        (block->mask & category::python_call) == 0)
+      return;
+    Slot* slot = reserve(s, block, 1, category::python_call);
+    if (FASTPROF_UNLIKELY(slot == nullptr)) return;
+    entry->slot = slot;
+    entry->begin = stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site));
+  }
+
+  // Ends the innermost call with this key, and those that it made, whose ends were not seen. Does
+  // nothing if there is none. Own thread.
+  FASTPROF_ALWAYS_INLINE void end(const void* key) noexcept {
+    CallEntry* entry = top_ - 1;
+    if (FASTPROF_UNLIKELY(top_ == base_ || entry->key != key || refused_ != 0)) {
+      end_cold(key);
+      return;
+    }
+    top_ = entry;
+    if (FASTPROF_LIKELY(entry->slot != nullptr))
+      end_open(OpenRange{entry->slot, entry->begin}, entry->site);
+    else if (FASTPROF_UNLIKELY(entry->begin != 0))
+      end_enclosing(*entry, 0);
+  }
+
+  // Adds a call that is on the stack already. `begin`: a stamp that no other call has. Call before
+  // the thread's first begin(), with the outermost call first. False without memory.
+  bool add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept;
+
+  // Records the calls that were on the stack at the start and still are, up to now. Any thread;
+  // own: on the stack's own thread. Else nothing, if that thread has recorded nothing.
+  void end_all_enclosing(bool own) noexcept;
+
+ private:
+  static constexpr uint32_t kMaxCallsUnnamed = 100;
+
+  bool grow() noexcept;
+  void begin_cold(State* s, CallEntry* entry) noexcept;
+  void end_cold(const void* key) noexcept;
+  // end: 0 for now.
+  void end_enclosing(const CallEntry& entry, uint64_t end) noexcept;
+
+  CallEntry* base_ = nullptr;
+  CallEntry* top_ = nullptr;
+  CallEntry* limit_ = nullptr;
+  uint32_t track_ = 0;
+  uint32_t calls_unnamed_ = 0;  // recorded while `threading` did not know the thread
+  uint32_t refused_ = 0;        // innermost calls for which there was no memory
+};
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

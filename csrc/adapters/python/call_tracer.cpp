@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both ways of tracing share: see call_tracer.hpp.
+#include "adapters/python/call_tracer.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "adapters/python/frames.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/recorder/state/make_site.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+constexpr Site own_call_site = make_site(SiteKind::range, category::python_call,
+                                         RecordScope::FUNCTION, "<fastprof>", "", "", 0);
+
+namespace {
+
+uint32_t g_profiles = 0;  // that trace calls
+
+// torch.nn.Module.__call__'s code object, borrowed; null if torch is not imported.
+PyObject* find_module_call() {
+  PyObject* modules = PyImport_GetModuleDict();
+  PyObject* torch_module = PyDict_GetItemString(modules, "torch.nn.modules.module");
+  PyObject* type =
+      torch_module == nullptr ? nullptr : PyObject_GetAttrString(torch_module, "Module");
+  PyObject* call = type == nullptr ? nullptr : PyObject_GetAttrString(type, "__call__");
+  PyObject* code = call != nullptr && PyFunction_Check(call) ? PyFunction_GET_CODE(call) : nullptr;
+  PyErr_Clear();
+  Py_XDECREF(call);
+  Py_XDECREF(type);
+  return code;
+}
+
+}  // namespace
+
+TracingProblems start_tracing(const CallFilter& filter, const std::string& own_folder) {
+  TracingProblems problems;
+  if (!prepare_code_infos())
+    raise<StateError>(
+        "calls cannot be traced: the interpreter has no place for what is known of a code object "
+        "(co_extra), because other tools use all of them");
+  if (g_profiles == 0) {
+    renew_call_sites(filter, own_folder);
+    set_module_call(find_module_call());
+  } else if (!(filter == call_filter())) {
+    problems.filter =
+        "another profile traces calls with other filters, which apply to this one as well";
+  }
+  ++g_profiles;
+  try {
+    problems.not_traced = install_hooks();
+  } catch (...) {
+    stop_tracing();
+    throw;
+  }
+  return problems;
+}
+
+std::string stop_tracing() noexcept {
+  if (g_profiles == 0 || --g_profiles != 0) return {};
+  std::string reason = remove_hooks();
+  set_module_call(nullptr);
+  return reason;
+}
+
+void forget_tracing_in_child() noexcept {
+  if (std::exchange(g_profiles, 0u) == 0) return;
+  forget_hooks_in_child();
+  set_module_call(nullptr);
+}
+
+void add_frames_of(PyThreadState* thread, CallStack& calls) {
+  std::vector<PythonFrame> frames(64);
+  uint32_t count = 0;
+  for (;;) {
+    count = walk_python_frames(thread, frames.data(), static_cast<uint32_t>(frames.size()));
+    if (count < frames.size()) break;
+    frames.resize(frames.size() * 4);
+  }
+  uint64_t begin = ordered_ticks(state());
+  for (uint32_t i = count; i-- > 0;) {
+    PyObject* code = frames[i].code;
+    const Site* site = enclosing_site_of(code);
+    if (!calls.add_enclosing(code, site, begin++)) return;
+    const CodeInfo* info = known_info_of_code(code);
+    if (info != nullptr && info->kind == CodeKind::own) calls.innermost().site = &own_call_site;
+  }
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tracing of Python calls: every call of a function, written in Python or C, on every thread,
+// becomes a range of category python_call while at least one profile wants it.
+//
+// CPython <= 3.11 calls a C profile function of each thread (profile_function.cpp). Newer ones have
+// sys.monitoring, whose callbacks see all threads (monitoring.cpp).
+#pragma once
+
+#include <Python.h>
+
+#include <string>
+
+#include "adapters/python/call_sites.hpp"
+#include "adapters/python/call_stack.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+// What start_tracing() could not do; empty texts: all of it.
+struct TracingProblems {
+  std::string not_traced;  // who has the place of the profile function, and where
+  std::string filter;      // why another filter than the given one is used
+};
+
+// Begins tracing for one more profile. Its session must have been started, and run until
+// stop_tracing(). own_folder: see renew_call_sites(). GIL. Throws std::bad_alloc, StateError.
+TracingProblems start_tracing(const CallFilter& filter, const std::string& own_folder);
+
+// Ends tracing for one profile. Returns who took the place of the profile function meanwhile; empty
+// for nobody. GIL; sets no error.
+std::string stop_tracing() noexcept;
+
+// Forgets the parent's tracing in a forked child. GIL.
+void forget_tracing_in_child() noexcept;
+
+// ---- Between the two ways and what they share. GIL. ---------------------------------------------
+
+// Installs the hooks. Returns who has their place on which threads; empty for nobody.
+std::string install_hooks();
+// Records what is still on the stacks since the start, and removes the hooks. Returns who took
+// their place meanwhile.
+std::string remove_hooks() noexcept;
+void forget_hooks_in_child() noexcept;
+
+// Fills an empty stack with the frames of a thread, as calls that began before the tracing.
+void add_frames_of(PyThreadState* thread, CallStack& calls);
+
+// Site of a call that fastprof itself makes, so that C functions it calls are left out as well.
+extern const Site own_call_site;
+
+// Begins the call of a Python function. globals(), first_argument(): of its frame; null if unknown.
+template <class Globals, class FirstArgument>
+FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, Globals globals,
+                                              FirstArgument first_argument) noexcept {
+  const CodeInfo* info = known_info_of_code(code);
+  if (FASTPROF_UNLIKELY(info == nullptr)) info = make_code_info(code, globals());
+  const Site* site = info->site;
+  if (FASTPROF_UNLIKELY(info->kind != CodeKind::plain)) {
+    if (info->kind == CodeKind::own) {
+      calls.begin(code, nullptr);
+      if (!calls.empty() && calls.innermost().key == code) calls.innermost().site = &own_call_site;
+      return;
+    }
+    PyObject* module = first_argument();
+    if (module != nullptr)
+      if (const Site* site_of_it = site_of_module(module)) site = site_of_it;
+  }
+  calls.begin(code, calls.depth() >= g_max_call_depth ? nullptr : site);
+}
+
+// Begins the call of a function written in C.
+FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const CFunction& function) noexcept {
+  const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth ||
+                      (!calls.empty() && calls.innermost().site == &own_call_site);
+  calls.begin(function.method, hidden ? nullptr : site_of_c_function(function));
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tracing by sys.monitoring, for CPython >= 3.12: callbacks of the interpreter, called on every
+// thread. They are objects of a type with a vectorcall function, which costs less than a built-in
+// function.
+#include "adapters/python/call_tracer.hpp"
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "adapters/python/frames.hpp"
+#include "fastprof/base/error.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+namespace {
+
+// ---- the stack of a thread ---------------------------------------------------------------------
+
+using Stacks = std::unordered_map<uint64_t, std::unique_ptr<CallStack>>;  // by id of thread state
+
+struct Threads {
+  Stacks stacks;
+  std::vector<Stacks> ended;  // of former tracings, while a callback may still use one
+  uint64_t last_id = 0;       // the thread that was looked up last
+  CallStack* last = nullptr;
+  uint32_t busy = 0;  // callbacks that may let the GIL go
+#if defined(Py_GIL_DISABLED)
+  std::mutex mutex;
+#endif
+};
+
+Threads& threads() {
+  static auto& only = *new Threads;
+  return only;
+}
+
+// The calling thread's stack; null without memory.
+CallStack* stack_of(PyThreadState* thread) noexcept {
+  Threads& all = threads();
+#if defined(Py_GIL_DISABLED)
+  const std::lock_guard<std::mutex> hold(all.mutex);
+#endif
+  const uint64_t id = PyThreadState_GetID(thread);
+  if (FASTPROF_LIKELY(id == all.last_id && all.last != nullptr)) return all.last;
+  try {
+    std::unique_ptr<CallStack>& stack = all.stacks[id];
+    if (stack == nullptr) stack = std::make_unique<CallStack>();
+    all.last_id = id;
+    return all.last = stack.get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+class Busy {
+ public:
+  Busy() noexcept { ++threads().busy; }
+  ~Busy() { --threads().busy; }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+};
+
+// ---- callbacks ---------------------------------------------------------------------------------
+
+PyObject* first_argument_on(PyThreadState* thread) noexcept {
+#if FASTPROF_INTERNAL_FRAMES
+#if PY_VERSION_HEX >= 0x030D0000
+  _PyInterpreterFrame* frame = thread->current_frame;
+#else
+  _PyInterpreterFrame* frame = thread->cframe->current_frame;
+#endif
+  return frame == nullptr ? nullptr : frame->localsplus[0];
+#else
+  // A borrowed reference: the frame holds the argument.
+  PyFrameObject* frame = PyThreadState_GetFrame(thread);
+  PyObject* value = frame == nullptr ? nullptr : PyFrame_GetVarString(frame, "self");
+  PyErr_Clear();
+  Py_XDECREF(value);
+  Py_XDECREF(frame);
+  return value;
+#endif
+}
+
+// (code, offset[, exception])
+PyObject* on_start(PyObject*, PyObject* const* args, size_t, PyObject*) {
+  PyThreadState* thread = PyThreadState_Get();
+  if (CallStack* calls = stack_of(thread)) {
+    const Busy busy;
+    begin_python_call(
+        *calls, args[0], [] { return PyEval_GetGlobals(); },
+        [thread] { return first_argument_on(thread); });
+  }
+  Py_RETURN_NONE;
+}
+
+// (code, offset, value or exception)
+PyObject* on_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
+  if (CallStack* calls = stack_of(PyThreadState_Get())) calls->end(args[0]);
+  Py_RETURN_NONE;
+}
+
+PyObject* g_missing = nullptr;  // sys.monitoring.MISSING; only compared
+
+// The function in C that a callable is; a null method for none. first: its first argument.
+FASTPROF_ALWAYS_INLINE CFunction c_function_called(PyObject* callable, PyObject* first) noexcept {
+  if (PyCFunction_Check(callable)) return c_function_of(callable);
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && first != g_missing)
+    return {reinterpret_cast<PyMethodDescrObject*>(callable)->d_method, first, nullptr};
+  return {nullptr, nullptr, nullptr};
+}
+
+// (code, offset, callable, first argument or MISSING)
+PyObject* on_call(PyObject*, PyObject* const* args, size_t, PyObject*) {
+  const CFunction function = c_function_called(args[2], args[3]);
+  if (function.method != nullptr) {
+    if (CallStack* calls = stack_of(PyThreadState_Get())) {
+      const Busy busy;
+      begin_c_call(*calls, function);
+    }
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* on_c_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
+  const CFunction function = c_function_called(args[2], args[3]);
+  if (function.method != nullptr)
+    if (CallStack* calls = stack_of(PyThreadState_Get())) calls->end(function.method);
+  Py_RETURN_NONE;
+}
+
+struct Callback {
+  PyObject_HEAD vectorcallfunc call;
+};
+
+PyTypeObject* callback_type() {
+  static PyTypeObject* type = [] {
+    static PyMemberDef members[] = {
+        {"__vectorcalloffset__", Py_T_PYSSIZET, offsetof(Callback, call), Py_READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr}};
+    static PyType_Slot slots[] = {
+        {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+        {Py_tp_members, members},
+        {Py_tp_doc, const_cast<char*>("A callback of sys.monitoring that traces calls.")},
+        {0, nullptr}};
+    static PyType_Spec spec = {
+        "fastprof._core.CallCallback", static_cast<int>(sizeof(Callback)), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  }();
+  return type;
+}
+
+// ---- the tool ----------------------------------------------------------------------------------
+
+struct EventCallback {
+  const char* event;
+  vectorcallfunc call;
+};
+constexpr EventCallback kCallbacks[] = {
+    {"PY_START", on_start}, {"PY_RESUME", on_start}, {"PY_THROW", on_start},
+    {"PY_RETURN", on_end},  {"PY_YIELD", on_end},    {"PY_UNWIND", on_end},
+    {"CALL", on_call},      {"C_RETURN", on_c_end},  {"C_RAISE", on_c_end},
+};
+// Not 2, which cProfile takes; 0 and 1 are for debuggers and coverage.
+constexpr int kToolIds[] = {4, 3};
+
+int g_tool = -1;
+
+// sys.monitoring; new reference, null with an error set.
+PyObject* monitoring() {
+  PyObject* module = PySys_GetObject("monitoring");
+  if (module == nullptr) PyErr_SetString(PyExc_AttributeError, "sys.monitoring");
+  Py_XINCREF(module);
+  return module;
+}
+
+// Registers a callback (null: None) for an event; adds its bit to `events`. False with an error
+// set.
+bool register_callback(PyObject* module, int tool, const EventCallback& one, bool on,
+                       long& events) {
+  PyObject* names = PyObject_GetAttrString(module, "events");
+  PyObject* number = names == nullptr ? nullptr : PyObject_GetAttrString(names, one.event);
+  Py_XDECREF(names);
+  if (number == nullptr) return false;
+  events |= PyLong_AsLong(number);
+  PyObject* callback = Py_None;
+  if (on) {
+    auto* object = PyObject_New(Callback, callback_type());
+    if (object != nullptr) object->call = one.call;
+    callback = reinterpret_cast<PyObject*>(object);
+  } else {
+    Py_INCREF(Py_None);
+  }
+  PyObject* former = callback == nullptr ? nullptr
+                                         : PyObject_CallMethod(module, "register_callback", "iOO",
+                                                               tool, number, callback);
+  Py_XDECREF(former);
+  Py_XDECREF(callback);
+  Py_DECREF(number);
+  return former != nullptr;
+}
+
+bool call_method(PyObject* module, const char* name, const char* format, int tool, long events) {
+  PyObject* result = PyObject_CallMethod(module, name, format, tool, events);
+  Py_XDECREF(result);
+  return result != nullptr;
+}
+
+// Takes a tool id; -1 if none is free.
+int take_tool(PyObject* module) {
+  for (const int tool : kToolIds) {
+    PyObject* result = PyObject_CallMethod(module, "use_tool_id", "is", tool, "fastprof");
+    Py_XDECREF(result);
+    if (result != nullptr) return tool;
+    PyErr_Clear();
+  }
+  return -1;
+}
+
+void leave_tool() noexcept {
+  if (g_tool < 0) return;
+  PyObject* module = monitoring();
+  long ignored = 0;
+  if (module != nullptr) {
+    if (!call_method(module, "set_events", "il", g_tool, 0)) PyErr_Clear();
+    for (const EventCallback& one : kCallbacks)
+      if (!register_callback(module, g_tool, one, false, ignored)) PyErr_Clear();
+    PyObject* result = PyObject_CallMethod(module, "free_tool_id", "i", g_tool);
+    Py_XDECREF(result);
+  }
+  PyErr_Clear();
+  Py_XDECREF(module);
+  g_tool = -1;
+}
+
+}  // namespace
+
+std::string install_hooks() {
+  if (g_tool >= 0) return {};
+  if (callback_type() == nullptr) {
+    PyErr_Clear();
+    throw std::bad_alloc();
+  }
+  PyObject* module = monitoring();
+  const int tool = module == nullptr ? -1 : take_tool(module);
+  if (tool < 0) {
+    PyErr_Clear();
+    Py_XDECREF(module);
+    raise<StateError>(
+        "calls cannot be traced: other tools use the ids 3 and 4 of sys.monitoring; end one of "
+        "them");
+  }
+  g_tool = tool;
+  g_missing = PyObject_GetAttrString(module, "MISSING");
+  Py_XDECREF(g_missing);  // sys.monitoring keeps it
+  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+       thread != nullptr; thread = PyThreadState_Next(thread))
+    if (CallStack* calls = stack_of(thread)) add_frames_of(thread, *calls);
+  long events = 0;
+  bool done = true;
+  for (const EventCallback& one : kCallbacks)
+    done = done && register_callback(module, tool, one, true, events);
+  done = done && call_method(module, "set_events", "il", tool, events);
+  Py_DECREF(module);
+  if (!done) {
+    PyErr_Clear();
+    leave_tool();
+    raise<StateError>("calls cannot be traced: sys.monitoring refused the callbacks");
+  }
+  return {};
+}
+
+std::string remove_hooks() noexcept {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  leave_tool();
+  PyErr_Restore(type, value, trace);
+  Threads& all = threads();
+  const uint64_t own = PyThreadState_GetID(PyThreadState_Get());
+  for (auto& [id, calls] : all.stacks) calls->end_all_enclosing(id == own);
+  all.last = nullptr;
+  try {
+    all.ended.push_back(std::move(all.stacks));
+  } catch (const std::bad_alloc&) {
+    // They stay, empty of what is enclosing, and serve the next tracing.
+    return {};
+  }
+  all.stacks = Stacks();
+  if (all.busy == 0) all.ended.clear();
+  return {};
+}
+
+void forget_hooks_in_child() noexcept {
+  leave_tool();
+  Threads& all = threads();
+  all.last = nullptr;
+  all.busy = 0;
+  all.stacks.clear();
+  all.ended.clear();
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END
+
+#endif

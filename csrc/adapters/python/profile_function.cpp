@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tracing by a C profile function (PyEval_SetProfile), for CPython <= 3.11. The interpreter holds
+// one for each thread; its argument is the thread's CallStack.
+#include "adapters/python/call_tracer.hpp"
+
+#if PY_VERSION_HEX < 0x030C0000
+
+#include <frameobject.h>
+
+#include <new>
+
+#include "adapters/python/frames.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+namespace {
+
+// Owned by the thread state, which releases it when its thread ends.
+struct ThreadCalls {
+  PyObject_HEAD CallStack calls;
+};
+
+PyMethodDef* g_start_new_thread = nullptr;  // of _thread.start_new_thread
+
+void dealloc_thread_calls(PyObject* object) {
+  reinterpret_cast<ThreadCalls*>(object)->calls.~CallStack();
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+PyTypeObject* thread_calls_type() {
+  static PyTypeObject* type = [] {
+    static PyType_Slot slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_thread_calls)},
+        {Py_tp_doc, const_cast<char*>("The traced calls in progress on a thread.")},
+        {0, nullptr}};
+    static PyType_Spec spec = {"fastprof._core.CallTracing", static_cast<int>(sizeof(ThreadCalls)),
+                               0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  }();
+  return type;
+}
+
+#if FASTPROF_INTERNAL_FRAMES
+PyObject* code_of(PyFrameObject* frame) noexcept {
+  return reinterpret_cast<PyObject*>(frame->f_frame->f_code);
+}
+PyObject* globals_of(PyFrameObject* frame) noexcept {
+  return frame->f_frame->f_globals;
+}
+PyObject* first_argument_of(PyFrameObject* frame) noexcept {
+  return frame->f_frame->f_code->co_argcount > 0 ? frame->f_frame->localsplus[0] : nullptr;
+}
+#else
+PyObject* code_of(PyFrameObject* frame) noexcept {
+  return reinterpret_cast<PyObject*>(frame->f_code);
+}
+PyObject* globals_of(PyFrameObject* frame) noexcept {
+  return frame->f_globals;
+}
+PyObject* first_argument_of(PyFrameObject* frame) noexcept {
+  return frame->f_code->co_argcount > 0 ? frame->f_localsplus[0] : nullptr;
+}
+#endif
+
+int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument);
+
+// Appends why a thread is not traced to a list of reasons.
+void add_reason(std::string& reasons, const std::string& what, const PyThreadState* thread) {
+  if (!reasons.empty()) reasons += ", ";
+  reasons += what + " on thread " + std::to_string(thread->thread_id);
+}
+
+// The owner of a thread's profile function, which is not ours.
+std::string owner_of_hook(const PyThreadState* thread) {
+  const PyObject* owner = thread->c_profileobj;
+  return owner != nullptr ? Py_TYPE(owner)->tp_name : "a C function";
+}
+
+// Returns false, with no error set, if it could not be installed.
+bool hook_thread(PyThreadState* thread, bool with_frames) {
+  auto* object = PyObject_New(ThreadCalls, thread_calls_type());
+  if (object == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  new (&object->calls) CallStack;
+  if (with_frames) add_frames_of(thread, object->calls);
+  const int failed = _PyEval_SetProfile(thread, on_event, reinterpret_cast<PyObject*>(object));
+  Py_DECREF(object);
+  if (failed != 0) PyErr_Clear();  // an audit hook refused
+  return failed == 0;
+}
+
+// Hooks the threads that have no profile function. Names those that have another one.
+std::string hook_all_threads(bool with_frames) {
+  std::string others;
+  PyInterpreterState* interpreter = PyInterpreterState_Main();
+  for (PyThreadState* thread = PyInterpreterState_ThreadHead(interpreter); thread != nullptr;
+       thread = PyThreadState_Next(thread)) {
+    if (thread->c_profilefunc == on_event) continue;
+    if (thread->c_profilefunc != nullptr) {
+      add_reason(others, owner_of_hook(thread), thread);
+    } else if (!hook_thread(thread, with_frames)) {
+      add_reason(others, "an audit hook refuses sys.setprofile", thread);
+    }
+  }
+  return others;
+}
+
+int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument) {
+  CallStack& calls = reinterpret_cast<ThreadCalls*>(self)->calls;
+  switch (what) {
+    case PyTrace_CALL:
+      Py_INCREF(self);  // a finalizer may run, and end the tracing
+      begin_python_call(
+          calls, code_of(frame), [frame] { return globals_of(frame); },
+          [frame] { return first_argument_of(frame); });
+      Py_DECREF(self);
+      break;
+    case PyTrace_RETURN:
+      calls.end(code_of(frame));
+      break;
+    case PyTrace_C_CALL:
+      Py_INCREF(self);
+      if (PyCFunction_Check(argument)) begin_c_call(calls, c_function_of(argument));
+      Py_DECREF(self);
+      break;
+    case PyTrace_C_RETURN:
+    case PyTrace_C_EXCEPTION:
+      if (PyCFunction_Check(argument)) {
+        const PyMethodDef* method = reinterpret_cast<PyCFunctionObject*>(argument)->m_ml;
+        calls.end(method);
+        // A new thread has its state already, and cannot run before this one lets the GIL go.
+        if (FASTPROF_UNLIKELY(method == g_start_new_thread)) hook_all_threads(false);
+      }
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string install_hooks() {
+  if (thread_calls_type() == nullptr) {
+    PyErr_Clear();
+    throw std::bad_alloc();
+  }
+  if (g_start_new_thread == nullptr) {
+    PyObject* module = PyImport_ImportModule("_thread");
+    PyObject* start =
+        module == nullptr ? nullptr : PyObject_GetAttrString(module, "start_new_thread");
+    if (start != nullptr && PyCFunction_Check(start))
+      g_start_new_thread = reinterpret_cast<PyCFunctionObject*>(start)->m_ml;
+    PyErr_Clear();
+    Py_XDECREF(start);
+    Py_XDECREF(module);
+  }
+  return hook_all_threads(true);
+}
+
+std::string remove_hooks() noexcept {
+  std::string others;
+  PyThreadState* own = PyThreadState_Get();
+  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+       thread != nullptr; thread = PyThreadState_Next(thread)) {
+    if (thread->c_profilefunc == on_event) {
+      CallStack& calls = reinterpret_cast<ThreadCalls*>(thread->c_profileobj)->calls;
+      calls.end_all_enclosing(thread == own);
+      PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+      PyErr_Fetch(&type, &value, &trace);
+      if (_PyEval_SetProfile(thread, nullptr, nullptr) != 0) PyErr_Clear();
+      PyErr_Restore(type, value, trace);
+    } else if (thread->c_profilefunc != nullptr) {
+      add_reason(others, owner_of_hook(thread), thread);
+    }
+  }
+  return others;
+}
+
+void forget_hooks_in_child() noexcept {
+  PyThreadState* own = PyThreadState_Get();
+  if (own->c_profilefunc == on_event && _PyEval_SetProfile(own, nullptr, nullptr) != 0)
+    PyErr_Clear();
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END
+
+#endif

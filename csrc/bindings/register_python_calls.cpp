@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// _core.PythonCalls: one profile's tracing of Python calls.
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/python/call_tracer.hpp"
+#include "bindings/register.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+using python_adapter::CallFilter;
+
+uint64_t g_forks = 0;  // in this process's ancestry; written with the GIL held
+
+// Owned by one Python object, so that an interrupt between two lines of Python can neither leave
+// the tracing on nor end it twice.
+class PythonCalls {
+ public:
+  PythonCalls(std::vector<std::string> files, std::vector<std::string> excluded_files,
+              std::vector<std::string> modules, std::vector<std::string> excluded_modules,
+              bool c_calls, uint32_t max_depth, std::string own_folder)
+      : filter_{std::move(files),
+                std::move(excluded_files),
+                std::move(modules),
+                std::move(excluded_modules),
+                c_calls,
+                max_depth},
+        own_folder_(std::move(own_folder)) {}
+  PythonCalls(const PythonCalls&) = delete;
+  PythonCalls& operator=(const PythonCalls&) = delete;
+  ~PythonCalls() { end(); }
+
+  std::pair<std::string, std::string> begin() {
+    if (active()) return {};
+    const python_adapter::TracingProblems problems =
+        python_adapter::start_tracing(filter_, own_folder_);
+    on_ = true;
+    forks_ = g_forks;
+    return {problems.not_traced, problems.filter};
+  }
+  std::string end() noexcept {
+    if (!std::exchange(on_, false) || forks_ != g_forks) return {};
+    return python_adapter::stop_tracing();
+  }
+  bool active() const noexcept { return on_ && forks_ == g_forks; }
+
+ private:
+  CallFilter filter_;
+  std::string own_folder_;
+  bool on_ = false;
+  uint64_t forks_ = 0;
+};
+
+}  // namespace
+
+void register_python_calls(py::module_& module) {
+  py::class_<PythonCalls>(module, "PythonCalls", "One profile's tracing of Python calls.")
+      .def(py::init<std::vector<std::string>, std::vector<std::string>, std::vector<std::string>,
+                    std::vector<std::string>, bool, uint32_t, std::string>(),
+           py::kw_only(), py::arg("files") = std::vector<std::string>(),
+           py::arg("excluded_files") = std::vector<std::string>(),
+           py::arg("modules") = std::vector<std::string>(),
+           py::arg("excluded_modules") = std::vector<std::string>(), py::arg("c_calls") = true,
+           py::arg("max_depth") = UINT32_MAX, py::arg("own_folder") = "")
+      .def(
+          "begin", &PythonCalls::begin,
+          "Trace the calls of all threads, while a session runs that records them. Returns who has "
+          "the place of the profile function, and why other filters apply; empty texts for "
+          "neither.")
+      .def("end", &PythonCalls::end,
+           "End it if it is on; returns who took the place of the profile function meanwhile. The "
+           "destructor does, too.")
+      .def_property_readonly("active", &PythonCalls::active);
+  module.def(
+      "forget_python_calls_in_child",
+      [] {
+        ++g_forks;
+        python_adapter::forget_tracing_in_child();
+      },
+      "Forget the parent's tracing of calls in a forked child.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// _core.recover: the records in a backing file, as a Capture and facts about the process.
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bindings/capture_object.hpp"
+#include "bindings/python_name.hpp"
+#include "bindings/register.hpp"
+#include "fastprof/recover.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+using Facts = py::typing::Dict<py::str, py::object>;
+
+py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint64_t session_id,
+                                                     uint64_t max_bytes) {
+  RecoverOptions options;
+  options.session_id = session_id;
+  if (max_bytes != 0) options.max_bytes = max_bytes;
+  const std::string file = path;
+  Recovered found;
+  {
+    const py::gil_scoped_release release;
+    found = recover(file, options);
+  }
+  Facts facts;
+  facts["session"] = found.session_id;
+  facts["ended"] = found.ended;
+  facts["open_ranges"] = found.open_ranges;
+  facts["unread_chunks"] = found.unread_chunks;
+  facts["unknown_texts"] = found.unknown_texts;
+  facts["python_stacks"] = found.python_stacks;
+  facts["damaged"] = found.damaged;
+  facts["names_lost"] = found.names_lost;
+  facts["fallback_slabs"] = found.fallback_slabs;
+  facts["threads_outside"] = found.threads_outside;
+  facts["parent_pid"] = found.parent_pid;
+  facts["process_start"] = found.process_start;
+  facts["opened_monotonic_ns"] = found.opened_monotonic_ns;
+  facts["unix_offset_ns"] = found.unix_offset_ns;
+  facts["boot_id"] = str_of(found.boot_id);
+  py::dict metadata;
+  for (const auto& [key, value] : found.metadata)
+    if (key != "counters") metadata[str_of(key)] = str_of(value);
+  facts["metadata"] = metadata;
+  return py::make_tuple(CaptureObject{std::make_shared<Capture>(std::move(found.capture))}, facts);
+}
+
+}  // namespace
+
+void register_recover(py::module_& module) {
+  module.def("recover", &recover_file, py::arg("path"), py::arg("session_id") = 0,
+             py::arg("max_bytes") = 0,
+             "Read a session's backing file: the Capture, and what is known of the process and of "
+             "what is missing. session_id 0: the session that asked for the file; max_bytes 0: 16 "
+             "GB.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

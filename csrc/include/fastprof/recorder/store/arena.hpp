@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arena: memory that lives as long as the process, for tracks, names and tables. Allocated by mmap,
+// because an annotated malloc would recurse.
+#pragma once
+
+#include <sys/mman.h>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/state/state.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+// Allocates `bytes` of zeroed memory, 16-aligned, never freed. Null if mmap fails. State::lock
+// held.
+inline void* arena_allocate(State* s, size_t bytes) noexcept {
+  bytes = (bytes + 15) & ~size_t{15};
+  constexpr size_t kBlock = 256 * 1024;
+  if (bytes > kBlock / 4) {
+    void* own = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return own == MAP_FAILED ? nullptr : own;
+  }
+  if (s->arena_next == nullptr || static_cast<size_t>(s->arena_end - s->arena_next) < bytes) {
+    void* block =
+        ::mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return nullptr;
+    s->arena_next = static_cast<char*>(block);
+    s->arena_end = s->arena_next + kBlock;
+  }
+  void* result = s->arena_next;
+  s->arena_next += bytes;
+  return result;
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Setting the name of a thread's track: at most 63 bytes.
+#pragma once
+
+#include <cstring>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/state/file_slab.hpp"
+#include "fastprof/recorder/state/lock.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+inline void set_track_text(Track* track, const char* name, size_t length,
+                           const char* suffix) noexcept {
+  constexpr size_t kMost = sizeof track->name - 1;
+  if (length > kMost) length = kMost;
+  std::memcpy(track->name, name, length);
+  for (; *suffix != 0 && length < kMost; ++suffix) track->name[length++] = *suffix;
+  track->name[length] = 0;
+  track->name_length = static_cast<uint32_t>(length);
+}
+
+// Replaces the name that the kernel gave the track; at most 63 bytes are kept.
+inline void set_track_name(State* s, Track* track, const char* name, size_t length) noexcept {
+  StateLock hold(s);
+  set_track_text(track, name, length, "");
+  label_chunk(s, track);
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof recover: read what a killed process had recorded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
+from fastprof.cli.options import Subparsers, command_parser, counted
+from fastprof.cli.outcome import check_output
+from fastprof.cli.report import add_report_options, check_report_options, report_table
+
+__all__ = ["add_parser"]
+
+_EPILOG = f"""\
+FILE is the backing file of a profile: profile(backing_file=...) in Python,
+SessionOptions::backing_file in C++. Its process may have been killed, or still run. The file stays.
+Prints what `fastprof report` prints, and what is missing: ranges that were open at the end are
+listed, unfinished, up to the last time in the file.
+
+examples:
+  fastprof recover /dev/shm/run/records
+  fastprof recover -o trace.json -o all.fastprof /dev/shm/run/records
+
+{format_help()}"""
+
+# Count in metadata["recovered"] -> what it counts; those that mean that something is missing.
+_MISSING = {
+    "unread_chunks": "blocks of records that could not be read to their end",
+    "unknown_texts": "texts of arguments",
+    "python_stacks": "Python stacks, which lie outside the file",
+    "damaged": "damaged headers and names",
+    "names_lost": "names for which the file had no room",
+    "fallback_slabs": "blocks of 2 MB for which the file had no room",
+    "threads_outside": "threads whose first records lie outside the file",
+}
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Add the subcommand's parser."""
+    parser = command_parser(commands, "recover", "read what a killed process had recorded", _EPILOG)
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="also write a trace (see formats); may be given several times",
+    )
+    parser.add_argument("--to", choices=tuple(FORMATS), help="their format, whatever the suffix")
+    parser.add_argument(
+        "--session", type=int, default=0, metavar="ID", help="another session than the file's own"
+    )
+    add_report_options(parser)
+    parser.set_defaults(command=recover)
+
+
+def recover(options: argparse.Namespace) -> int:
+    """Print the report and write the traces; return the exit code."""
+    from fastprof import recover as read_backing_file
+
+    check_report_options(options)
+    kinds = [format_of(path, options.to) for path in options.output]
+    for path in options.output:
+        check_output(path)
+    table = read_backing_file(options.file, session=options.session)
+    facts = table.metadata["recovered"]
+    print(f"{options.file} (backing file, {counted(os.path.getsize(options.file), 'byte')})")
+    if not facts["session"]:
+        state = "the process ended before its session had started"
+    elif facts["ended"]:
+        state = "the session was stopped"
+    else:
+        state = f"the session was not stopped: {counted(facts['open_ranges'], 'range')} open"
+    notes = [state, *_missing(facts)]
+    for key, value in facts["metadata"].items():
+        notes.insert(0, f"{key}: {value}")
+    report_table(table, options, notes)
+    for path, kind in zip(options.output, kinds, strict=True):
+        write_table(table, path, kind)
+        print(f"wrote {path}")
+    return 0
+
+
+def _missing(facts: Mapping[str, Any]) -> list[str]:
+    return [f"missing: {facts[key]} {what}" for key, what in _MISSING.items() if facts[key]]

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FlowLinks: turns events that share a flow id into pairs of rows, the ends of an arrow.
+
+A flow leads from its earliest event through the others to its last one, so an event in the middle ends
+one arrow and begins the next. These roles depend on time order; therefore the rows are added once all
+events are known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+from typing import Any
+
+from fastprof.importers.table_builder import TableBuilder
+from fastprof.model.sites import Site
+from fastprof.model.table import EventKind
+
+__all__ = ["FlowLinks", "FlowStep"]
+
+_FIRST_NAMED_ID = 1 << 63  # first number for flows whose id is not a plain number
+_LINK_BYTES = 400
+
+
+class FlowStep(IntEnum):
+    """The role of an event in a flow."""
+
+    PASS = 0  # begins the flow, or continues it if it is active
+    BEGIN = 1
+    CONTINUE = 2
+    END = 3  # the last event; the id may be used again
+    ARRIVE = 4  # an arrow's end in older traces; the flow stays active
+
+
+class FlowLinks:
+    """Collects events of flows and adds the rows of their arrows."""
+
+    def __init__(self, rows: TableBuilder, skipped: Counter[str]) -> None:
+        self._rows = rows
+        self._skipped = skipped
+        self._links: list[tuple[int, int, FlowStep, int, tuple[str, str], int]] = []
+        self._named: dict[Any, int] = {}
+
+    def estimate_bytes(self) -> int:
+        """Return an upper bound of the memory used, in bytes."""
+        return _LINK_BYTES * (len(self._links) + len(self._named))
+
+    def named_id(self, key: Any) -> int:
+        """Return the number of a flow that is identified by a tuple of values."""
+        return self._named.setdefault(key, _FIRST_NAMED_ID + len(self._named))
+
+    def add(
+        self, time_ns: int, flow: int, step: FlowStep, name: str, category: str, track: int
+    ) -> None:
+        """Record that an event takes part in a flow."""
+        self._links.append((time_ns, len(self._links), step, flow, (name, category), track))
+
+    def finish(self) -> None:
+        """Add the rows of all arrows to the table."""
+        active: set[int] = set()
+        for time_ns, _, step, flow, (name, category), track in sorted(self._links):
+            is_active = flow in active
+            if step is FlowStep.PASS:
+                step = FlowStep.CONTINUE if is_active else FlowStep.BEGIN
+            if step is FlowStep.BEGIN and is_active:
+                self._skipped["flow that begins twice"] += 1
+                continue
+            if step is not FlowStep.BEGIN and not is_active:
+                self._skipped["flow that ends without a begin"] += 1
+                continue
+            if step is not FlowStep.BEGIN:
+                self._row(EventKind.FLOW_END, time_ns, flow, name, category, track)
+            if step in (FlowStep.BEGIN, FlowStep.CONTINUE):
+                self._row(EventKind.FLOW_BEGIN, time_ns, flow, name, category, track)
+                active.add(flow)
+            elif step is FlowStep.END:
+                active.discard(flow)
+
+    def _row(
+        self, kind: EventKind, time_ns: int, flow: int, name: str, category: str, track: int
+    ) -> None:
+        rows = self._rows
+        site = rows.site_of(Site(name, category, kind=int(kind)))
+        rows.add(int(kind), time_ns, time_ns, site, track, payload=rows.add_words(flow))

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PacketReader: decode the packets of a Perfetto trace one by one, with the state of each sequence."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from typing import Any
+
+from fastprof.base import errors
+from fastprof.importers.perfetto_clocks import Clocks
+from fastprof.importers.perfetto_events import PlainEvent, TrackEvents
+from fastprof.importers.perfetto_fields import PACKET_NAMES, Packet, SequenceFlag
+from fastprof.importers.perfetto_rows import EventRows
+from fastprof.importers.perfetto_sequence import Sequence
+from fastprof.importers.protobuf import by_number, fields, message, varint, whole
+from fastprof.importers.source import Source
+
+__all__ = ["PacketReader"]
+
+_TIMESTAMP_TAG = b"\x40"  # field 8, a varint
+_MOST_KNOWN = 1 << 14
+_MAX_PACKET_BYTES = 64 << 20
+_ENTRY_BYTES = 1000
+_STATE_BYTES_A_BYTE = (
+    40  # estimate of memory per byte; an interned name takes at least 6 bytes in the file
+)
+_ZLIB_OR_GZIP = 47  # wbits of zlib: detect zlib or gzip by the header
+_STATE = frozenset(
+    {
+        Packet.CLOCK_SNAPSHOT,
+        Packet.INTERNED_DATA,
+        Packet.PROCESS_DESCRIPTOR,
+        Packet.THREAD_DESCRIPTOR,
+        Packet.TRACE_PACKET_DEFAULTS,
+        Packet.TRACK_DESCRIPTOR,
+    }
+)
+_UNDERSTOOD = frozenset(value for name, value in vars(Packet).items() if not name.startswith("_"))
+# Fields of a packet whose decoding may be cached; others change the state of later packets.
+_PLAIN = frozenset(
+    {
+        Packet.TRUSTED_UID,
+        Packet.TIMESTAMP,
+        Packet.TRUSTED_PACKET_SEQUENCE_ID,
+        Packet.TRACK_EVENT,
+        Packet.SEQUENCE_FLAGS,
+        Packet.TIMESTAMP_CLOCK_ID,
+        Packet.TRUSTED_PID,
+    }
+)
+
+
+class PacketReader:
+    """Accumulates the rows of a trace and the state that later packets refer to.
+
+    clocks: includes the snapshots of an earlier pass over the same trace. is_sorted: pair begins and
+    ends after the last packet, in time order.
+    """
+
+    def __init__(
+        self, source: Source, clocks: Clocks | None = None, is_sorted: bool = False
+    ) -> None:
+        self.source = source
+        self.largest_packet_bytes = min(_MAX_PACKET_BYTES, source.budget.max_json_chars)
+        self.target = EventRows(is_sorted)
+        self.clocks = clocks if clocks is not None else Clocks()
+        self.events = TrackEvents(self.target, self.clocks)
+        self.sequences: dict[int, Sequence] = {}
+        self.skipped: Counter[str] = Counter()
+        self.has_unknown_times = False
+        self.state_bytes = 0  # upper bound of the memory of names and tracks
+        self.decompressed_bytes = 0
+        # Cache of plain events, by all bytes of the packet after the leading timestamp; most packets
+        # of a trace hit it. Cleared when the state that they refer to changes.
+        self.known: dict[bytes, tuple[int, PlainEvent]] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every event had a known time and arrived in time order."""
+        return self.target.stacks.in_order and not self.has_unknown_times
+
+    def estimate_bytes(self) -> int:
+        """Return an upper bound of the memory used so far, in bytes."""
+        entries = len(self.sequences) + len(self.target.tracks) + len(self.clocks)
+        entries += len(self.skipped) + len(self.target.skipped)
+        return self.target.estimate_bytes() + self.state_bytes + _ENTRY_BYTES * entries
+
+    # ---- packets -------------------------------------------------------------------------------
+
+    def packet(self, data: bytes) -> None:
+        """Process one packet."""
+        if data[:1] != _TIMESTAMP_TAG:
+            self._parse(data)
+            return
+        timestamp, at = varint(data, 1, len(data))
+        rest = data[at:]
+        known = self.known.get(rest)
+        if known is None:
+            new = self._parse(data)
+            if new is not None and len(rest) <= 64 and len(self.known) < _MOST_KNOWN:
+                self.known[rest] = new
+            return
+        clock, plain = known
+        time_ns = self.clocks.trace_time_ns(clock, timestamp)
+        target = self.target
+        if time_ns is None:
+            self._unknown_time(clock)
+        elif plain.is_end:
+            target.stacks.end_innermost(plain.key, time_ns)
+        else:
+            row = target.rows.add(0, time_ns, time_ns, plain.site, plain.track, 0)
+            target.stacks.begin(plain.key, time_ns, row)
+
+    def _parse(self, data: bytes) -> tuple[int, PlainEvent] | None:
+        """Decode a packet completely. Returns (clock, plain event) if it may be cached."""
+        found = by_number(data)
+        if Packet.COMPRESSED_PACKETS in found:
+            self._compressed(message(found[Packet.COMPRESSED_PACKETS]))
+            return None
+        for number in found.keys() - _UNDERSTOOD:
+            self.skipped[PACKET_NAMES.get(number, f"packet field {number}")] += 1
+        sequence_id = whole(found.get(Packet.TRUSTED_PACKET_SEQUENCE_ID, 0))
+        sequence = self.sequences.get(sequence_id)
+        if sequence is None:
+            sequence = self.sequences[sequence_id] = Sequence(sequence_id)
+        self._update(sequence, found)
+        flags = whole(found.get(Packet.SEQUENCE_FLAGS, 0))
+        if flags & SequenceFlag.NEEDS_INCREMENTAL_STATE and not sequence.is_valid:
+            self.skipped["needs state that was lost or not yet cleared"] += 1
+            return None
+        if Packet.TRACK_EVENT not in found:
+            if Packet.TRACK_DESCRIPTOR in found:
+                self.target.tracks.describe(sequence, message(found[Packet.TRACK_DESCRIPTOR]))
+            return None
+        if Packet.TRUSTED_PACKET_SEQUENCE_ID not in found:
+            self.skipped["track event without a sequence"] += 1
+            return None
+        time_ns: int | None = None
+        clock = whole(found.get(Packet.TIMESTAMP_CLOCK_ID, 0)) or sequence.clock
+        clock = self.clocks.key(sequence_id, clock)
+        if Packet.TIMESTAMP in found:
+            time_ns = self.clocks.trace_time_ns(clock, whole(found[Packet.TIMESTAMP]))
+            if time_ns is None:
+                self._unknown_time(clock)
+                return None
+        plain = self.events.add(sequence, message(found[Packet.TRACK_EVENT]), time_ns)
+        is_plain = plain is not None and found.keys() <= _PLAIN and not flags & 1
+        if plain is None or not is_plain or _has_two_times(data):
+            return None
+        return clock, plain
+
+    def _update(self, sequence: Sequence, found: dict[int, Any]) -> None:
+        """Update the state that later packets refer to."""
+        flags = whole(found.get(Packet.SEQUENCE_FLAGS, 0))
+        cleared = flags & SequenceFlag.INCREMENTAL_STATE_CLEARED
+        if cleared or found.get(Packet.INCREMENTAL_STATE_CLEARED):
+            sequence.clear()
+            self.target.tracks.reset_counters(sequence.id)
+            self.known.clear()
+        elif found.get(Packet.PREVIOUS_PACKET_DROPPED):
+            self.skipped["lost before they were written"] += sequence.is_valid
+            sequence.lose()
+            self.known.clear()
+        if _STATE.isdisjoint(found):
+            return
+        self.known.clear()
+        for number in _STATE & found.keys():
+            self.state_bytes += _STATE_BYTES_A_BYTE * len(message(found[number]))
+        if Packet.TRACE_PACKET_DEFAULTS in found:
+            sequence.set_defaults(found[Packet.TRACE_PACKET_DEFAULTS])
+        if Packet.INTERNED_DATA in found:
+            if sequence.is_valid:
+                sequence.intern(found[Packet.INTERNED_DATA], self.target.skipped)
+            else:
+                self.skipped["interned data before the state was cleared"] += 1
+        if Packet.CLOCK_SNAPSHOT in found:
+            self.clocks.add_snapshot(sequence.id, found[Packet.CLOCK_SNAPSHOT])
+        if Packet.PROCESS_DESCRIPTOR in found:
+            self.target.tracks.describe_process(found[Packet.PROCESS_DESCRIPTOR])
+        if Packet.THREAD_DESCRIPTOR in found:
+            if sequence.is_valid:
+                self.target.tracks.describe_thread(sequence, found[Packet.THREAD_DESCRIPTOR])
+            else:
+                self.skipped["needs state that was lost or not yet cleared"] += 1
+
+    def _unknown_time(self, clock: int) -> None:
+        self.has_unknown_times = True
+        self.skipped[f"time of clock {clock & 0xFFFFFFFF}, which no snapshot relates"] += 1
+
+    def _compressed(self, data: bytes) -> None:
+        """Process the packets that a packet contains in compressed form."""
+        inflate = zlib.decompressobj(_ZLIB_OR_GZIP)
+        try:
+            trace = inflate.decompress(data, self.largest_packet_bytes)
+        except zlib.error as error:
+            raise errors.FormatError(f"damaged compressed packets: {error}") from None
+        if not inflate.eof:
+            limit = f"exceed {self.largest_packet_bytes} bytes when decompressed"
+            problem = limit if inflate.unconsumed_tail else "are truncated"
+            raise errors.FormatError(f"compressed packets {problem}")
+        self.decompressed_bytes += len(trace)
+        if self.decompressed_bytes > self.source.limit:
+            raise errors.FormatError(
+                f"compressed packets exceed {self.source.limit} bytes when decompressed. "
+                "Raise max_decompressed_bytes if you trust the file."
+            )
+        for index, (number, content) in enumerate(fields(trace)):
+            packet = message(content)
+            if number != 1 or Packet.COMPRESSED_PACKETS in by_number(packet):
+                raise errors.FormatError("compressed packets contain fields other than packets")
+            self.packet(packet)
+            if index % 64 == 0:
+                self.source.budget.check(self.estimate_bytes() + len(trace))
+
+
+def _has_two_times(data: bytes) -> bool:
+    return sum(number == Packet.TIMESTAMP for number, _ in fields(data)) > 1

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""recover: read what a process recorded from the backing file of its profile, after it was killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from fastprof import _core
+
+if TYPE_CHECKING:
+    from fastprof.model.table import EventTable
+
+__all__ = ["process_facts", "recover"]
+
+
+def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 0) -> EventTable:
+    """Read the backing file of a profile (`profile(backing_file=...)`) or of a C++ session.
+
+    path: the file. Its process may have been killed, may have ended without stop(), or may still run.
+    session: id of the session to read; 0: the one that asked for the file.
+    max_bytes: limit of the file's size; 0: 16 GB.
+
+    Returns an EventTable like that of a finished profile. Ranges that were open at the end lack
+    EventFlag.FINISHED and end at t1_ns, the last stamp in the file. metadata["recovered"] holds facts
+    of the process (parent_pid, process_start in 1/100 s since boot, boot_id, metadata) and counts of
+    what is missing: open_ranges, unread_chunks, unknown_texts, python_stacks, damaged, names_lost,
+    fallback_slabs, threads_outside; docs/backing_file.md explains each. Of the tables of several
+    processes of one boot, `start_ns - recovered["unix_offset_ns"]` is one clock, CLOCK_MONOTONIC.
+
+    Raises errors.IoError if the file cannot be read, errors.FormatError if it is no backing file or
+    is damaged beyond use, errors.ValueError if it has no such session. The file is untrusted: nothing
+    in it is executed.
+
+        table = fastprof.recover("/dev/shm/run/records")
+        print(fastprof.EventList.from_table(table).key_averages().table())
+    """
+    from fastprof.decode.consolidate import table_of
+    from fastprof.views.names import keeps_stack_entry
+
+    capture, facts = _core.recover(os.fsencode(path), session_id=session, max_bytes=max_bytes)
+    return table_of(
+        capture,
+        with_flops=False,
+        keeps_frame=keeps_stack_entry,
+        metadata={"format": "backing file", "recovered": facts},
+    )
+
+
+def process_facts() -> list[tuple[str, str]]:
+    """Return what the reader of a backing file should know of this Python process.
+
+    name: of multiprocessing's process object; rank: from the environment (RANK); argv: as one text.
+    Each is left out where it does not exist.
+    """
+    facts = []
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None:
+        facts.append(("name", str(multiprocessing.current_process().name)))
+    if rank := os.environ.get("RANK"):
+        facts.append(("rank", rank))
+    if argv := getattr(sys, "argv", None):
+        facts.append(("argv", " ".join(map(str, argv))))
+    return [(key, value.encode("utf-8", "replace").decode()) for key, value in facts]

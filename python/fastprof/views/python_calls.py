@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PythonCallStats: the traced calls of a profile by function, with cProfile's numbers and formats.
+
+The rules are those of cProfile (CPython, Modules/_lsprof.c): a call is primitive if its function is
+not among its callers; cumulative time is that of primitive calls; the times of a caller and callee
+pair follow the same rule within the pair.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import re
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base import errors
+from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.model.nesting import sum_by
+from fastprof.model.parents import new_numbers, skip_rows
+from fastprof.model.table import EventFlag, EventTable
+
+__all__ = ["CallKernels", "CalledFunction", "PythonCallStats", "nested_codes"]
+
+Array: TypeAlias = NDArray[Any]
+_FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
+_SORT_KEYS = ("own_ns", "cumulative_ns", "calls", "function")
+
+
+class CallKernels(Protocol):
+    """Native replacement of nested_codes; implemented by fastprof._core."""
+
+    def nested_codes(self, *, parent: Array, code: Array, codes: int) -> Array:
+        """Compute nested_codes."""
+
+
+class CalledFunction(NamedTuple):
+    """A function and its calls. file is "~" and line 0 for functions written in C, as in pstats.
+
+    calls: all of them; primitive_calls: those not made, directly or not, by the function itself.
+    own_ns: time in the function but not in the calls that it made. cumulative_ns: of primitive calls.
+    """
+
+    file: str
+    line: int
+    function: str
+    calls: int
+    primitive_calls: int
+    own_ns: int
+    cumulative_ns: int
+
+
+def nested_codes(parent: Array, code: Array) -> Array:
+    """Return the mask of rows that have an ancestor of the same code; parents come before children."""
+    nested = np.zeros(len(parent), np.bool_)
+    path: list[int] = []
+    open_codes: dict[int, int] = {}
+    for row, (up, own) in enumerate(zip(parent.tolist(), code.tolist(), strict=True)):
+        while path and path[-1] != up:
+            open_codes[int(code[path.pop()])] -= 1
+        nested[row] = open_codes.get(own, 0) > 0
+        open_codes[own] = open_codes.get(own, 0) + 1
+        path.append(row)
+    return nested
+
+
+class PythonCallStats:
+    """The calls in a table, by function; `str()` is a table. Frames of before the start are left out.
+
+    print(prof.python_calls().table(row_limit=20))
+    prof.python_calls().to_pstats().sort_stats("cumulative").print_callers()
+    """
+
+    def __init__(self, table: EventTable, kernels: CallKernels | None = None) -> None:
+        self._table = table
+        self._kernels = kernels
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    # ---- sums ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _rows(self) -> Array:
+        """Table rows of the calls."""
+        kept = self._table.column("is_python_function")
+        if self._table.has("flags"):
+            kept = kept & ((self._table.column("flags") & EventFlag.ENCLOSING) == 0)
+        return np.flatnonzero(kept)
+
+    @cached_property
+    def _parent(self) -> Array:
+        """Index of each call's caller among the calls, int32; -1 for none."""
+        kept = np.zeros(len(self._table), np.bool_)
+        kept[self._rows] = True
+        caller = skip_rows(self._table.column("parent"), kept)
+        return new_numbers(self._rows, len(self._table), np.int32)[caller[self._rows]]
+
+    @cached_property
+    def _keys(self) -> tuple[Array, list[tuple[str, int, str]]]:
+        """(function number of each call, (file, line, function) by number)."""
+        sites = self._table.sites
+        numbers: dict[tuple[str, int, str], int] = {}
+        of_site = np.zeros(len(sites), np.int32)
+        calls = sites.column("is_python_function")
+        functions = sites.field("function")
+        for site, name in enumerate(sites.names):
+            if calls[site]:
+                key = _key_of(name, functions[site])
+                of_site[site] = numbers.setdefault(key, len(numbers))
+        return of_site[self._table.column("site")[self._rows]], list(numbers)
+
+    @cached_property
+    def _times_ns(self) -> tuple[Array, Array]:
+        """(time, own time) of each call."""
+        total = self._table.duration_ns[self._rows]
+        # Code 0 collects the calls without a caller.
+        return total, total - sum_by(self._parent + 1, total, len(total) + 1)[1:]
+
+    def _is_nested(self, code: Array, codes: int) -> Array:
+        code = np.ascontiguousarray(code, np.int32)
+        if self._kernels is None:
+            return nested_codes(self._parent, code)
+        return self._kernels.nested_codes(parent=self._parent, code=code, codes=codes)
+
+    def _sums(self, code: Array, codes: int) -> Array:
+        """Return (calls, primitive calls, own ns, cumulative ns) by code, int64, shape (codes, 4)."""
+        total, own = self._times_ns
+        counted = code >= 0
+        primitive = counted.copy()
+        shifted = np.where(counted, code, codes)
+        primitive &= ~self._is_nested(shifted, codes + 1)
+        sums = np.zeros((codes, 4), np.int64)
+        sums[:, 0] = np.bincount(code[counted], minlength=codes)
+        sums[:, 1] = np.bincount(code[primitive], minlength=codes)
+        sums[:, 2] = sum_by(code[counted], own[counted], codes)
+        sums[:, 3] = sum_by(code[primitive], total[primitive], codes)
+        return sums
+
+    @cached_property
+    def functions(self) -> list[CalledFunction]:
+        """Every function that was called, by own time, longest first."""
+        code, keys = self._keys
+        sums = self._sums(code, len(keys))
+        found = [
+            CalledFunction(*key, *numbers)
+            for key, numbers in zip(keys, sums.tolist(), strict=True)
+            if numbers[0]
+        ]
+        return sorted(found, key=lambda f: -f.own_ns)
+
+    @cached_property
+    def _callers(self) -> dict[tuple[int, int], list[int]]:
+        """(callee, caller) -> (calls, primitive calls, own ns, cumulative ns)."""
+        code, keys = self._keys
+        inner = self._parent >= 0
+        pair = np.full(len(code), -1, np.int64)
+        pair[inner] = code[inner].astype(np.int64) * len(keys) + code[self._parent[inner]]
+        values, compact = np.unique(pair[inner], return_inverse=True)
+        number = np.full(len(code), -1, np.int32)
+        number[inner] = compact.reshape(-1)
+        sums = self._sums(number, len(values))
+        return {
+            divmod(value, len(keys)): row
+            for value, row in zip(values.tolist(), sums.tolist(), strict=True)
+        }
+
+    # ---- forms ---------------------------------------------------------------------------------
+
+    def _pstats_dict(self) -> dict[Any, Any]:
+        _, keys = self._keys
+        callers: dict[int, dict[Any, Any]] = {}
+        for (callee, caller), (calls, primitive, own, cumulative) in self._callers.items():
+            callers.setdefault(callee, {})[keys[caller]] = (
+                calls,
+                primitive,
+                own / 1e9,
+                cumulative / 1e9,
+            )
+        number = {key: i for i, key in enumerate(keys)}
+        return {
+            f[:3]: (
+                f.primitive_calls,
+                f.calls,
+                f.own_ns / 1e9,
+                f.cumulative_ns / 1e9,
+                callers.get(number[f[:3]], {}),
+            )
+            for f in self.functions
+        }
+
+    def to_pstats(self) -> Any:
+        """Return a pstats.Stats with the same numbers, in seconds."""
+        import pstats
+
+        profile: Any = _Profile(self._pstats_dict())
+        return pstats.Stats(profile)
+
+    def export_pstats(self, path: str | os.PathLike[str]) -> None:
+        """Write the file that pstats, snakeviz, gprof2dot and tuna read (cProfile's own format)."""
+        with atomic_binary(path) as file:
+            marshal.dump(self._pstats_dict(), file)
+
+    def calls_table(self) -> EventTable:
+        """Return the table of the calls alone, for exporters of trees: collapsed stacks, speedscope."""
+        return self._table[self._rows]
+
+    def export_stacks(self, path: str | os.PathLike[str]) -> None:
+        """Write the call tree as collapsed stacks with own times in ns, for flame graphs."""
+        from fastprof.exporters.range_stacks import export_range_stacks
+
+        export_range_stacks(self.calls_table(), path, threads=True)
+
+    def export_speedscope(self, path: str | os.PathLike[str]) -> None:
+        """Write the call tree for https://www.speedscope.app."""
+        from fastprof.exporters.speedscope import export_speedscope
+
+        export_speedscope(self.calls_table(), path, self._table.process_name or "fastprof")
+
+    def table(self, sort_by: str = "own_ns", row_limit: int = 30) -> str:
+        """Return a text table, like cProfile's. row_limit: -1 for all rows.
+
+        sort_by: own_ns, cumulative_ns or calls, descending, or function; errors.ValueError otherwise.
+        """
+        if sort_by not in _SORT_KEYS:
+            raise errors.ValueError(
+                f"cannot sort calls by {sort_by!r}; choose from {', '.join(_SORT_KEYS)}"
+            )
+        rows = self.functions
+        if sort_by == "function":
+            rows = sorted(rows, key=lambda f: (f.file, f.line, f.function))
+        else:
+            rows = sorted(rows, key=lambda f: -int(getattr(f, sort_by)))
+        calls = sum(f.calls for f in rows)
+        primitive = sum(f.primitive_calls for f in rows)
+        own_ns = sum(f.own_ns for f in rows)
+        lines = [
+            f"{calls} calls ({primitive} primitive) of {len(rows)} functions, {own_ns / 1e6:.3f} ms",
+            f"{'calls':>15} {'own ms':>11} {'own us/call':>11} {'total ms':>11}  function",
+        ]
+        for f in rows if row_limit < 0 else rows[:row_limit]:
+            count = str(f.calls)
+            if f.primitive_calls != f.calls:
+                count += f"/{f.primitive_calls}"
+            where = f.function if f.file == "~" else f"{f.file}:{f.line}({f.function})"
+            lines.append(
+                f"{count:>15} {f.own_ns / 1e6:>11.3f} {f.own_ns / f.calls / 1e3:>11.3f}"
+                f" {f.cumulative_ns / 1e6:>11.3f}  {where}"
+            )
+        if 0 <= row_limit < len(rows):
+            lines.append(f"{len(rows) - row_limit} more; row_limit=-1 shows all")
+        return "\n".join(lines)
+
+
+class _Profile:
+    """What pstats.Stats wants of a profiler."""
+
+    def __init__(self, stats: dict[Any, Any]) -> None:
+        self.stats = stats
+
+    def create_stats(self) -> None:
+        """Nothing is left to do."""
+
+
+def _key_of(name: str, function: str | None) -> tuple[str, int, str]:
+    found = _FUNCTION.fullmatch(name)
+    if found is not None and not name.startswith("<built-in "):
+        return found[1], int(found[2]), found[3]
+    return "~", 0, function or name

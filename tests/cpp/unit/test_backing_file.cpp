@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backing files: what a killed process recorded is read back; the pool goes into the file and out
+// of it; what happens at a full disk, at a fork and to threads that recorded before.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fastprof/recover.hpp>
+#include <random>
+#include <thread>
+
+#include "recorder_checks.hpp"
+#include "threads_in_children.hpp"
+
+using namespace recorder_checks;
+
+namespace {
+
+// A private folder, removed with the files in it.
+class Folder {
+ public:
+  Folder() : path_(fp::make_private_folder("fastprof-test-")) {}
+  ~Folder() {
+    for (const char* name : {"a", "b", "c"}) ::unlink(file(name).c_str());
+    ::rmdir(path_.c_str());
+  }
+  std::string file(const char* name = "a") const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+fp::SessionOptions backed(const std::string& path, bool keep = false) {
+  fp::SessionOptions options;
+  options.backing_file = path;
+  options.keep_backing_file = keep;
+  return options;
+}
+
+bool exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+constexpr fp::Site async_site =
+    fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
+                  "async", __FILE__, "", __LINE__);
+
+// Forks, runs f in the child, which must not return from it, and waits until it is dead.
+template <class F>
+int killed(F f) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    f();
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+// One of each kind of event, with texts from all stores.
+void work(int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    FASTPROF_RANGE_ARGS("outer", "i", i, "half", i * 0.5, "text",
+                        std::string("t") + std::to_string(i % 3));
+    FASTPROF_MARK("mark");
+    FASTPROF_COUNTER("counter", i);
+    { FASTPROF_RANGE_DYNAMIC(std::string("dynamic ") + std::to_string(i % 4)); }
+    FASTPROF_FLOW_BEGIN(i);
+    const fp::AsyncHandle handle = FASTPROF_ASYNC_BEGIN("async");
+    FASTPROF_RECORD_FUNCTION("function", fp::inputs(i, 2.0, "three"), fp::sequence_number(7));
+    fp::report_memory_usage(&rounds, 64, 64, 128, {fp::DeviceType::CPU, -1});
+    FASTPROF_ASYNC_END(handle);
+    FASTPROF_FLOW_END(i);
+  }
+}
+
+// The text of an event for comparison: name, kind, flags, parent's name, arguments.
+std::string line(const fp::Capture& capture, size_t row) {
+  const fp::SiteInfo& site = capture.sites[capture.site[row]];
+  std::string text = site.name + "|" + site.category + "|" + site.file + ":" +
+                     std::to_string(site.line) + "|" + std::to_string(int(capture.kind[row])) +
+                     "|" + std::to_string(int(capture.flags[row])) + "|" +
+                     parent_name(capture, row) + "|" + capture.tracks[capture.track[row]].name;
+  if (capture.payload[row] == fp::kNoPayload) return text;
+  for (size_t i = 0; i < fp::payload_words_of(site); ++i) {
+    const uint64_t word = capture.payload_words[capture.payload[row] + i];
+    const bool is_text = i < site.arg_types.size() && site.arg_types[i] == fp::ArgType::string;
+    text += "|" + (is_text ? capture.strings[word] : std::to_string(word));
+  }
+  const fp::RowDetails details = fp::details_of(capture, row);
+  fp::for_each_block(details.words, details.room, [&](fp::DetailBlock block, const uint64_t* at) {
+    text += "|" + std::to_string(int(block.type)) + ":";
+    for (size_t i = 0; i < block.count; ++i)
+      text += (fp::is_text(block.type) && i == 0 ? capture.strings[at[i]] : std::to_string(at[i])) +
+              ",";
+  });
+  return text;
+}
+
+}  // namespace
+
+TEST(a_killed_process_is_read) {
+  const Folder folder;
+  CHECK_EQ(killed([&] {
+             fp::SessionOptions options = backed(folder.file());
+             options.backing_metadata = {{"rank", "3"}, {"name", "worker"}};
+             fp::Session session(options);
+             session.start();
+             fp::set_thread_name("the only one");
+             for (int i = 0; i < 10000; ++i) {
+               FASTPROF_RANGE_ARGS("outer", "i", i, "square", int64_t{i} * i);
+               FASTPROF_RANGE("inner");
+             }
+             FASTPROF_RANGE("open");
+             FASTPROF_RANGE("open too");
+             ::raise(SIGKILL);
+           }),
+           SIGKILL);
+  const fp::Recovered found = fp::recover(folder.file());
+  const fp::Capture& capture = found.capture;
+  fp::validate_capture(capture);
+  CHECK_EQ(capture.size(), 20002);
+  CHECK_EQ(found.open_ranges, 2);
+  CHECK(!found.ended);
+  CHECK_EQ(found.unread_chunks + found.unknown_texts + found.damaged + found.names_lost, 0);
+  CHECK_EQ(found.fallback_slabs, 0);
+  CHECK_EQ(found.parent_pid, ::getpid());
+  CHECK(found.process_start != 0);
+  CHECK(capture.pid != ::getpid());
+  CHECK_EQ(capture.tracks.size(), 1);
+  CHECK_EQ(capture.tracks[0].name, "the only one");
+  CHECK_EQ(capture.tracks[0].tid, capture.pid);
+  CHECK_EQ(found.metadata.size(), 2);
+  CHECK_EQ(found.metadata[0].second, "3");
+  const std::vector<size_t> rows = rows_named(capture, "outer");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    CHECK_EQ(capture.payload_words[capture.payload[rows[i]]], i);
+    CHECK_EQ(capture.payload_words[capture.payload[rows[i]] + 1], i * i);
+    CHECK(finished(capture, rows[i]));
+  }
+  CHECK(!finished(capture, rows_named(capture, "open")[0]));
+  CHECK_EQ(parent_name(capture, rows_named(capture, "open too")[0]), "open");
+}
+
+// What is read from the file is what stop() returns: sites, arguments, details, parents, times.
+TEST(the_file_says_what_the_session_says) {
+  for (const bool local : {false, true}) {
+    const Folder folder;
+    fp::SessionOptions options = backed(folder.file(), true);
+    options.record_shapes = true;
+    options.thread_local_only = local;
+    fp::Session session(options);
+    session.start();
+    work(1500);
+    std::thread([] { work(300); }).join();
+    fp::AsyncHandle crossing = FASTPROF_ASYNC_BEGIN("crossing");
+    std::thread([&] { fp::end_async(crossing); }).join();
+    session.stop();
+    const fp::Recovered found = fp::recover(folder.file());
+    const fp::Capture& kept = session.capture();
+    const fp::Capture& read = found.capture;
+    fp::validate_capture(read);
+    CHECK(found.ended);
+    CHECK_EQ(found.unread_chunks + found.unknown_texts + found.damaged, 0);
+    CHECK_EQ(read.size(), kept.size());
+    CHECK_EQ(read.pid, kept.pid);
+    CHECK_EQ(read.process_name, kept.process_name);
+    CHECK_EQ(read.cross_thread_end_row.size(), kept.cross_thread_end_row.size());
+    for (size_t i = 0; i < read.size() && i < kept.size(); ++i) {
+      if (line(read, i) != line(kept, i)) {
+        CHECK_EQ(line(read, i), line(kept, i));
+        break;
+      }
+      CHECK(std::abs(read.start_ns[i] - kept.start_ns[i]) < 20000);
+      CHECK(std::abs((read.end_ns[i] - read.start_ns[i]) - (kept.end_ns[i] - kept.start_ns[i])) <
+            20000);
+    }
+  }
+}
+
+TEST(the_file_is_private_and_removed) {
+  const Folder folder;
+  struct stat facts;
+  CHECK_EQ(::stat(folder.path().c_str(), &facts), 0);
+  CHECK_EQ(facts.st_mode & 0777, 0700);
+  fp::Session session(backed(folder.file()));
+  session.start();
+  CHECK_EQ(::stat(folder.file().c_str(), &facts), 0);
+  CHECK_EQ(facts.st_mode & 0777, 0600);
+  CHECK(session.backing_report().opened);
+  { FASTPROF_RANGE("range"); }
+  CHECK_EQ(fp::recover(folder.file()).capture.size(), 1);  // a process that still runs
+  session.stop();
+  CHECK(!exists(folder.file()));
+  CHECK(session.backing_report().problem.empty());
+  {
+    fp::Session discarded(backed(folder.file()));
+    discarded.start();
+    CHECK(exists(folder.file()));
+  }
+  CHECK(!exists(folder.file()));
+}
+
+TEST(errors) {
+  const Folder folder;
+  fp::Session first(backed(folder.file()));
+  first.start();
+  fp::Session second(backed(folder.file("b")));
+  CHECK_THROWS(fp::StateError, second.start());
+  CHECK(!exists(folder.file("b")));
+  first.stop();
+  second.start();
+  second.stop();
+  fp::Session nowhere(backed("/no/such/folder/file"));
+  CHECK_THROWS(fp::IoError, nowhere.start());
+  const int taken = ::open(folder.file().c_str(), O_CREAT | O_WRONLY, 0600);
+  ::close(taken);
+  CHECK_THROWS(fp::IoError, first.start());
+  CHECK(exists(folder.file()));
+  fp::SessionOptions spilling = backed(folder.file("b"));
+  spilling.overflow = fp::OverflowPolicy::spill_to_file;
+  fp::Session both(spilling);
+  CHECK_THROWS(fp::ValueError, both.start());
+  CHECK_THROWS(fp::FormatError, fp::recover(folder.file()));
+  CHECK_THROWS(fp::IoError, fp::recover(folder.file("c")));
+  CHECK_THROWS(fp::IoError, fp::recover(folder.path()));
+}
+
+// A thread that recorded before has a current chunk outside the file; it moves with its next
+// record.
+TEST(threads_that_recorded_before_move_into_the_file) {
+  long complete = 0;
+  for (long round = 0; round < scaled(20); ++round) {
+    const Folder folder;
+    std::atomic<int> go{0}, done{0};
+    std::vector<std::thread> threads;
+    fp::Session earlier;
+    earlier.start();
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        { FASTPROF_RANGE("before"); }
+        done.fetch_add(1);
+        // Half of the threads go on recording while the file comes into force.
+        while (go.load() == 0) {
+          if (t % 2 == 0) {
+            FASTPROF_RANGE("meanwhile");
+          }
+        }
+        for (int i = 0; i < 10; ++i) {
+          FASTPROF_RANGE("after");
+        }
+        done.fetch_add(1);
+      });
+    { FASTPROF_RANGE("before"); }
+    while (done.load() < 4) std::this_thread::yield();
+    fp::Session session(backed(folder.file()));
+    session.start();
+    go.store(1);
+    for (int i = 0; i < 10; ++i) {
+      FASTPROF_RANGE("after");
+    }
+    while (done.load() < 8) std::this_thread::yield();
+    const fp::Recovered found = fp::recover(folder.file());
+    for (std::thread& thread : threads) thread.join();
+    session.stop();
+    earlier.stop();
+    CHECK_EQ(count_named(found.capture, "before"), 0);
+    CHECK_EQ(count_named(session.capture(), "after"), 50);
+    CHECK_EQ(count_named(earlier.capture(), "after"), 50);
+    CHECK_EQ(count_named(earlier.capture(), "before"), 5);
+    CHECK_EQ(session.dropped_events() + earlier.dropped_events(), 0);
+    // Where threads spin on fewer CPUs, one may stand still inside the recorder for over 2 ms. It
+    // is counted, and what it writes next may lie outside the file.
+    if (found.threads_outside != 0) continue;
+    ++complete;
+    CHECK_EQ(count_named(found.capture, "after"), 50);
+    // Of each thread that records meanwhile, the range that it was beginning may be in memory only.
+    CHECK(found.capture.size() <= session.capture().size());
+    CHECK(found.capture.size() + 2 >= session.capture().size());
+  }
+  CHECK(complete > 0);
+}
+
+// Sessions with and without a file take turns; others run meanwhile. Nothing is lost, no memory,
+// descriptor or mapping stays.
+TEST(the_pool_goes_in_and_out) {
+  const auto count_lines = [] {
+    size_t lines = 0;
+    if (std::FILE* f = std::fopen("/proc/self/maps", "re")) {
+      for (int c; (c = std::fgetc(f)) != EOF;) lines += c == '\n';
+      std::fclose(f);
+    }
+    return lines;
+  };
+  const Folder folder;
+  size_t lines_before = 0;
+  uint64_t bytes_before = 0;
+  for (int round = 0; round < 60; ++round) {
+    fp::Session around, inside(backed(folder.file()));
+    around.start();
+    for (int i = 0; i < 3000; ++i) {
+      FASTPROF_RANGE("first");
+    }
+    inside.start();
+    for (int i = 0; i < 6000; ++i) {
+      FASTPROF_RANGE("second");
+    }
+    std::thread([] {
+      for (int i = 0; i < 3000; ++i) {
+        FASTPROF_RANGE("thread");
+      }
+    }).join();
+    inside.stop();
+    for (int i = 0; i < 3000; ++i) {
+      FASTPROF_RANGE("third");
+    }
+    around.stop();
+    CHECK_EQ(inside.capture().size(), 9000);
+    CHECK_EQ(around.capture().size(), 15000);
+    CHECK_EQ(inside.dropped_events() + around.dropped_events(), 0);
+    if (round == 20) {
+      lines_before = count_lines();
+      bytes_before = resident_bytes();
+    }
+  }
+  if (!FASTPROF_TSAN) CHECK(count_lines() <= lines_before + 4);  // it maps shadow memory
+  if (!FASTPROF_ASAN && !FASTPROF_TSAN)  // their allocators keep what is freed
+    CHECK(resident_bytes() <= bytes_before + (8u << 20));
+}
+
+// The bound holds in the file, for both policies; drops are in the file too.
+TEST(bounded_like_the_pool) {
+  for (const auto policy :
+       {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::overwrite_oldest}) {
+    const Folder folder;
+    CHECK_EQ(killed([&] {
+               fp::SessionOptions options = backed(folder.file());
+               options.max_bytes = 1u << 20;
+               options.overflow = policy;
+               fp::Session session(options);
+               session.start();
+               for (int i = 0; i < 200000; ++i) {
+                 FASTPROF_RANGE("range");
+               }
+               ::raise(SIGKILL);
+             }),
+             SIGKILL);
+    struct stat facts;
+    CHECK_EQ(::stat(folder.file().c_str(), &facts), 0);
+    CHECK(facts.st_blocks * 512 <= 12 << 20);
+    const fp::Recovered found = fp::recover(folder.file());
+    fp::validate_capture(found.capture);
+    CHECK(found.capture.size() >= 15 * 2725);
+    CHECK_EQ(found.capture.size() + found.capture.dropped_total(), 200000);
+  }
+}
+
+// RLIMIT_FSIZE stands for a full disk: the kernel would kill the process that extends the file.
+TEST(no_room_falls_back_to_anonymous_memory) {
+  const Folder folder;
+  for (const rlim_t limit : {rlim_t{1} << 20, rlim_t{3} << 20}) {
+    CHECK_EQ(in_child([&] {
+               const rlimit bound{limit, limit};
+               if (::setrlimit(RLIMIT_FSIZE, &bound) != 0) return 1;
+               fp::Session session(backed(folder.file()));
+               session.start();
+               for (int i = 0; i < 100000; ++i) {
+                 FASTPROF_RANGE("range");
+               }
+               session.stop();
+               if (session.capture().size() != 100000) return 2;
+               const fp::BackingReport& report = session.backing_report();
+               if (report.problem.empty()) return 3;
+               if (report.opened != (limit > fp::kSlabBytes)) return 4;
+               if (report.opened && report.fallback_slabs == 0) return 5;
+               return exists(folder.file()) ? 6 : 0;
+             }),
+             0);
+  }
+}
+
+TEST(a_forked_child_leaves_the_file_alone) {
+  const Folder folder;
+  fp::Session session(backed(folder.file()));
+  session.start();
+  {
+    FASTPROF_RANGE("around");
+    { FASTPROF_RANGE("before"); }
+    CHECK_EQ(killed([&] {
+               { FASTPROF_RANGE("in the child"); }
+               fp::Session own(backed(folder.file("b")));
+               own.start();
+               { FASTPROF_RANGE("child"); }
+               ::raise(SIGKILL);
+             }),
+             SIGKILL);
+    CHECK_EQ(in_child([&] {
+               fp::Session own(backed(folder.file("c")));
+               own.start();
+               { FASTPROF_RANGE("child"); }
+               own.stop();
+               return own.capture().size() == 1 && !exists(folder.file("c")) ? 0 : 1;
+             }),
+             0);
+    CHECK(exists(folder.file()));
+    const fp::Recovered parents = fp::recover(folder.file());
+    CHECK_EQ(parents.capture.size(), 2);
+    CHECK_EQ(parents.open_ranges, 1);
+    CHECK_EQ(parents.capture.pid, ::getpid());
+  }
+  const fp::Recovered childs = fp::recover(folder.file("b"));
+  CHECK_EQ(childs.capture.size(), 1);
+  CHECK_EQ(childs.parent_pid, ::getpid());
+  session.stop();
+  CHECK_EQ(session.capture().size(), 2);
+  for (size_t i = 0; i < 2; ++i) CHECK(finished(session.capture(), i));
+}
+
+// Files of several processes share one clock: what the child did lies inside the parent's range.
+TEST(files_of_one_machine_share_a_clock) {
+  const Folder folder;
+  fp::Session session(backed(folder.file(), true));
+  session.start();
+  {
+    FASTPROF_RANGE("around");
+    CHECK_EQ(killed([&] {
+               fp::Session own(backed(folder.file("b")));
+               own.start();
+               { FASTPROF_RANGE("child"); }
+               ::raise(SIGKILL);
+             }),
+             SIGKILL);
+  }
+  session.stop();
+  const fp::Recovered parent = fp::recover(folder.file()), child = fp::recover(folder.file("b"));
+  CHECK_EQ(parent.boot_id, child.boot_id);
+  const auto monotonic = [](const fp::Recovered& of, int64_t ns) { return ns - of.unix_offset_ns; };
+  CHECK(monotonic(child, child.capture.start_ns[0]) >
+        monotonic(parent, parent.capture.start_ns[0]));
+  CHECK(monotonic(child, child.capture.end_ns[0]) < monotonic(parent, parent.capture.end_ns[0]));
+  CHECK(child.opened_monotonic_ns > parent.opened_monotonic_ns);
+}
+
+// Truncated and flipped files: a valid capture or FormatError, never anything else.
+TEST(damaged_files) {
+  const Folder folder;
+  CHECK_EQ(killed([&] {
+             fp::SessionOptions options = backed(folder.file());
+             options.record_shapes = true;
+             options.cpp_stacks = true;
+             fp::Session session(options);
+             session.start();
+             work(40);
+             std::thread([] { work(10); }).join();
+             FASTPROF_RANGE("open");
+             ::raise(SIGKILL);
+           }),
+           SIGKILL);
+  std::string good;
+  if (std::FILE* f = std::fopen(folder.file().c_str(), "re")) {
+    std::vector<char> part(1 << 20);
+    for (size_t got; (got = std::fread(part.data(), 1, part.size(), f)) > 0;)
+      good.append(part.data(), got);
+    std::fclose(f);
+  }
+  std::vector<size_t> used;  // words that are not zero: damage elsewhere does nothing
+  for (size_t at = 0; at + 8 <= good.size(); at += 8)
+    if (std::any_of(good.begin() + long(at), good.begin() + long(at) + 8,
+                    [](char c) { return c != 0; }))
+      used.push_back(at);
+  std::mt19937_64 random(7);
+  long read = 0, refused = 0, rows = 0;
+  const long rounds = scaled(400);
+  for (long round = 0; round < rounds; ++round) {
+    // Pages that are zero stay holes, so that a round is quick.
+    ::unlink(folder.file("b").c_str());
+    const int fd = ::open(folder.file("b").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    CHECK(fd >= 0 && ::ftruncate(fd, static_cast<off_t>(good.size())) == 0);
+    for (size_t i = 0, page = SIZE_MAX; i < used.size(); ++i) {
+      if (used[i] / 4096 == page) continue;
+      page = used[i] / 4096;
+      CHECK(::pwrite(fd, good.data() + page * 4096, 4096, static_cast<off_t>(page * 4096)) == 4096);
+    }
+    const uint64_t flips = uint64_t{1} << random() % 9;
+    for (uint64_t i = 0; i < flips; ++i) {
+      const size_t at = used[random() % used.size()] + random() % 8;
+      const uint64_t how = random() % 4;
+      char byte = good[at];
+      if (how == 0) byte = 0;
+      if (how == 1) byte = char(-1);
+      if (how == 2) byte = static_cast<char>(random());
+      if (how == 3) byte = static_cast<char>(byte ^ 1 << random() % 8);
+      CHECK(::pwrite(fd, &byte, 1, static_cast<off_t>(at)) == 1);
+    }
+    if (random() % 4 == 0) CHECK(::ftruncate(fd, static_cast<off_t>(random() % good.size())) == 0);
+    ::close(fd);
+    try {
+      const fp::Recovered found = fp::recover(folder.file("b"));
+      fp::validate_capture(found.capture);
+      for (size_t row = 0; row < found.capture.size(); ++row)
+        rows += !line(found.capture, row).empty();
+      ++read;
+    } catch (const fp::FormatError&) {
+      ++refused;
+    }
+  }
+  // A file is refused only for damage to its header, which headers_that_lie puts there.
+  CHECK_EQ(read + refused, rounds);
+  CHECK(read > rounds / 4);
+  CHECK(rows > 0);
+}
+
+// The header and its tables at their limits, one by one.
+TEST(headers_that_lie) {
+  const Folder folder;
+  {
+    fp::Session session(backed(folder.file(), true));
+    session.start();
+    work(3);
+    session.stop();
+  }
+  const auto changed = [&](size_t at, auto value) {
+    const int fd = ::open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
+    auto before = value;
+    CHECK(::pread(fd, &before, sizeof before, static_cast<off_t>(at)) == sizeof before);
+    CHECK(::pwrite(fd, &value, sizeof value, static_cast<off_t>(at)) == sizeof value);
+    bool refused = false;
+    try {
+      fp::validate_capture(fp::recover(folder.file()).capture);
+    } catch (const fp::FormatError&) {
+      refused = true;
+    }
+    CHECK(::pwrite(fd, &before, sizeof before, static_cast<off_t>(at)) == sizeof before);
+    ::close(fd);
+    return refused;
+  };
+  CHECK(changed(0, 'F'));  // magic
+  CHECK(changed(offsetof(fp::BackingHeader, format), uint32_t{2}));
+  CHECK(changed(offsetof(fp::BackingHeader, abi_major), uint16_t{9}));
+  CHECK(changed(offsetof(fp::BackingHeader, byte_order), uint32_t{0x04030201}));
+  CHECK(changed(offsetof(fp::BackingHeader, segment_bytes), uint64_t{4096}));
+  CHECK(!changed(offsetof(fp::BackingHeader, unix_offset_ns), INT64_MIN));
+  CHECK(!changed(offsetof(fp::BackingHeader, knot_bank), UINT32_MAX));
+  CHECK(changed(fp::kFileSessionsAt + offsetof(fp::FileSession, t0), UINT64_MAX));
+  CHECK(!changed(fp::kFileSessionsAt + offsetof(fp::FileSession, t1), uint64_t{0}));
+  CHECK(!changed(fp::kKnotBanksAt, UINT64_MAX));
+  CHECK(!changed(fp::kKnotBanksAt + 8, UINT64_MAX));
+  CHECK(!changed(fp::kFirstDirectoryAt + offsetof(fp::Directory, used), UINT64_MAX));
+  fp::RecoverOptions options;
+  options.session_id = 999;
+  CHECK_THROWS(fp::ValueError, fp::recover(folder.file(), options));
+  options.session_id = 0;
+  options.max_bytes = 4096;
+  CHECK_THROWS(fp::FormatError, fp::recover(folder.file(), options));
+}

@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traced calls beside cProfile's, on programs with recursion, generators, exceptions, C calls, threads."""
+
+from __future__ import annotations
+
+import contextlib
+import cProfile
+import gc
+import json
+import os
+import pstats
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import resident_kilobytes, run_python
+
+import fastprof
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+def fib(n: int) -> int:
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def even(n: int) -> bool:
+    return n == 0 or odd(n - 1)
+
+
+def odd(n: int) -> bool:
+    return n != 0 and even(n - 1)
+
+
+def numbers(n: int) -> Iterator[int]:
+    for i in range(n):
+        yield i + 1
+
+
+def generators() -> None:
+    sum(numbers(5))
+    unfinished = numbers(5)
+    next(unfinished)
+    unfinished.close()
+    thrown = numbers(3)
+    next(thrown)
+    with contextlib.suppress(KeyError):
+        thrown.throw(KeyError("x"))
+    list(map(fib, numbers(4)))
+
+
+def failing(depth: int) -> None:
+    if depth == 0:
+        raise ValueError
+    failing(depth - 1)
+
+
+def exceptions() -> None:
+    for _ in range(3):
+        with contextlib.suppress(ValueError):
+            failing(4)
+        with contextlib.suppress(ValueError):
+            int("x")
+
+
+def c_calls() -> None:
+    values = sorted([3, 1, 2], key=lambda v: -v)
+    values.append(len(values))
+    {}.get(1)
+    ",".join(str(v) for v in values)
+    [fib(2) for _ in range(2)]
+    isinstance(values, list)
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.n = 0
+
+    def __enter__(self) -> Counted:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.n += 1
+
+    @property
+    def twice(self) -> int:
+        return 2 * self.n
+
+    @classmethod
+    def make(cls) -> Counted:
+        return cls()
+
+
+def classes() -> None:
+    with Counted.make() as counted:
+        assert counted.twice == 0
+    exec("def made(): return 1\nmade()", {})
+
+
+PROGRAMS: list[Callable[[], Any]] = [
+    lambda: fib(9), lambda: even(8), generators, exceptions, c_calls, classes
+]  # fmt: skip
+
+
+def by_cprofile(program: Callable[[], Any]) -> Any:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    program()
+    profiler.disable()
+    return pstats.Stats(profiler).stats  # type: ignore[attr-defined]
+
+
+def counts(stats: Any) -> dict[Any, Any]:
+    """(calls, primitive calls) and those by caller, without the profilers' own functions."""
+    own = {key for key in stats if "_lsprof" in key[2] or "fastprof" in key[2] + key[0]}
+    return {
+        key: (value[:2], {c: v[:2] for c, v in value[4].items() if c not in own})
+        for key, value in stats.items()
+        if key not in own
+    }
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_counts_are_those_of_cprofile(number: int) -> None:
+    program = PROGRAMS[number]
+    program()
+    with fastprof.profile(python_calls=True) as prof:
+        program()
+    assert counts(prof.python_calls().to_pstats().stats) == counts(by_cprofile(program))
+
+
+def test_times_are_those_of_the_rows() -> None:
+    with fastprof.profile(python_calls=True) as prof:
+        fib(6)
+    (found,) = [f for f in prof.python_calls().functions if f.function == "fib"]
+    fibs = [e for e in prof.events() if e.name.endswith(": fib")]
+    outer = [e for e in fibs if not e.cpu_parent.name.endswith(": fib")]
+    assert len(outer) == 1
+    assert found.cumulative_ns == round(outer[0].cpu_time_total * 1000)
+    assert 0 < found.own_ns <= found.cumulative_ns
+
+
+# ---- the tree ------------------------------------------------------------------------------------
+
+
+def reference_tree(program: Callable[[], Any]) -> list[tuple[int, str]]:
+    """(depth, name) of each call, by a profile function written in Python."""
+    calls: list[tuple[int, str]] = []
+    depth = 0
+
+    def hook(frame: Any, event: str, argument: Any) -> None:
+        nonlocal depth
+        if event == "call":
+            code = frame.f_code
+            calls.append((depth, f"{code.co_filename}({code.co_firstlineno}): {code.co_name}"))
+            depth += 1
+        elif event == "c_call":
+            if argument is not sys.setprofile:
+                calls.append((depth, argument.__name__))
+            depth += 1
+        else:
+            depth -= 1
+
+    sys.setprofile(hook)
+    try:
+        program()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def traced_tree(prof: fastprof.profile) -> list[tuple[int, str]]:
+    table = prof.event_table
+    parent, names = table.column("parent").tolist(), table.sites.names
+    depth: list[int] = []
+    tree = []
+    enclosing = (table.column("flags") & 16) != 0
+    for row, site in enumerate(table.column("site").tolist()):
+        up = parent[row]
+        depth.append(-1 if enclosing[row] else depth[up] + 1 if up >= 0 else 0)
+        if not enclosing[row]:
+            name = names[site]
+            if name.startswith("<built-in "):
+                name = name.split()[2].rstrip(">")
+            tree.append((depth[row], name))
+    return tree
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_tree_is_that_of_a_reference_tracer(number: int) -> None:
+    program = PROGRAMS[number]
+    program()
+    with fastprof.profile(python_calls=True) as prof:
+        program()
+    assert traced_tree(prof) == reference_tree(program)
+
+
+def test_ranges_and_calls_nest_in_each_other() -> None:
+    def inner() -> None:
+        with fastprof.record_function("inside"):
+            fib(1)
+
+    with fastprof.profile(python_calls=True) as prof:
+        with fastprof.record_function("around"):
+            inner()
+    chain = []
+    event: Any = next(e for e in prof.events() if e.name.endswith(": fib"))
+    while event is not None and not event.name.endswith("nest_in_each_other"):
+        chain.append(event.name.rsplit(": ")[-1])
+        event = event.cpu_parent
+    assert chain == ["fib", "inside", "inner", "around"]
+
+
+def test_frames_on_the_stack_at_the_start_enclose_and_are_marked(tmp_path: Path) -> None:
+    with fastprof.profile(python_calls=True) as prof:
+        fib(1)
+    (call,) = [e for e in prof.events() if e.name.endswith(": fib")]
+    assert call.cpu_parent.name.endswith("start_enclose_and_are_marked")
+    trace = tmp_path / "trace.json"
+    prof.export_chrome_trace(trace)
+    events = json.loads(trace.read_text())["traceEvents"]
+    args = {e["name"]: e["args"] for e in events if e.get("cat") == "python_function"}
+    own = next(a for name, a in args.items() if name.endswith(": fib"))
+    around = next(a for name, a in args.items() if name.endswith("start_enclose_and_are_marked"))
+    assert around["enclosing"] is True and "enclosing" not in own
+    assert own["Python parent id"] == around["Python id"]
+    outermost = min(args.values(), key=lambda a: a["Python id"])
+    assert outermost["Python parent id"] is None
+
+
+def test_own_frames_are_hidden() -> None:
+    with fastprof.profile(python_calls=True) as prof:
+        fib(1)
+    folder = str(Path(fastprof.__file__).parent)
+    assert not [
+        e.name for e in prof.events() if folder in e.name or "fastprof" in e.name.split("(")[0]
+    ]
+
+
+# ---- threads -------------------------------------------------------------------------------------
+
+
+def test_threads_from_before_and_after_the_start() -> None:
+    go, done = threading.Event(), threading.Event()
+
+    def waiting() -> None:
+        go.wait()
+        fib(3)
+        done.set()
+
+    early = threading.Thread(target=waiting, name="early")
+    early.start()
+    with fastprof.profile(python_calls=True) as prof:
+        go.set()
+        done.wait()
+        early.join()
+        late = threading.Thread(target=fib, args=(3,), name="late")
+        late.start()
+        late.join()
+        with ThreadPoolExecutor(2, thread_name_prefix="pool") as pool:
+            list(pool.map(fib, [3] * 8))
+    table = prof.event_table
+    fibs = [table.tracks[t].name for t, s in zip(table.column("track"), table.column("site"), strict=True)
+            if table.sites.names[int(s)].endswith(": fib")]  # fmt: skip
+    calls = Counter(name.split("_")[0] for name in fibs)
+    assert calls == {"early": 5, "late": 5, "pool": 40}
+
+
+def test_a_session_of_one_thread_has_its_calls_only() -> None:
+    with fastprof.profile(python_calls=True, all_threads=False) as prof:
+        other = threading.Thread(target=fib, args=(5,))
+        other.start()
+        other.join()
+        fib(2)
+    found = {f.function: f.calls for f in prof.python_calls().functions}
+    assert found["fib"] == 3
+
+
+# ---- filters -------------------------------------------------------------------------------------
+
+
+def names_with(chosen: fastprof.CallFilter) -> set[str]:
+    with fastprof.profile(python_calls=chosen) as prof:
+        json.loads("[1, 2]")
+        c_calls()
+    return {f.function for f in prof.python_calls().functions}
+
+
+def test_filters_by_file_module_depth_and_kind() -> None:
+    everything = names_with(fastprof.CallFilter())
+    assert {"loads", "c_calls", "fib", "<built-in method builtins.len>"} <= everything
+    here = names_with(fastprof.CallFilter(files=[__file__], c_calls=False))  # type: ignore[arg-type]
+    inlined = set() if sys.version_info < (3, 12) else {"<listcomp>"}  # since PEP 709
+    assert here == {"c_calls", "fib", "<lambda>", "<listcomp>", "<genexpr>"} - inlined
+    assert "loads" not in names_with(fastprof.CallFilter(exclude_files=(json.__path__[0],)))
+    assert "fib" not in names_with(fastprof.CallFilter(modules=("json",), c_calls=False))
+    assert "loads" in names_with(fastprof.CallFilter(modules=("json",), c_calls=False))
+    assert {"decode", "loads"}.isdisjoint(
+        names_with(fastprof.CallFilter(exclude_modules=("json",)))
+    )
+    with pytest.raises(fastprof.errors.ValueError, match="list of names"):
+        fastprof.CallFilter(files="x")  # type: ignore[arg-type]
+    with pytest.raises(fastprof.errors.ValueError, match="max_depth"):
+        fastprof.CallFilter(max_depth=0)
+
+
+# ---- nested profiles, other profilers ------------------------------------------------------------
+
+
+def test_nested_profiles_have_their_own_calls() -> None:
+    with fastprof.profile(python_calls=True) as outer:
+        fib(1)
+        with fastprof.profile(python_calls=True) as inner:
+            fib(1)
+        with fastprof.profile() as without:
+            fib(1)
+        fib(1)
+    assert {f.function: f.calls for f in inner.python_calls().functions}["fib"] == 1
+    assert {f.function: f.calls for f in outer.python_calls().functions}["fib"] == 4
+    assert not [e for e in without.events() if e.is_python_function]
+    with pytest.raises(fastprof.errors.StateError, match="python_calls=True"):
+        without.python_calls()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there is a place for each profiler")
+def test_another_profiler_keeps_its_place_and_is_named() -> None:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        with pytest.warns(UserWarning, match="another profiler is active there .Profile on"):
+            with fastprof.profile(python_calls=True) as prof:
+                fib(3)
+    finally:
+        profiler.disable()
+    assert "Profile on thread" in prof.missing["python_calls"]
+    assert any(key[2] == "fib" for key in pstats.Stats(profiler).stats)  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="a thread has one profile function")
+def test_cprofile_and_fastprof_trace_at_the_same_time() -> None:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    with fastprof.profile(python_calls=True) as prof:
+        fib(3)
+    profiler.disable()
+    (by_cprofile,) = [v for k, v in pstats.Stats(profiler).stats.items() if k[2] == "fib"]  # type: ignore[attr-defined]
+    assert by_cprofile[:2] == (1, 5)
+    assert {f.function: f.calls for f in prof.python_calls().functions}["fib"] == 5
+    assert "python_calls" not in prof.missing
+
+
+def test_a_tracer_goes_on() -> None:
+    lines = 0
+
+    def tracer(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return tracer
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        with fastprof.profile(python_calls=True) as prof:
+            fib(3)
+    finally:
+        sys.settrace(before)
+    assert lines >= 5
+    assert {f.function: f.calls for f in prof.python_calls().functions}["fib"] == 5
+
+
+def test_nothing_is_left_of_the_profile_function() -> None:
+    with fastprof.profile(python_calls=True):
+        pass
+    assert sys.getprofile() is None
+    with fastprof.profile() as prof:
+        fib(2)
+    assert not [e for e in prof.events() if e.is_python_function]
+
+
+# ---- lifetimes -----------------------------------------------------------------------------------
+
+
+def test_code_and_locals_are_not_kept_alive() -> None:
+    class Local:
+        pass
+
+    with fastprof.profile(python_calls=True) as prof:
+        for _ in range(50):
+            scope: dict[str, Any] = {}
+            exec(compile("def made(x): return x", "<made>", "exec"), scope)
+            local = Local()
+            reference = weakref.ref(local)
+            code = weakref.ref(scope["made"].__code__)
+            scope["made"](local)
+            del local
+            scope.clear()
+            gc.collect()
+            assert reference() is None and code() is None
+    assert {f.function: f.calls for f in prof.python_calls().functions}["made"] == 50
+
+
+def test_deep_recursion() -> None:
+    printed = run_python("""
+        import sys, threading, fastprof
+        def down(n): return n if n == 0 else down(n - 1)
+        sys.setrecursionlimit(200000)
+        threading.stack_size(1 << 29)
+        def run():
+            with fastprof.profile(python_calls=True) as prof:
+                down(100000)
+            found = {f.function: f[3:5] for f in prof.python_calls().functions}
+            print(found["down"])
+        t = threading.Thread(target=run); t.start(); t.join()
+    """)
+    assert printed.strip() == "(100001, 1)"
+
+
+@pytest.mark.parametrize("setting", ["gc", "debug", "dev"])
+def test_under_debugging_aids(setting: str) -> None:
+    code = """
+        import gc, sys, threading, fastprof
+        if "gc" in sys.argv: gc.set_threshold(1)
+        def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+        for _ in range(20):
+            with fastprof.profile(python_calls=True) as prof:
+                t = threading.Thread(target=fib, args=(5,)); t.start(); t.join()
+                exec("def f(): return [i for i in range(3)]\\nf()", {})
+            assert {f.function: f.calls for f in prof.python_calls().functions}["fib"] == 15
+    """
+    command = [sys.executable, "-W", "error"] + (["-X", "dev"] if setting == "dev" else [])
+    environment = {"PYTHONMALLOC": "debug"} if setting == "debug" else {}
+    subprocess.run(
+        [*command, "-c", textwrap.dedent(code), setting], check=True, timeout=300,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+    )  # fmt: skip
+
+
+def test_many_short_profiles_keep_memory_flat() -> None:
+    def rounds(n: int) -> None:
+        for _ in range(n):
+            with fastprof.profile(python_calls=True) as prof:
+                fib(4)
+            assert len(prof.event_table) > 9
+
+    rounds(200)
+    before = resident_kilobytes()
+    rounds(1000)
+    assert resident_kilobytes() - before < 8000
+
+
+def test_a_forked_child_is_not_traced() -> None:
+    printed = run_python("""
+        import os, sys, fastprof
+        def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+        prof = fastprof.profile(python_calls=True)
+        prof.start()
+        pid = os.fork()
+        if pid == 0:
+            fib(3)
+            assert sys.getprofile() is None
+            with fastprof.profile(python_calls=True) as own:
+                fib(3)
+            assert {f.function: f.calls for f in own.python_calls().functions}["fib"] == 5
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        fib(3)
+        prof.stop()
+        print({f.function: f.calls for f in prof.python_calls().functions}["fib"])
+    """)
+    assert printed.strip() == "5"
+
+
+# ---- bounds and files ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [
+    {"overflow": "spill"}, {"overflow": "drop_newest"}, {"overflow": "overwrite_oldest"}
+])  # fmt: skip
+def test_calls_beyond_the_bound_are_kept_or_counted(options: dict[str, Any]) -> None:
+    with fastprof.profile(python_calls=True, max_bytes=1 << 17, **options) as prof:
+        for _ in range(300):
+            fib(8)
+    kept = {f.function: f.calls for f in prof.python_calls().functions}.get("fib", 0)
+    dropped = sum(prof.event_table.dropped.values())
+    if options["overflow"] == "spill":
+        assert (kept, dropped) == (300 * 67, 0)
+    else:
+        assert kept < 300 * 67 <= kept + dropped < 300 * 67 + 50
+
+
+def test_a_killed_process_leaves_its_calls(tmp_path: Path) -> None:
+    file = tmp_path / "records"
+    code = f"""
+        import fastprof, os
+        def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+        prof = fastprof.profile(python_calls=True, backing_file={str(file)!r})
+        prof.start()
+        for _ in range(1000): fib(5); len("abc")
+        os.kill(os.getpid(), 9)
+    """
+    with pytest.raises(subprocess.CalledProcessError):
+        run_python(code)
+    table = fastprof.recover(file)
+    counted = Counter(table.sites.names[int(site)].split(": ")[-1] for site in table.column("site"))
+    assert counted["fib"] == 15000
+    assert counted["<built-in function len>"] == 1000

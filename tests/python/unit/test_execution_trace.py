@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execution traces that the environment asks for: torch's observer, where torch is, and never without being asked."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof.compat.emitters import observer_of_environment
+
+
+class _Observer:
+    calls: list[str]
+
+    def __init__(self) -> None:
+        self.calls = []
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+    def cleanup(self) -> None:
+        self.calls.append("cleanup")
+
+
+def torch_with(observer: Any) -> Any:
+    class Theirs:
+        @staticmethod
+        def build_execution_trace_obs_from_env() -> Any:
+            return observer
+
+    return types.SimpleNamespace(profiler=types.SimpleNamespace(ExecutionTraceObserver=Theirs))
+
+
+def test_only_when_asked_for_and_only_with_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    observer = _Observer()
+    monkeypatch.setitem(sys.modules, "torch", torch_with(observer))
+    for value in (None, "0", "yes"):
+        monkeypatch.delenv("ENABLE_PYTORCH_EXECUTION_TRACE", raising=False)
+        if value is not None:
+            monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", value)
+        assert observer_of_environment() is None
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "1")
+    assert observer_of_environment() is observer
+    for torch in (types.SimpleNamespace(), None):
+        monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
+        assert observer_of_environment() is None
+
+
+def test_what_this_build_cannot_emit_says_what_to_use_instead() -> None:
+    for emitter, tool in ((fastprof.emit_nvtx, "NVTX"), (fastprof.emit_itt, "ITT")):
+        with emitter(enabled=False) as entered:
+            assert entered is None
+        with pytest.raises(fastprof.errors.UnavailableError, match=f"cannot emit {tool} ranges"):
+            with emitter():
+                pass
+    with pytest.raises(fastprof.errors.UnavailableError, match="export_chrome_trace"):
+        fastprof.ExecutionTraceObserver().register_callback("trace.json")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists over columns: no object before it is wanted, looking changes nothing, assigning counts."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+from made_events import built, event
+
+from fastprof.base.device_type import DeviceType
+from fastprof.model.table import CodedColumn, EventFlag, EventTable, KernelTable, Site, Track
+from fastprof.views import (
+    EventList,
+    FunctionEvent,
+    Interval,
+    Kernel,
+)
+
+
+def large_table(size: int = 1000) -> EventTable:
+    start = np.arange(size, dtype=np.int64) * 10
+    return EventTable(
+        {"start_ns": start + 5_000, "end_ns": start + 5_007, "site": np.arange(size) % 7,
+         "parent": np.full(size, -1, np.int32)},
+        sites=[Site(f"n{i}") for i in range(7)], t0_ns=5_000, begin_ordered=True,
+    )  # fmt: skip
+
+
+def test_no_event_object_is_made_for_averages_tables_and_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(
+        FunctionEvent, "_of_row", classmethod(lambda cls, rows, index: made.append(index))
+    )
+    events = EventList.from_table(large_table())
+    assert "n3" in events.key_averages().table(sort_by="cpu_time")
+    assert "n3" in events.table(row_limit=5)
+    assert len(events.to_columns()["start_us"]) == len(events) == 1000
+    assert events.self_cpu_time_total == pytest.approx(7.0)
+    assert "<table>" in events._repr_html_()
+    assert made == []
+
+
+def test_events_are_identical_while_held_and_free_afterwards() -> None:
+    events = EventList.from_table(large_table())
+    first = events[0]
+    assert events[0] is first
+    assert next(iter(events)) is first
+    assert first.time_range == Interval(0.0, 0.007)
+    gone = weakref.ref(events[1])
+    assert gone() is None  # no cycle: freed without the collector
+    del first, events
+    assert gc.collect() >= 0
+
+
+def test_walking_a_list_keeps_no_events() -> None:
+    events = EventList.from_table(large_table(5000))
+    held = events[7]
+    held.note = "mine"  # type: ignore[attr-defined]
+    for e in events:
+        assert e.id >= 0
+    rows = events._rows
+    assert rows is not None
+    assert len(rows._alive) <= 2048  # type: ignore[union-attr]
+    assert events[7] is held
+    assert sum(1 for e in events if e is held) == 1
+
+
+def test_looking_changes_nothing() -> None:
+    table = large_table()
+    events = EventList.from_table(table)
+    text = events.key_averages().table()
+    for e in events[:50]:
+        repr(e)
+        e.input_shapes, e.stack, e.kernels  # noqa: B018
+    list(events.key_averages())
+    assert events.key_averages().table() == text
+    assert events.event_table is table
+
+
+def test_assigning_to_an_event_counts_from_then_on() -> None:
+    events = EventList.from_table(large_table())
+    events[0].name = "mine"
+    assert "mine" in [a.key for a in events.key_averages()]
+    averages = EventList.from_table(large_table()).key_averages()
+    for average in averages:
+        average.key = "renamed " + average.key
+    assert "renamed n3" in averages.table()
+
+
+def test_list_operations() -> None:
+    events = EventList.from_table(large_table(10))
+    assert isinstance(events, list)
+    assert (len(events), len(events[2:5]), events[-1].name) == (10, 3, "n2")
+    assert [e.id for e in reversed(events)] == list(range(9, -1, -1))
+    assert events[3] in events
+    assert events.index(events[4]) == 4
+    assert sorted(events, key=lambda e: -e.id)[0].id == 9
+    assert len(events + events[:1]) == 11
+    with pytest.raises(IndexError):
+        events[10]
+    events.sort(key=lambda e: -e.id)
+    assert [e.id for e in events] == list(range(9, -1, -1))
+    events.append(event("more", 0, 1))
+    assert len(events) == 11
+    assert "more" in events.key_averages().table()
+    assert not EventList()
+    assert str(EventList()) == ""
+
+
+def test_copies_and_pickles() -> None:
+    events = EventList.from_table(large_table(10), use_device="cuda")
+    for copied in (copy.copy(events), pickle.loads(pickle.dumps(events))):
+        assert copied.table() == events.table()
+        assert [e.name for e in copied] == [e.name for e in events]
+    averages = pickle.loads(pickle.dumps(events.key_averages()))
+    assert averages.table() == events.key_averages().table()
+    nested = built(event("a", 0, 10), event("b", 1, 2))
+    again = pickle.loads(pickle.dumps(nested))
+    assert again[1].cpu_parent is again[0]
+
+
+def test_row_fields() -> None:
+    table = EventTable(
+        {"start_ns": [1_000, 2_000], "end_ns": [9_000, 3_500], "site": [0, 1], "track": [0, 0],
+         "parent": [-1, 0], "flags": [0, int(EventFlag.FINISHED)], "flops": [np.nan, 6.0],
+         "fwd_thread": [-1, 3], "id": [70, 71]},
+        sites=[Site("ProfilerStep#4"), Site("aten::mm", category="cpu_op", scope=0)],
+        tracks=[Track(5)],
+        coded={"input_shapes": CodedColumn.encode([None, [[2, 3]]])},
+        kernels=KernelTable(np.array([1]), np.array([0]), np.array([2]), np.array([500]), ["k"]),
+        t0_ns=1_000, begin_ordered=True,
+    )  # fmt: skip
+    step, mm = EventList.from_table(table, use_device="cuda")
+    assert (step.name, step.trace_name, step.key) == (
+        "ProfilerStep*",
+        "ProfilerStep#4",
+        "ProfilerStep*",
+    )
+    assert (step.id, step.thread, step.device_resource_id, step.finished) == (70, 5, 5, False)
+    assert (step.flops, step.fwd_thread, step.input_shapes) == (None, None, [])
+    assert (step.scope, step.is_user_annotation) == (7, True)
+    assert (mm.flops, mm.fwd_thread, mm.input_shapes) == (6.0, 3, [[2, 3]])
+    assert (mm.scope, mm.activity_type, mm.device_type) == (0, "cpu_op", DeviceType.CPU)
+    assert mm.kernels == [Kernel("k", 2, 0.5)]
+    assert mm.cpu_parent is step
+    assert step.cpu_children == [mm]
+    assert (step.device_time_total, step.cuda_time) == (0.5, 0.5)
+    assert step.cpu_time_str == "8.000us"
+    mm.input_shapes.append("mine")
+    fresh = EventList.from_table(table)[1]
+    assert fresh.input_shapes == [[2, 3]]
+    with pytest.raises(AttributeError, match="no_such"):
+        mm.no_such  # noqa: B018

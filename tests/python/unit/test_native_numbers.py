@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every enum that Python has a copy of: names and numbers are those of the native part and of its headers."""
+
+from __future__ import annotations
+
+import enum
+import re
+from pathlib import Path
+
+import pytest
+from plain_captures import capture_of
+
+from fastprof import _core, errors
+from fastprof.base import native_numbers as numbers
+from fastprof.base.device_type import DeviceType
+from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
+from fastprof.importers.check_table import FIXED_WORDS
+from fastprof.model.columns import NO_PARENT, NO_PAYLOAD, EventFlag, EventKind
+from fastprof.model.sites import Site
+
+HEADERS = Path(__file__).resolve().parents[3] / "csrc" / "include" / "fastprof"
+# Enum or namespace of C++ -> its header, Python's copy, and what C++ alone has.
+COPIES: dict[str, tuple[str, type[enum.IntEnum] | type[enum.IntFlag], set[str]]] = {
+    "ArgType": ("recorder/state/site.hpp", numbers.ArgType, set()),
+    "DetailType": ("recorder/state/site.hpp", numbers.DetailType, set()),
+    "DeviceType": ("primitives/device.hpp", DeviceType, {"NONE"}),
+    "DropCause": ("base/drop_cause.hpp", numbers.DropCause, set()),
+    "InputKind": ("payload/op_inputs/op_inputs.hpp", numbers.InputKind, set()),
+    "OverflowPolicy": ("recorder/state/state.hpp", numbers.OverflowPolicy, set()),
+    "ProfilerState": ("legacy/profiler_config.hpp", numbers.ProfilerState, set()),
+    "RecordScope": ("base/scope.hpp", RecordScope, {"NUM_SCOPES"}),
+    "SiteKind": ("recorder/state/site.hpp", EventKind, set()),
+    "category": ("base/scope.hpp", numbers.Category, set()),
+    "detail_flag": ("payload/blocks/detail_block.hpp", numbers.DetailFlag, set()),
+    "event_flag": ("capture/capture.hpp", EventFlag, set()),
+    "input_bit": ("payload/op_inputs/op_inputs.hpp", numbers.InputBit, set()),
+}
+NATIVE = _core.native_numbers()
+LIMITS = NATIVE["limits"]
+
+
+def names_in_header(name: str, header: str) -> list[str]:
+    """The enumerators of an enum, or the constants of a namespace, as the header spells them."""
+    text = re.sub(r"//.*", "", (HEADERS / header).read_text())
+    found = re.search(rf"(?:enum class|namespace) {name}\b[^{{;]*\{{([^}}]*)\}}", text)
+    assert found is not None, f"{header} has no {name}"
+    return re.findall(r"(\w+)\s*=(?!=)", found.group(1))
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_the_module_exports_what_the_header_has(name: str) -> None:
+    in_header = names_in_header(name, COPIES[name][0])
+    assert len(in_header) >= 3
+    assert sorted(NATIVE[name]) == sorted(in_header)
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_python_has_the_same_names_and_numbers(name: str) -> None:
+    _, copy, native_only = COPIES[name]
+    native = {key.upper(): number for key, number in NATIVE[name].items() if key not in native_only}
+    assert native_only <= set(NATIVE[name])
+    assert {key.upper(): int(value) for key, value in copy.__members__.items()} == native
+
+
+def test_every_exported_enum_is_compared() -> None:
+    assert set(NATIVE) == {*COPIES, "limits"}
+    declared = {
+        value
+        for value in vars(numbers).values()
+        if isinstance(value, type) and issubclass(value, enum.Enum)
+        and value.__module__ == numbers.__name__
+    }  # fmt: skip
+    assert declared <= {copy for _, copy, _ in COPIES.values()}
+
+
+def test_limits_and_drop_causes() -> None:
+    ours = {"kMaxArgs": numbers.MAX_ARGS, "kNoParent": NO_PARENT, "kNoPayload": NO_PAYLOAD}
+    assert ours == LIMITS
+    causes = _core.missing_causes()
+    assert set(causes) == {cause.name.lower() for cause in numbers.DropCause}
+    incomplete = {cause.name.lower() for cause in numbers.INCOMPLETE_CAUSES}
+    assert {name for name, missing in causes.items() if not missing} == incomplete
+
+
+def test_the_name_of_the_autograd_engine() -> None:
+    header = (HEADERS / "payload" / "blocks" / "engine_range.hpp").read_text()
+    assert f'kEngineRangePrefix = "{ENGINE_RANGE_PREFIX}"' in header
+
+
+@pytest.mark.parametrize("kind", list(EventKind), ids=lambda kind: kind.name)
+def test_payload_words_of_a_kind_without_arguments(kind: EventKind) -> None:
+    """As many as the native part asks for (payload_words_of); other readers index with them."""
+    site = Site("a", kind=int(kind))
+
+    def fits(count: int) -> bool:
+        try:
+            capture_of([site], [0], [0] * count, kind=[int(kind)])
+        except errors.ValueError as error:
+            return "its payload is truncated" not in str(error)
+        return True
+
+    assert next(count for count in range(9) if fits(count)) == FIXED_WORDS.get(kind, 0)

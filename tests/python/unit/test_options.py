@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make_options: what each argument becomes alone and together with others, and the first value that is refused."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastprof import ProfilerActivity, errors
+from fastprof.profiler.options import OVERFLOW_POLICIES, Options, make_options
+
+DEFAULTS: dict[str, Any] = {
+    "activities": None,
+    "activity_filters": None,
+    "use_cpu": True,
+    "use_cuda": None,
+    "use_device": None,
+    "use_kineto": True,
+    "record_shapes": False,
+    "profile_memory": False,
+    "memory_attribution": "innermost",
+    "with_stack": False,
+    "with_flops": False,
+    "with_modules": False,
+    "experimental_config": None,
+    "execution_trace_observer": None,
+    "acc_events": False,
+    "all_threads": None,
+    "max_bytes": 0,
+    "max_name_bytes": 0,
+    "overflow": "drop_newest",
+}
+
+
+def options(**changes: Any) -> Options:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make_options(**(DEFAULTS | changes))
+
+
+def test_nothing_is_asked_for_by_default() -> None:
+    given = options()
+    assert given.activities == given.asked == {ProfilerActivity.CPU}
+    assert given.use_device is None and given.all_threads is True and given.missing == {}
+    for name in ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"):
+        assert getattr(given, name) is False
+    assert (given.acc_events, given.trace_only, given.gc_events) == (False, False, False)
+    assert (given.max_bytes, given.max_name_bytes, given.spill_folder, given.counters) == (
+        0,
+        0,
+        "",
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["record_shapes", "profile_memory", "with_stack", "with_modules", "acc_events"]
+)
+def test_each_flag_is_its_own(name: str) -> None:
+    flags = (
+        "record_shapes",
+        "profile_memory",
+        "with_stack",
+        "with_flops",
+        "with_modules",
+        "acc_events",
+    )
+    given = options(**{name: True})
+    assert [flag for flag in flags if getattr(given, flag)] == [name]
+
+
+def test_flops_need_shapes() -> None:
+    given = options(with_flops=True)
+    assert given.with_flops and given.record_shapes
+    assert not options(record_shapes=True).with_flops
+
+
+def test_memory_is_a_category() -> None:
+    with_memory, without = options(profile_memory=True), options()
+    assert with_memory.categories == without.categories | 4 and not without.categories & 4
+    assert options(memory_attribution="interval").memory_attribution == "interval"
+    with pytest.raises(errors.ValueError, match=r"'outermost'\. Use one of innermost, interval"):
+        options(memory_attribution="outermost")
+
+
+def test_bounds_are_0_or_at_least_64_kb() -> None:
+    for name in ("max_bytes", "max_name_bytes"):
+        assert getattr(options(**{name: 65536}), name) == 65536
+        for wrong in (65535, 1, -1):
+            with pytest.raises(errors.ValueError, match=f"{name} must be at least 65536 .*{wrong}"):
+                options(**{name: wrong})
+
+
+def test_what_happens_when_memory_is_full(tmp_path: Path) -> None:
+    for name, number in OVERFLOW_POLICIES.items():
+        assert options(overflow=name).overflow == number
+    assert sorted(OVERFLOW_POLICIES.values()) == [0, 1, 2]
+    assert options(overflow="spill", spill_folder=tmp_path).spill_folder == str(tmp_path)
+    with pytest.raises(errors.ValueError, match="unknown overflow policy 'wait'"):
+        options(overflow="wait")
+    with pytest.raises(errors.ValueError, match="spill_folder has no effect without"):
+        options(spill_folder=tmp_path)
+
+
+def test_threads() -> None:
+    assert options(all_threads=False).all_threads is False
+    assert options(all_threads=True).all_threads is True
+
+
+def test_a_time_limit_that_is_accepted_and_not_needed() -> None:
+    assert "post_processing_timeout_s" in options(post_processing_timeout_s=0).missing
+    with pytest.raises(errors.ValueError, match=r"at least 0, not -0\.5"):
+        options(post_processing_timeout_s=-0.5)
+
+
+def test_an_observer_without_start_is_missing_and_one_with_it_is_not() -> None:
+    class Observer:
+        def start(self) -> None: ...
+
+    assert "execution_trace_observer" in options(execution_trace_observer=object()).missing
+    assert "execution_trace_observer" not in options(execution_trace_observer=Observer()).missing
+
+
+def test_devices() -> None:
+    for how in ({"use_cuda": True}, {"use_device": "cuda"}, {"use_device": "CUDA:1"}):
+        given = options(**how)
+        assert given.asked == {ProfilerActivity.CPU, ProfilerActivity.CUDA}
+        if ProfilerActivity.CUDA not in given.activities:
+            assert given.use_device is None and "CUDA" in given.missing
+    assert options(use_device="cpu").asked == {ProfilerActivity.CPU}
+    asked = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    assert options(activities=asked, use_cuda=False).asked == {ProfilerActivity.CPU}
+    assert options(activities=asked).asked == set(asked)
+    with pytest.raises(errors.UnavailableError, match="no activities to record"):
+        options(use_cpu=False)
+
+
+def test_counters_are_a_list_of_names() -> None:
+    for wrong in ("instructions", [1], [b"cycles"]):
+        with pytest.raises(errors.ValueError, match="must be a list of names"):
+            options(counters=wrong)

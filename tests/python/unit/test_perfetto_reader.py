@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: Apache-2.0
+"""load() of Perfetto traces that other programs wrote: every row as listed, what is not read counted and reported."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from perfetto_encoder import encode, encode_trace, field, varint
+from perfetto_scenario import (
+    BEGIN,
+    DEFAULTS,
+    END,
+    INSTANT,
+    NEEDED,
+    THREAD,
+    clocks,
+    event,
+    state,
+    track,
+)
+from perfetto_scenarios import SCENARIOS
+
+import fastprof
+from fastprof import errors
+from fastprof.cli.main import main
+from fastprof.importers import perfetto_packets
+from fastprof.model.table import EventFlag, EventKind, EventTable
+
+SLICES = (EventKind.RANGE, EventKind.ASYNC_RANGE, EventKind.MARK)
+
+
+def load(folder: Path, data: bytes, **limits: int) -> EventTable:
+    path = folder / "t.pftrace"
+    path.write_bytes(data)
+    return fastprof.load(path, **limits)
+
+
+def slices(table: EventTable) -> list[tuple[int, int, str, str]]:
+    """(ns, duration, name, category) of ranges and marks; duration -1: unfinished."""
+    categories = table.sites.field("category")
+    found = []
+    for row, kind in enumerate(table.column("kind").tolist()):
+        if kind in SLICES:
+            finished = int(table.column("flags")[row]) & EventFlag.FINISHED
+            duration = int(table.duration_ns[row]) if finished else -1
+            site = int(table.column("site")[row])
+            found.append((int(table.start_ns[row]), duration, table.name(row), categories[site]))
+    return found
+
+
+def counters(table: EventTable) -> list[tuple[int, str, float]]:
+    found = []
+    for row, kind in enumerate(table.column("kind").tolist()):
+        if kind == EventKind.COUNTER:
+            site = table.sites[int(table.column("site")[row])]
+            assert table.payload_words is not None and site.arg_names == ("value",)
+            word = table.payload_words[int(table.column("payload")[row])]
+            value = word.view(np.float64) if site.arg_types == (2,) else word.view(np.int64)
+            found.append((int(table.start_ns[row]), site.name, value.item()))
+    return found
+
+
+def flows(table: EventTable) -> list[tuple[str, str]]:
+    """(name, name) of the slices that each arrow leads from and to."""
+    kind, start, end, track = (
+        table.column(n).tolist() for n in ("kind", "start_ns", "end_ns", "track")
+    )
+    rows = [r for r in range(len(table)) if kind[r] in SLICES]
+    begun: dict[int, str] = {}
+    found = []
+    for row in range(len(table)):
+        if kind[row] not in (EventKind.FLOW_BEGIN, EventKind.FLOW_END):
+            continue
+        around = [r for r in rows if track[r] == track[row] and start[r] <= start[row] <= end[r]]
+        name = table.name(around[-1])
+        assert table.payload_words is not None
+        flow = int(table.payload_words[int(table.column("payload")[row])])
+        if kind[row] == EventKind.FLOW_BEGIN:
+            begun[flow] = name
+        else:
+            found.append((begun[flow], name))
+    return found
+
+
+def args_of(table: EventTable, name: str) -> dict[str, Any]:
+    (row,) = (r for r in range(len(table)) if table.name(r) == name)
+    args: dict[str, Any] = json.loads(table.coded["metadata_json"][row])
+    return args
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_row_of_a_trace_of_others(tmp_path: Path, name: str) -> None:
+    scenario = SCENARIOS[name]
+    table = load(tmp_path, encode_trace(scenario.packets))
+    assert sorted(slices(table)) == sorted(scenario.slices)
+    assert sorted(counters(table)) == sorted(scenario.counters)
+    assert sorted(flows(table)) == sorted(scenario.flows)
+    assert table.metadata.get("skipped_packets", {}) == scenario.skipped_packets
+    assert table.metadata.get("skipped_events", {}) == scenario.skipped_events
+    if scenario.args:
+        assert args_of(table, "args") == scenario.args
+    for slice_name, thread in scenario.threads.items():
+        tracks = {
+            table.tracks[int(table.column("track")[row])][1:4]
+            for row in range(len(table))
+            if table.name(row) == slice_name
+        }
+        assert tracks == {thread}, slice_name
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_quick_way_reads_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    data = encode_trace(SCENARIOS[name].packets)
+    quick = load(tmp_path, data)
+    monkeypatch.setattr(perfetto_packets, "_MOST_KNOWN", 0)
+    plain = load(tmp_path, data)
+    assert (slices(quick), counters(quick), quick.metadata) == (
+        slices(plain), counters(plain), plain.metadata,
+    )  # fmt: skip
+    assert list(quick.tracks) == list(plain.tracks) and list(quick.sites) == list(plain.sites)
+
+
+def test_what_was_remembered_is_forgotten_when_its_meaning_changes(tmp_path: Path) -> None:
+    """Packets that are equal but for their time mean another name, track or clock after a change of state."""
+    begin = event(0, BEGIN, sequence_flags=NEEDED, name_iid=1)["track_event"]
+
+    def pair(ns: int) -> list[dict[Any, Any]]:
+        packet = {"trusted_packet_sequence_id": 1, "sequence_flags": NEEDED, "track_event": begin}
+        return [
+            {"timestamp": ns, **packet},
+            event(ns + 1, END, sequence_flags=NEEDED),
+            {"timestamp": ns + 2, **packet},
+            event(ns + 4, END, sequence_flags=NEEDED),
+        ]
+
+    def names(name: str) -> dict[str, Any]:
+        return {"interned_data": {"event_names": [{"iid": 1, "name": name}]}}
+
+    packets = [
+        state(**names("one"), **DEFAULTS),
+        track(5, **THREAD),
+        track(6, thread={"pid": 7, "tid": 72, "thread_name": "second"}),
+        *pair(100),
+        {"trusted_packet_sequence_id": 1, **names("two")},
+        *pair(200),
+        {
+            "trusted_packet_sequence_id": 1,
+            "trace_packet_defaults": {"track_event_defaults": {"track_uuid": 6}},
+        },
+        *pair(300),
+        clocks((6, 10_000), (64, 400)),
+        {
+            "trusted_packet_sequence_id": 1,
+            "trace_packet_defaults": {
+                "timestamp_clock_id": 64,
+                "track_event_defaults": {"track_uuid": 6},
+            },
+        },
+        *pair(400),
+        clocks((6, 20_000), (64, 500)),
+        *pair(500),
+        state(**names("three"), **DEFAULTS),
+        *pair(600),
+        event(700, END, sequence_flags=NEEDED, previous_packet_dropped=True),
+        *pair(710),
+    ]
+    table = load(tmp_path, encode_trace(packets))
+    assert [(ns, duration, name) for ns, duration, name, _ in slices(table)] == [
+        (100, 1, "one"), (102, 2, "one"), (200, 1, "two"), (202, 2, "two"), (300, 1, "two"), (302, 2, "two"),
+        (10_000, 1, "two"), (10_002, 2, "two"), (20_000, 1, "two"), (20_002, 2, "two"), (600, 1, "three"),
+        (602, 2, "three"),
+    ]  # fmt: skip
+    assert [table.tracks[t].tid for t in table.column("track").tolist()] == [
+        *[71] * 4,
+        *[72] * 6,
+        *[71] * 2,
+    ]
+    assert table.metadata["skipped_packets"] == {
+        "lost before they were written": 1,
+        "needs state that was lost or not yet cleared": 5,
+    }
+
+
+def test_an_end_in_another_sequence_and_of_a_track_that_nobody_described(tmp_path: Path) -> None:
+    table = load(
+        tmp_path,
+        encode_trace([event(5, BEGIN, "a", track_uuid=9), event(8, END, seq=2, track_uuid=9)]),
+    )
+    assert slices(table) == [(5, 3, "a", "")]
+    assert table.tracks[0][1:4] == (0, 0, "a")  # an unnamed track is called like its first event
+
+
+def test_a_descriptor_may_follow_its_events_and_a_ring_of_parents_ends(tmp_path: Path) -> None:
+    packets = [
+        event(5, INSTANT, "a", track_uuid=9),
+        track(9, parent_uuid=10, name="ring"),
+        track(10, parent_uuid=9, name="other"),
+        event(6, INSTANT, "b", track_uuid=11),
+        track(11, **THREAD),
+    ]
+    table = load(tmp_path, encode_trace(packets))
+    assert [t[1:4] for t in table.tracks] == [(0, 0, "ring"), (7, 71, "worker")]
+    assert (table.pid, table.t0_ns, table.t1_ns) == (7, 5, 6)
+
+
+def test_the_process_of_the_trace(tmp_path: Path) -> None:
+    named = track(1, process={"pid": 8, "cmdline": ["/bin/server", "--port"]})
+    old = {"process_descriptor": {"pid": 8, "process_name": "old"}}
+    for packets, expected in (
+        ([named], (8, "/bin/server")),
+        ([track(1, process={"pid": 8}), old], (8, "old")),
+        ([old, track(3, **THREAD)], (8, "old")),
+        ([track(3, **THREAD)], (7, "")),
+        ([state(thread_descriptor={"pid": 9, "tid": 1}), event(1, INSTANT, "x")], (9, "")),
+    ):
+        table = load(tmp_path, encode_trace([*packets, event(5, INSTANT, "a")]))
+        assert (table.pid, table.process_name) == expected
+
+
+def test_a_snapshot_after_the_events_of_its_clock(tmp_path: Path) -> None:
+    packets = [
+        state(),
+        track(5, **THREAD),
+        event(100, BEGIN, "early", track_uuid=5, timestamp_clock_id=3),
+        event(120, END, track_uuid=5, timestamp_clock_id=3),
+        event(130, BEGIN, "early", track_uuid=5, timestamp_clock_id=3),
+        event(140, END, track_uuid=5, timestamp_clock_id=3),
+        clocks((6, 5000), (3, 90)),
+        event(150, INSTANT, "late", track_uuid=5, timestamp_clock_id=3),
+    ]
+    table = load(tmp_path, encode_trace(packets))
+    assert slices(table) == [
+        (5010, 20, "early", ""),
+        (5040, 10, "early", ""),
+        (5060, 0, "late", ""),
+    ]
+    assert "skipped_packets" not in table.metadata
+
+
+def test_snapshots_that_contradict_and_clocks_that_are_set_back(tmp_path: Path) -> None:
+    packets = [
+        state(),
+        clocks((6, 1000), (70, 10), unit_multiplier_ns=10),
+        clocks((6, 2000), (70, 10), unit_multiplier_ns=20),  # another unit
+        clocks((6, 3000), (6, 10)),  # one clock twice
+        event(11, INSTANT, "a", timestamp_clock_id=70),
+        clocks((6, 4000), (1, 900)),
+        clocks((6, 5000), (1, 100)),  # the wall clock was set back: nothing can be read off it
+        event(950, INSTANT, "b", timestamp_clock_id=1),
+    ]
+    table = load(tmp_path, encode_trace(packets))
+    assert slices(table) == [(1010, 0, "a", "")]
+    assert table.metadata["skipped_packets"] == {
+        "clock snapshot that contradicts another": 2,
+        "time of clock 1, which no snapshot relates": 1,
+    }
+    with pytest.raises(
+        errors.FormatError, match="packet 0 at offset 0: a clock snapshot has 65 clocks"
+    ):
+        load(tmp_path, encode_trace([clocks(*((128 + i, i) for i in range(65)))]))
+
+
+def test_unknown_packets_and_fields_are_counted_by_what_they_are(tmp_path: Path) -> None:
+    packets = [
+        {"ftrace_events": b"\x08\x01"},
+        {"ftrace_events": b""},
+        {777: b"x", "trusted_packet_sequence_id": 1},
+        {"trace_config": b""},
+        state(interned_data={99: b"", "event_names": [{"iid": 1, "name": "n"}]}),
+        event(
+            5,
+            INSTANT,
+            track_uuid=3,
+            name_iid=1,
+            sequence_flags=NEEDED,
+            debug_annotations=[{"name": "p", 14: b"proto"}],
+        ),
+    ]
+    packets[-1]["track_event"][21] = b"log"
+    packets[-1][888] = 1
+    table = load(tmp_path, encode_trace(packets))
+    assert slices(table) == [(5, 0, "n", "")]
+    assert args_of(table, "n") == {"p": None}
+    assert table.metadata["skipped_packets"] == {
+        "ftrace_events": 2, "packet field 777": 1, "trace_config": 1, "packet field 888": 1,
+    }  # fmt: skip
+    assert table.metadata["skipped_events"] == {
+        "InternedData field 99": 1, "TrackEvent field 21": 1, "DebugAnnotation field 14": 1,
+    }  # fmt: skip
+
+
+def test_the_report_tells_what_was_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packets = [
+        {"ftrace_events": b""},
+        {"ftrace_events": b""},
+        event(5, END),
+        event(9, INSTANT, "a"),
+    ]
+    path = tmp_path / "t.pftrace"
+    path.write_bytes(encode_trace(packets))
+    assert main(["report", str(path)]) == 0
+    assert "\nnot read: ftrace_events (2), end without begin (1)\n" in capsys.readouterr().out
+    path.write_bytes(encode_trace([*packets, *({number: b""} for number in range(200, 209))]))
+    assert main(["report", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "packet field 206 (1), 3 other kinds\n" in shown and "field 207" not in shown
+    path.write_bytes(encode_trace([event(9, INSTANT, "a")]))
+    assert main(["report", str(path)]) == 0
+    assert "not read" not in capsys.readouterr().out
+
+
+def compressed(packets: bytes) -> bytes:
+    return field(1, encode({"compressed_packets": zlib.compress(packets)}))
+
+
+def test_compressed_packets(tmp_path: Path) -> None:
+    packets = encode_trace(SCENARIOS["interned names and defaults"].packets)
+    table = load(tmp_path, compressed(packets) + encode_trace([event(900, INSTANT, "more")]))
+    expected = [*SCENARIOS["interned names and defaults"].slices, (900, 0, "more", "")]
+    assert sorted(slices(table)) == sorted(expected)
+    for data, message in (
+        (field(1, encode({"compressed_packets": b"junk"})), "packet 0 at offset 0: damaged"),
+        (field(1, encode({"compressed_packets": zlib.compress(packets)[:-9]})), "truncated"),
+        (compressed(compressed(packets)), "other than packets"),
+        (compressed(field(2, b"")), "other than packets"),
+    ):
+        with pytest.raises(errors.FormatError, match=message):
+            load(tmp_path, data)
+    with pytest.raises(errors.FormatError, match="exceed 900 bytes when decompressed"):
+        load(tmp_path, compressed(packets * 9), max_decompressed_bytes=900)
+    bomb = compressed(encode_trace([event(1, INSTANT, "x" * 4_000_000)]))
+    with pytest.raises(errors.FormatError, match=r"exceed \d+ bytes when decompressed"):
+        load(tmp_path, bomb, max_memory_bytes=8 << 20)
+
+
+@pytest.mark.parametrize("name", ["interned names and defaults", "annotations", "flows"])
+def test_a_trace_that_is_cut_short(tmp_path: Path, name: str) -> None:
+    """Cut between packets it is a shorter trace; cut anywhere else it is refused with the place."""
+    packets = [field(1, encode(packet)) for packet in SCENARIOS[name].packets]
+    data = b"".join(packets)
+    ends = {sum(map(len, packets[:i])) for i in range(len(packets) + 1)}
+    for size in range(1, len(data)):
+        if size in ends:
+            load(tmp_path, data[:size])
+        else:
+            with pytest.raises(errors.FormatError, match="offset"):
+                load(tmp_path, data[:size])
+
+
+def test_memory_is_bounded_whatever_a_trace_makes_the_reader_keep(tmp_path: Path) -> None:
+    begin = [event(i, BEGIN, f"n{i}", track_uuid=i + 1) for i in range(3000)]
+    late = [event(9000 - i, BEGIN, "same", track_uuid=1) for i in range(9000)]  # read again, sorted
+    linked = [event(i, INSTANT, "same", track_uuid=1, flow_ids=[i]) for i in range(9000)]
+    sequences = [state(i + 1) for i in range(3000)]
+    described = [track(i + 1, name="x") for i in range(3000)]
+    for packets in (begin, late, linked, sequences, described):
+        data = encode_trace(packets)
+        load(tmp_path, data)
+        with pytest.raises(errors.FormatError, match="max_memory_bytes"):
+            load(tmp_path, data, max_memory_bytes=1_000_000)
+
+
+def random_value(rng: random.Random, value: Any) -> Any:
+    if isinstance(value, dict):
+        return mutated(rng, value)
+    if isinstance(value, list):
+        return [
+            random_value(rng, item) for item in value for _ in range(rng.choice([0, 1, 1, 1, 2]))
+        ]
+    if rng.random() < 0.8:
+        return value
+    if isinstance(value, float):
+        return rng.choice([0.0, float("nan"), float("inf"), -1e308])
+    if isinstance(value, int):
+        return rng.choice([0, 1, 2, 5, 64, 127, 128, -1, 1 << 31, (1 << 63) - 1, (1 << 64) - 1])
+    return rng.choice(["", "\ud7ff", "x" * 300])
+
+
+def mutated(rng: random.Random, message: dict[Any, Any]) -> dict[Any, Any]:
+    found = {key: random_value(rng, value) for key, value in message.items() if rng.random() < 0.93}
+    if rng.random() < 0.1:
+        found[rng.randrange(1, 130)] = rng.choice([0, 1 << 40, b"", b"\x08\x01", b"\xff"])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_traces_are_read_or_refused_and_can_be_used(tmp_path: Path, seed: int) -> None:
+    """Packets of all scenarios, with fields left out, repeated, replaced: meaning is damaged, not bytes."""
+    rng = random.Random(seed)
+    everything = [packet for scenario in SCENARIOS.values() for packet in scenario.packets]
+    used = 0
+    for _ in range(25):
+        packets = [mutated(rng, rng.choice(everything)) for _ in range(60)]
+        try:
+            data = encode_trace(packets)
+            table = load(tmp_path, data)
+        except (errors.FormatError, AssertionError):
+            continue
+        used += 1
+        fastprof.EventList.from_table(table).key_averages().table()
+        fastprof.save(table, tmp_path / "saved")
+        assert slices(fastprof.load(tmp_path / "saved")) == slices(table)
+    assert used > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_bytes_never_escape_format_error(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    data = encode_trace([packet for scenario in SCENARIOS.values() for packet in scenario.packets])
+    messages: list[str] = []
+    for _ in range(60):
+        damaged = bytearray(data)
+        for _ in range(rng.randrange(1, 6)):
+            damaged[rng.randrange(1, len(damaged))] = rng.randrange(256)
+        try:
+            table = load(tmp_path, bytes(damaged))
+        except errors.FormatError as error:
+            messages.append(str(error))
+            continue
+        fastprof.EventList.from_table(table).key_averages().table()
+    assert len(messages) > 10
+    assert all(re.search(r"offset \d|row \d|site \d", message) for message in messages)
+
+
+def test_packed_numbers_are_read_like_single_ones(tmp_path: Path) -> None:
+    packet = event(5, BEGIN, "a", track_uuid=3)
+    packet["track_event"][36] = varint(7) + varint(300)  # flow_ids_old, packed
+    packets = [packet, event(6, INSTANT, "b", track_uuid=4, terminating_flow_ids=[7, 300])]
+    assert flows(load(tmp_path, encode_trace(packets))) == [("a", "b"), ("a", "b")]
+
+
+def test_devices_of_memory_records_stay_within_their_columns(tmp_path: Path) -> None:
+    def record(kind: int, index: int) -> dict[Any, Any]:
+        values = {"Addr": 1, "Bytes": 2, "Device Type": kind, "Device Id": index}
+        annotations = [{"name": n, "int_value": v} for n, v in values.items()]
+        return event(5, INSTANT, "[memory]", debug_annotations=annotations)
+
+    for given, kept in (((1, 2), (1, 2)), ((20, 32767), (20, 32767)), ((20, 32768), (20, 32767)),
+                        ((0, -1), (0, -1)), ((0, -2), (0, -1))):  # fmt: skip
+        table = load(tmp_path, encode_trace([track(5, **THREAD), record(*given)]))
+        (site,) = table.sites
+        assert (site.device_type, site.device_index) == kept
+        assert table.column("kind").tolist() == [EventKind.MEMORY]
+
+
+def test_an_event_without_a_track_is_on_none_of_the_described_ones(tmp_path: Path) -> None:
+    packets = [track(1, **THREAD), event(5, INSTANT, "here", track_uuid=1)]
+    table = load(tmp_path, encode_trace([*packets, event(6, INSTANT, "a", track_uuid=0, seq=2)]))
+    rows = range(len(table))
+    tracks = {table.name(row): table.tracks[int(table.column("track")[row])] for row in rows}
+    assert tracks["here"][1:4] == (7, 71, "worker") and tracks["a"][1:3] == (0, 0)
+
+
+def test_annotations_of_chromes_json(tmp_path: Path) -> None:
+    given = {"good": '{"a": [1]}', "text": "no JSON", "deep": "[" * 100_000}
+    annotations = [{"name": n, "legacy_json_value": text} for n, text in given.items()]
+    table = load(tmp_path, encode_trace([event(5, INSTANT, "args", debug_annotations=annotations)]))
+    assert args_of(table, "args") == given | {"good": {"a": [1]}}
+
+
+def test_an_end_that_is_written_late_closes_what_was_open_at_its_time(tmp_path: Path) -> None:
+    packets = [
+        track(5, **THREAD),
+        event(10, BEGIN, "first", track_uuid=5),
+        event(30, BEGIN, "second", track_uuid=5),
+        event(20, END, track_uuid=5),
+    ]
+    table = load(tmp_path, encode_trace(packets))
+    assert slices(table) == [(10, 10, "first", ""), (30, -1, "second", "")]
+
+
+def test_a_begin_that_is_written_late_is_below_what_began_before_it(tmp_path: Path) -> None:
+    packets = [
+        track(5, **THREAD),
+        event(30, BEGIN, "later", track_uuid=5),
+        event(10, BEGIN, "earlier", track_uuid=5),
+        event(35, END, track_uuid=5),
+    ]
+    table = load(tmp_path, encode_trace(packets))
+    assert sorted(slices(table)) == [(10, -1, "earlier", ""), (30, 5, "later", "")]

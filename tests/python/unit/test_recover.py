@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""recover(): what a killed Python process recorded, from the backing file of its profile; damaged files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.cli.event_lists import list_of
+from fastprof.cli.main import main
+from fastprof.exporters.trace_writers import write_chrome_trace
+from fastprof.formats.backing_file import BACKING_MAGIC
+from fastprof.model.table import EventFlag, EventTable
+
+PROGRAM = """
+import os, signal, sys, threading, fastprof
+options = eval(sys.argv[2]) if len(sys.argv) > 2 else {}
+profile = fastprof.profile(backing_file=sys.argv[1], **options)
+profile.start()
+
+@fastprof.record_function("decorated")
+def work(i):
+    with fastprof.record_function(f"name {i % 5}"):
+        with fastprof.record_function("with text", f"text {i}"):
+            fastprof.mark("mark")
+    fastprof.counter("counter", i)
+
+for i in range(ROUNDS):
+    work(i)
+thread = threading.Thread(target=lambda: [work(i) for i in range(100)])
+thread.start()
+thread.join()
+fastprof.record_function("open").__enter__()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed(path: Path, rounds: int = 1000, options: str = "", **environment: str) -> None:
+    """Run the program, which kills itself."""
+    command = [sys.executable, "-c", PROGRAM.replace("ROUNDS", str(rounds)), str(path)]
+    result = subprocess.run(
+        command + ([options] if options else []),
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+    assert result.returncode == -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("killed") / "records"
+    killed(path, RANK="3")
+    return path
+
+
+def recovered(table: EventTable) -> dict[str, Any]:
+    facts: dict[str, Any] = table.metadata["recovered"]
+    return facts
+
+
+def test_everything_that_was_recorded_is_there(file: Path) -> None:
+    assert file.stat().st_mode & 0o777 == 0o600
+    table = fastprof.recover(file)
+    names = [table.sites.names[site] for site in table.column("site").tolist()]
+    counts = {name: names.count(name) for name in set(names)}
+    assert counts == {
+        "decorated": 1100,
+        **{f"name {i}": 220 for i in range(5)},
+        "with text": 1100,
+        "mark": 1100,
+        "counter": 1100,
+        "open": 1,
+    }
+    facts = recovered(table)
+    missing = {name: facts[name] for name in ("unread_chunks", "unknown_texts", "damaged")}
+    assert missing == dict.fromkeys(missing, 0)
+    assert (facts["open_ranges"], facts["ended"]) == (1, False)
+    assert facts["metadata"]["rank"] == "3" and facts["metadata"]["argv"].startswith("-c")
+    assert facts["parent_pid"] == os.getpid() != table.pid
+    events = list_of(table)
+    texts = [event.concrete_inputs for event in events if event.name == "with text"]
+    expected = [*range(1000), *range(100)]
+    assert texts == [[f"text {i}"] for i in expected]
+    finished = (table.column("flags") & int(EventFlag.FINISHED)) != 0
+    assert [names[row] for row in (~finished).nonzero()[0]] == ["open"]
+    assert table.end_ns.max() <= table.t1_ns
+
+
+def test_a_profile_that_stops_removes_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    with fastprof.profile(backing_file=path) as profile:
+        with fastprof.record_function("range"):
+            pass
+        running = fastprof.recover(path)
+        assert len(running) == 1 and recovered(running)["ended"] is False
+    assert not path.exists()
+    assert len(profile.event_table) == 1 and profile.missing == {}
+
+
+def test_options(tmp_path: Path) -> None:
+    with pytest.raises(errors.ValueError, match="cannot be used with"):
+        fastprof.profile(backing_file=tmp_path / "a", overflow="spill")
+    with pytest.raises(errors.IoError, match="cannot make the backing file"):
+        fastprof.profile(backing_file="/no/such/folder/file").start()
+    with fastprof.profile(backing_file=tmp_path / "a"):
+        with pytest.raises(errors.StateError, match="another session's backing file"):
+            fastprof.profile(backing_file=tmp_path / "b").start()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stacks_are_counted_as_missing(tmp_path: Path) -> None:
+    killed(tmp_path / "a", 10, "dict(with_stack=True, record_shapes=True)")
+    table = fastprof.recover(tmp_path / "a")
+    assert recovered(table)["python_stacks"] > 100
+    assert len(list_of(table)) > 100
+
+
+def test_no_room_is_reported(tmp_path: Path) -> None:
+    """A limit of file sizes stands for a full disk."""
+    program = """
+    import resource, sys, warnings, fastprof
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+    profile = fastprof.profile(backing_file=sys.argv[1])
+    with profile:
+        for _ in range(100000):
+            with fastprof.record_function("range"):
+                pass
+    assert len(profile.event_table) == 100000
+    print(profile.missing["backing_file"])
+    """
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), str(tmp_path / "a")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "slabs of 2 MB" in result.stdout, result.stderr
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, own, csv = (str(tmp_path / name) for name in ("t.json", "t.fastprof", "t.csv"))
+    assert main(["recover", "-o", trace, "-o", own, "--csv", csv, str(file)]) == 0
+    output = capsys.readouterr().out
+    assert "1 range open" in output and "rank: 3" in output and "decorated" in output
+    assert "missing" not in output
+    slices = [e for e in json.loads(Path(trace).read_text())["traceEvents"] if e["ph"] == "X"]
+    assert len(slices) == 3301
+    assert len(fastprof.load(own)) == len(fastprof.recover(file))
+    assert "decorated" in Path(csv).read_text()
+    # Errors: another format, no file, an option's value.
+    assert main(["recover", own]) == 2
+    assert main(["recover", str(tmp_path / "none")]) == 2
+    assert main(["recover", "--session", "77", str(file)]) == 2
+    assert main(["report", str(file)]) == 2
+    assert "fastprof recover" in capsys.readouterr().err
+
+
+def test_the_magic_is_the_native_one(file: Path) -> None:
+    with open(file, "rb") as opened:
+        assert opened.read(16) == BACKING_MAGIC
+
+
+def use(table: EventTable) -> None:
+    """Read what a user would."""
+    events = list_of(table)
+    str(events.key_averages().table(row_limit=3))
+    for event in events[:50]:
+        str((event.name, event.stack, event.input_shapes, event.kwinputs, event.concrete_inputs))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_files(tmp_path: Path, seed: int) -> None:
+    """Truncated and flipped files give a table or FormatError, never anything else."""
+    source = tmp_path / "source"
+    killed(source, 60, "dict(with_stack=True, record_shapes=True, profile_memory=True)")
+    good = source.read_bytes()
+    # Only written pages: the rest of the 2 MB segments is zero, and stays.
+    used = [at for at in range(0, len(good), 64) if any(good[at : at + 64])]
+    random.seed(seed)
+    path = tmp_path / "damaged"
+    outcomes = {"read": 0, "refused": 0}
+    for _ in range(60):
+        bytes_ = bytearray(good)
+        for _ in range(random.choice((1, 1, 3, 30, 300))):
+            at = random.choice(used) + random.randrange(64)
+            bytes_[at] = random.choice(
+                (0, 255, random.randrange(256), bytes_[at] ^ 1 << random.randrange(8))
+            )
+        if random.random() < 0.3:
+            del bytes_[random.randrange(len(bytes_)) :]
+        path.write_bytes(bytes_)
+        try:
+            table = fastprof.recover(path)
+        except errors.FormatError:
+            outcomes["refused"] += 1
+            continue
+        outcomes["read"] += 1
+        with contextlib.suppress(errors.FormatError):
+            use(table)
+        if random.random() < 0.2:
+            write_chrome_trace(table, tmp_path / "trace.json")
+            json.loads((tmp_path / "trace.json").read_text())
+    assert outcomes["read"] > 10 and outcomes["refused"] > 0, outcomes
+
+
+def offsets_of(heading: str) -> dict[str, int]:
+    """Return field -> offset of the table in docs/backing_file.md behind the line that begins so."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "backing_file.md").read_text()
+    table = page[page.index(f"\n{heading}") :].split("\n\n")[1]
+    rows = re.findall(r"^\| (\d+) \| [^|]*\| (.*) \|$", table, re.MULTILINE)
+    return {field: int(offset) for offset, field in rows}
+
+
+def test_a_file_is_what_the_page_says(file: Path) -> None:
+    """A reader that knows only the offsets of docs/backing_file.md finds every record."""
+    data = file.read_bytes()
+    table = fastprof.recover(file)
+
+    def number(form: str, at: int) -> int:
+        value: int = struct.unpack_from("<" + form, data, at)[0]
+        return value
+
+    header = offsets_of("Header")
+    assert number("I", header["format: 1"]) == 1
+    at = header["bytes of a segment (2097152), of a chunk (65536)"]
+    segment_bytes, chunk_bytes = number("Q", at), number("Q", at + 8)
+    at = header["pid, parent's pid"]
+    assert (number("q", at), number("q", at + 8)) == (table.pid, os.getpid())
+    offset_ns = number("q", header["Unix time minus CLOCK_MONOTONIC, ns"])
+    assert offset_ns == recovered(table)["unix_offset_ns"]
+    boot = header["boot id, text"]
+    assert data[boot : boot + 40].rstrip(b"\0").decode() == recovered(table)["boot_id"]
+    name = header["name of the process, text"]
+    assert data[name : name + 64].rstrip(b"\0").decode() == table.process_name
+    session = offsets_of("Sessions")
+    asked = session["thread-local; overflow policy; asked for the file"] + 2
+    own = [at for at in range(4096, 4096 + 64 * 192, 192) if data[at + asked]]
+    assert [number("Q", at) for at in own] == [recovered(table)["session"]]
+    assert number("Q", own[0] + 16) == 2**64 - 1
+    bank = number("I", header["index of the valid bank of knots"])
+    assert 2 <= number("Q", 16384 + 16008 * bank) <= 500
+
+    directory, entry, slab, chunk = map(offsets_of, ("Directory", "Entry", "Slab", "Chunk"))
+    names: dict[int, bytes] = {}
+    units: dict[int, int] = {}
+    chunks = []
+    segments = number("Q", header["segments"])
+    assert segments * segment_bytes == len(data)
+    for segment in range(segments):
+        at = segment * segment_bytes + (chunk_bytes if segment == 0 else 0)
+        if data[at : at + 4] == b"1DPF":
+            used = directory["bytes of complete entries, which follow the header"]
+            end = at + 64 + number("Q", at + used)
+            at += 64
+            while at < end:
+                kind = number("H", at + 4)
+                place = entry["address in the process; the latest entry of an address counts"]
+                address = number("Q", at + place)
+                if kind == 1:
+                    args = data[at + 24 + 6]
+                    units[address] = data[at + 24 + 7]
+                    text = at + 24 + 24 + args
+                    names[address] = data[text + 4 : text + 4 + number("I", text)]
+                at += number("I", at)
+        elif data[at : at + 4] == b"1SPF":
+            for i in range(31):
+                header_at = at + chunk_bytes * (i + 1)
+                place = number("I", header_at + chunk["0 free, 1 being written, 2 full"])
+                if data[header_at : header_at + 4] == b"1CPF" and place in (1, 2):
+                    label = at + slab[next(field for field in slab if field.startswith("for each"))]
+                    chunks.append((header_at, label + 96 * i))
+    rows = 0
+    tids = {track.tid for track in table.tracks.rows}
+    for at, label in chunks:
+        assert number("I", label) == number("I", at + chunk["track id"])
+        assert number("I", at + chunk["kernel's id of the thread"]) in tids
+        opened = number("Q", at + chunk["ticks when it was handed out; when it was closed"])
+        slot = at + 128
+        while slot + 24 <= at + chunk_bytes and number("Q", slot) >= opened:
+            site, tag = number("Q", slot + 16) & ~15, number("Q", slot + 16) & 15
+            assert tag == 0 and names[site]
+            rows += 1
+            slot += 24 * (1 + units[site])
+    assert rows == len(table)

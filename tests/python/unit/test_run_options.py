@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof run in this process: what each option asks of the profile, where the program begins on the command line."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.cli import main as cli
+from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c
+from fastprof.cli.program_call import ProgramCall
+
+Capsys = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def own_process_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """What a program that is run changes is as before afterwards."""
+    main, hook, argv, path = sys.modules["__main__"], sys.excepthook, sys.argv[:], sys.path[:]
+    monkeypatch.chdir(tmp_path)
+    yield
+    sys.modules["__main__"], sys.excepthook = main, hook
+    sys.argv[:], sys.path[:] = argv, path
+
+
+class _ProfileBegins(BaseException):
+    """Raised instead of profiling, with the arguments of profile()."""
+
+
+DEFAULTS: dict[str, Any] = {
+    "record_shapes": False,
+    "profile_memory": False,
+    "with_stack": False,
+    "with_flops": False,
+    "with_modules": False,
+    "all_threads": True,
+    "max_bytes": 0,
+    "overflow": "drop_newest",
+    "spill_folder": None,
+    "counters": [],
+    "python_calls": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ([], {}),
+        (["--calls"], {"python_calls": True}),
+        (["--record-shapes"], {"record_shapes": True}),
+        (["--profile-memory"], {"profile_memory": True}),
+        (["--with-stack"], {"with_stack": True}),
+        (["--with-flops"], {"with_flops": True}),
+        (["--with-modules"], {"with_modules": True}),
+        (["--this-thread"], {"all_threads": False}),
+        (["--max-mb", "3"], {"max_bytes": 3 << 20}),
+        (["--overflow", "overwrite_oldest"], {"overflow": "overwrite_oldest"}),
+        (
+            ["--overflow", "spill", "--spill-folder", "d"],
+            {"overflow": "spill", "spill_folder": "d"},
+        ),
+        (
+            ["--counter", "instructions", "--counter", "page-faults"],
+            {"counters": ["instructions", "page-faults"]},
+        ),
+    ],
+)
+def test_each_option_is_an_argument_of_profile(
+    words: list[str], changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(**given: Any) -> None:
+        raise _ProfileBegins(given)
+
+    monkeypatch.setattr(fastprof, "profile", begin)
+    with pytest.raises(_ProfileBegins) as begun:
+        cli.main(["run", *words, "-c", "pass"])
+    assert begun.value.args[0] == DEFAULTS | changes
+
+
+RANGES = "import sys, fastprof\nwith fastprof.record_function('inside'): print(sys.argv)"
+
+
+def names(path: Path) -> list[str]:
+    table = fastprof.load(path)
+    return [table.name(row) for row in range(len(table))]
+
+
+def test_the_trace_and_the_table_of_a_run(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / "work.py").write_text(RANGES)
+    assert cli.main(["run", "work.py", "--no-trace", "x"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "['work.py', '--no-trace', 'x']\n"
+    assert "inside" in said.err and "wrote" in said.err and "https://ui.perfetto.dev" in said.err
+    assert names(tmp_path / "work.trace.json") == ["work.py", "inside"]
+
+    assert cli.main(["run", "--no-trace", "-c", RANGES]) == 0
+    said = capsys.readouterr()
+    assert "inside" in said.err and "wrote" not in said.err
+    assert sorted(p.name for p in tmp_path.iterdir() if p.suffix == ".json") == ["work.trace.json"]
+
+    assert cli.main(["run", "--no-table", "-o", "o.fastprof", "-c", RANGES]) == 0
+    said = capsys.readouterr()
+    assert "Self CPU" not in said.err and "fastprof report" in said.err
+    assert names(tmp_path / "o.fastprof") == ["-c", "inside"]
+
+
+def test_table_options_of_a_run(capsys: Capsys) -> None:
+    assert cli.main(["run", "--no-trace", "--row-limit", "1", "-c", RANGES]) == 0
+    assert "inside" not in capsys.readouterr().err
+    for words, wrong in ((("--row-limit", "-2"), "-2"), (("--by-stack", "-1"), "-1")):
+        assert cli.main(["run", *words, "-c", "pass"]) == 2
+        assert f"invalid {words[0]} {wrong}" in capsys.readouterr().err
+    assert cli.main(["run", "--max-mb", "-1", "-c", "pass"]) == 2
+    assert "invalid --max-mb -1" in capsys.readouterr().err
+
+
+def test_a_run_without_ranges_says_so_and_writes_nothing(tmp_path: Path, capsys: Capsys) -> None:
+    assert cli.main(["run", "-c", "pass"]) == 0
+    said = capsys.readouterr().err
+    assert "entered no range, so no trace was written" in said and "with record_function" in said
+    assert "--this-thread" not in said
+    assert list(tmp_path.iterdir()) == []
+    assert cli.main(["run", "--this-thread", "-o", "t.json", "-c", "pass"]) == 0
+    said = capsys.readouterr().err
+    assert "--this-thread" in said and "no trace was written" not in said
+    assert names(tmp_path / "t.json") == ["-c"]
+
+
+def test_a_program_that_only_exits_prints_nothing_more(tmp_path: Path, capsys: Capsys) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["run", "-c", "import sys; print('usage'); sys.exit(3)"])
+    said = capsys.readouterr()
+    assert (left.value.code, said.out, said.err) == (3, "usage\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_over_time_needs_memory(tmp_path: Path, capsys: Capsys) -> None:
+    for path in ("m.html", "m.memory.json"):
+        assert cli.main(["run", "-o", path, "-c", "pass"]) == 2
+        assert "Add --profile-memory" in capsys.readouterr().err
+    assert cli.main(["run", "--profile-memory", "--to", "memory", "-o", "m.png", "-c", ""]) == 2
+    assert "Use .json, .csv or .html" in capsys.readouterr().err
+    code = "import fastprof; fastprof.report_memory_usage(1, 64)"
+    assert cli.main(["run", "--profile-memory", "-o", "m.html", "-c", code]) == 0
+    assert (tmp_path / "m.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("call", "label", "stem"),
+    [
+        (ProgramCall("script", "folder/train.py", ()), "folder/train.py", "train"),
+        (ProgramCall("script", "folder/app.zip", ()), "folder/app.zip", "app.zip"),
+        (ProgramCall("script", "/", ()), "/", "program"),
+        (ProgramCall("module", "package.main", ()), "-m package.main", "package.main"),
+        (ProgramCall("code", "print(1)", ()), "-c", "command"),
+        (ProgramCall("stdin", "-", ()), "-", "stdin"),
+    ],
+)
+def test_names_of_the_range_and_the_trace(call: ProgramCall, label: str, stem: str) -> None:
+    assert (call.label, call.file_stem) == (label, stem)
+
+
+def test_the_trace_of_a_folder_has_the_folders_name(tmp_path: Path) -> None:
+    assert ProgramCall("script", ".", ()).file_stem == tmp_path.name
+
+
+@pytest.mark.parametrize(
+    ("words", "own", "call"),
+    [
+        (["--with-stack", "s.py", "--with-stack"], 1, ("script", "s.py", ("--with-stack",))),
+        (["--row-limit", "3", "s.py"], 2, ("script", "s.py", ())),
+        (["--row-limit=3", "s.py", "-m"], 1, ("script", "s.py", ("-m",))),
+        (["-m", "package.main", "x"], 0, ("module", "package.main", ("x",))),
+        (["-mpackage"], 0, ("module", "package", ())),
+        (["-c", "code", "-"], 0, ("code", "code", ("-",))),
+        (["-ccode", "x"], 0, ("code", "code", ("x",))),
+        (["-", "x"], 0, ("stdin", "-", ("x",))),
+        (["--", "-"], 0, ("stdin", "-", ())),
+        (["--", "-c"], 0, ("script", "-c", ())),
+        (["--no-table", "--", "--odd.py", "--"], 1, ("script", "--odd.py", ("--",))),
+        (["-m"], 0, None),
+        (["--"], 0, None),
+        (["--no-table"], 1, None),
+    ],
+)
+def test_where_the_program_begins(
+    words: list[str], own: int, call: tuple[str, str, tuple[str, ...]] | None
+) -> None:
+    parser = cli.make_parser("fastprof")
+    given, found = cli.split_program(parser, ["run", *words])
+    assert given == ["run", *words[:own]]
+    assert found == (None if call is None else ProgramCall(*call))
+
+
+def test_only_run_has_a_program() -> None:
+    parser = cli.make_parser("fastprof")
+    for words in (["report", "s.py"], ["--includes"], []):
+        assert cli.split_program(parser, words) == (words, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        (".", "it is a folder"),
+        ("absent/t.json", "the folder .*absent does not exist"),
+    ],
+)
+def test_what_cannot_be_written_is_known_before_the_run(path: str, what: str) -> None:
+    with pytest.raises(errors.IoError, match=f"cannot write {path}: {what}"):
+        check_output(path)
+    check_output("t.json")
+    check_output("/dev/null")
+
+
+class _Failing:
+    """A profile whose exports fail until `left` of them were tried."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.tried: list[str] = []
+        self.event_table = fastprof.EventTable(
+            {"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[fastprof.Site("kept")]
+        )
+
+    def export_chrome_trace(self, path: str) -> None:
+        self.tried.append(path)
+        if self.left > 0:
+            self.left -= 1
+            raise OSError("no space left")
+        Path(path).write_text("{}")
+
+
+def test_a_trace_that_cannot_be_written_goes_elsewhere(tmp_path: Path, capsys: Capsys) -> None:
+    wanted = str(tmp_path / "t.trace.json")
+    profile = _Failing(0)
+    assert keep(profile, wanted, "chrome", str(tmp_path)) == (wanted, "chrome", 0)
+    assert capsys.readouterr().err == ""
+
+    profile = _Failing(1)
+    found = keep(profile, wanted, "chrome", str(tmp_path))
+    assert found == (str(tmp_path / "t.trace.kept.json"), "chrome", 1)
+    assert capsys.readouterr().err == "fastprof: error: OSError: no space left\n"
+
+    profile = _Failing(2)  # Chrome's format fails twice: fastprof's own is smaller
+    path, kind, failed = keep(profile, wanted, "chrome", str(tmp_path))
+    assert (path, kind, failed) == (str(tmp_path / "t.trace.kept.fastprof"), "native", 1)
+    assert names(Path(path)) == ["kept"]
+
+
+def test_a_second_ctrl_c_is_an_interrupt(capsys: Capsys) -> None:
+    def handler(number: int, frame: Any) -> None:
+        raise AssertionError("the handler from before")
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with patient_with_ctrl_c("writing the trace"):
+            signal.raise_signal(signal.SIGINT)
+            said = capsys.readouterr().err
+            assert said == "fastprof: writing the trace; press Ctrl-C again to cancel\n"
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is handler
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background job
+        with patient_with_ctrl_c("writing the trace"):
+            assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

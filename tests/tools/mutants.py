@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random mutants: small faults put into the sources one at a time, and whether the unit tests notice them.
+
+    python tests/tools/mutants.py --count 60 --seed 3      python/fastprof against tests/python/unit
+    python tests/tools/mutants.py --cpp --count 30         public headers against tests/cpp/unit
+    python tests/tools/mutants.py --again                  those that survived before, after tests were added
+
+Mutants are put into a copy of the tree in build/mutants. Running each test file once under coverage finds the tests
+that execute each line. A mutant is tried with those tests, quickest first, until one fails or takes five times as long
+as usual. A mutant that no test notices is printed, unless equivalent_mutants.txt lists it with the reason why it cannot
+be noticed. Requires the package coverage (extra `mutants`). Takes 3 to 5 seconds a mutant (C++: about 60), so CI does
+not run it.
+
+A faulty program can do anything to the machine: better not run this as root. For root, /dev is made read-only; files
+that remove or replace other files are left out in any case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mutation_operators import Edit, changes_python, lines_of_functions, python_edits
+from test_house_rules import repository_files
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "build" / "mutants"
+TREE = WORK / "tree"
+FAILED = WORK / "failed.json"
+SURVIVED = {False: WORK / "survived.txt", True: WORK / "survived_cpp.txt"}  # by --cpp, for --again
+LISTED = Path(__file__).resolve().parent / "equivalent_mutants.txt"
+PACKAGE = "python/fastprof"
+# Rooms whose work is with packages that the unit tests do not need; tests/python/integration tests them.
+ELSEWHERE = (
+    "python/fastprof/integrations/",
+    "python/fastprof/adapters/torch/",
+    "python/fastprof/cli/torch_check.py",
+)
+# A fault in these can remove or replace files that no test made, such as the device that a test writes to.
+HARMFUL = (
+    "python/fastprof/exporters/atomic_file.py",
+    "csrc/include/fastprof/export/trace_file.hpp",
+)
+UNIT = ["-m", "not integrations", "-q", "-p", "no:cacheprovider"]
+
+
+HERE = str(Path(__file__).resolve().parent)
+_written = int(time.time())
+
+
+class Mutant(NamedTuple):
+    path: str
+    edit: Edit
+    line: int
+    shown: str
+
+
+class Outcome(NamedTuple):
+    noticed: list[Mutant]
+    survived: list[Mutant]
+    listed: list[Mutant]
+
+
+def equivalent() -> set[str]:
+    """The mutants that equivalent_mutants.txt lists: `path: old => new` at the beginning of a line."""
+    lines = LISTED.read_text().splitlines() if LISTED.exists() else []
+    return {line for line in lines if line and line[0] not in "# "}
+
+
+def copy_tree() -> None:
+    """A fresh copy of all files of the repository, and of the native module."""
+    shutil.rmtree(TREE, ignore_errors=True)
+    for path in [*repository_files(ROOT), *(ROOT / PACKAGE).glob("_core*.so")]:
+        target = TREE / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+
+
+def run(command: list[str], limit_s: float, **environment: str) -> int | None:
+    """The exit status of a command in the copy; None when it took too long and was ended, with all it started."""
+    process = subprocess.Popen(
+        command,
+        cwd=TREE,
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{TREE}/python:{TREE}/tests/tools",
+        }
+        | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def preload() -> None:
+    """Import what every run of tests needs, so that a process that begins as a copy of this one has it."""
+    import numpy  # noqa: F401
+    import pytest  # noqa: F401
+
+    for entry in importlib.metadata.entry_points(group="pytest11"):
+        with contextlib.suppress(Exception):
+            entry.load()
+
+
+def run_tests(tests: list[str], limit_s: float) -> bool:
+    """Whether tests pass in a fork of this process, within a time limit."""
+    import pytest
+
+    FAILED.write_text("{}")
+    child = os.fork()
+    if child == 0:
+        status = 1
+        with contextlib.suppress(BaseException):
+            os.setsid()
+            os.chdir(TREE)
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for number in range(3):
+                os.dup2(nowhere, number)
+            sys.path = [
+                f"{TREE}/python",
+                f"{TREE}/tests/tools",
+                *(p for p in sys.path if p != HERE),
+            ]
+            os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
+            os.environ["MUTANTS_TESTS"] = str(FAILED)
+            # Plugins are imported already, which pytest warns of.
+            more = ["-p", "mutant_contexts", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+            status = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *more, *tests]))
+        os._exit(status)
+    end = time.monotonic() + limit_s
+    while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
+        time.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    if done[0] == 0:
+        os.waitpid(child, 0)
+        return False
+    return os.waitstatus_to_exitcode(done[1]) == 0
+
+
+class TestMap:
+    """Which tests run a line, and how long each takes; kept for test files that did not change since."""
+
+    def __init__(self) -> None:
+        from coverage import CoverageData
+
+        self.seconds: dict[str, float] = {}
+        self.failing: set[str] = set()
+        self.passing: set[str] = set()  # that were seen to pass where mutants are tried
+        self.data = CoverageData(no_disk=True)
+        package = hashlib.sha256()
+        for path in sorted((TREE / PACKAGE).rglob("*.py")):
+            package.update(path.read_bytes())
+        for path in sorted((TREE / "tests/python/unit").glob("test_*.py")):
+            content = package.copy()
+            content.update(path.read_bytes())
+            self._add(path, WORK / "map" / f"{path.stem}-{content.hexdigest()[:16]}")
+
+    def _add(self, path: Path, folder: Path) -> None:
+        from coverage import CoverageData
+
+        times = folder / "tests.json"
+        if not times.exists():
+            print(f"which lines does {path.name} run?", flush=True)
+            for old in folder.parent.glob(f"{path.stem}-*"):
+                shutil.rmtree(old)
+            folder.mkdir(parents=True)
+            settings = folder / "coveragerc"
+            settings.write_text(
+                "[run]\nparallel = true\nsource = fastprof\ncontext = ${PYTEST_CURRENT_TEST-}\n"
+                f"data_file = {folder}/coverage\n"
+            )
+            test = path.relative_to(TREE).as_posix()
+            coverage = [
+                sys.executable,
+                "-m",
+                "coverage",
+                "run",
+                f"--rcfile={settings}",
+                "-m",
+                "pytest",
+            ]
+            more = {"MUTANTS_TESTS": str(times), "COVERAGE_PROCESS_START": str(settings)}
+            run([*coverage, test, *UNIT, "-p", "mutant_contexts"], 3600, **more)
+        result: dict[str, Any] = json.loads(times.read_text())
+        self.seconds |= result["seconds"]
+        self.failing |= set(result["failed"])
+        for failing in result["failed"]:
+            print(f"left out, since it fails under coverage or in a copy of the tree: {failing}")
+        for part in folder.glob("coverage.*"):
+            found = CoverageData(str(part))
+            found.read()
+            self.data.update(found)
+
+    def of(self, mutant: Mutant, budget_s: float) -> list[str]:
+        """Return tests to try a mutant with, quickest first: as many as take budget_s together, at least one.
+
+        They are those that run the line. A line outside of functions is run by the import of the file, whichever test
+        comes first, and any test can depend on what it defines: those that run functions of the file, and as many
+        again of all others.
+        """
+        by_line = self.data.contexts_by_lineno(str(TREE / mutant.path))
+        inside = lines_of_functions((TREE / mutant.path).read_bytes())
+        found = self._tests(by_line.get(mutant.line, ())) if mutant.line in inside else ()
+        if found:
+            return self._quickest(found, budget_s)
+        near = {test for line in inside for test in self._tests(by_line.get(line, ()))}
+        others = self.seconds.keys() - self.failing - near
+        return self._quickest(near, budget_s) + self._quickest(others, budget_s)
+
+    def _quickest(self, tests: Iterable[str], budget_s: float) -> list[str]:
+        chosen = []
+        for test in sorted(tests, key=lambda test: self.seconds[test]):
+            budget_s -= self.seconds[test]
+            if chosen and budget_s < 0:
+                break
+            chosen.append(test)
+        return chosen
+
+    def _tests(self, contexts: Any) -> set[str]:
+        # In a process that a test starts, the context is PYTEST_CURRENT_TEST: "test (call)".
+        names = {context.rsplit(" (", 1)[0] for context in contexts}
+        return {name for name in names if name in self.seconds and name not in self.failing}
+
+
+def python_mutants() -> list[Mutant]:
+    """Every mutant of the package, in the order of files and lines."""
+    found = []
+    for path in sorted((TREE / PACKAGE).rglob("*.py")):
+        name = path.relative_to(TREE).as_posix()
+        if not name.startswith(ELSEWHERE) and name not in HARMFUL:
+            source = path.read_bytes()
+            for edit in python_edits(source):
+                found.append(Mutant(name, edit, edit.line(source), f"{name}: {edit.shown(source)}"))
+    return found
+
+
+def try_python(mutant: Mutant, tests: TestMap, budget_s: float) -> bool | None:
+    """Whether a test fails with the mutant in the copy; None for an edit that is no mutant."""
+    target = TREE / mutant.path
+    original = target.read_bytes()
+    if not changes_python(original, mutant.edit):
+        return None
+    chosen = tests.of(mutant, budget_s)
+    try:
+        write_anew(target, mutant.edit.apply(original))
+        limit_s = 20 + 5 * sum(tests.seconds[test] for test in chosen)
+        if not chosen or run_tests(chosen, limit_s):
+            return False
+    finally:
+        write_anew(target, original)
+    failed = json.loads(FAILED.read_text() or "{}").get("failed", [])
+    for test in failed:
+        if test not in tests.passing and not run_tests([test], limit_s):
+            print(f"left out, since it fails without a mutant: {test}", flush=True)
+            tests.failing.add(test)
+            return try_python(mutant, tests, budget_s)
+        tests.passing.add(test)
+    return True
+
+
+def write_anew(path: Path, content: bytes) -> None:
+    """Write a file with a time of change that it never had, or its compiled form could be taken for current."""
+    global _written
+    _written += 2
+    path.write_bytes(content)
+    os.utime(path, (_written, _written))
+
+
+def protect_devices() -> None:
+    """As root, go on in a mount namespace of its own where nothing in /dev can be removed or replaced."""
+    private = ["unshare", "--mount", "sh", "-c"]
+    read_only = "mount --bind /dev /dev && mount -o remount,bind,ro /dev"
+    if os.geteuid() != 0 or "MUTANTS_PROTECTED" in os.environ or shutil.which("unshare") is None:
+        return
+    if subprocess.run([*private, read_only], check=False).returncode == 0:
+        os.environ["MUTANTS_PROTECTED"] = "1"
+        os.execvp(
+            private[0], [*private, f'{read_only} && exec "$@"', "sh", sys.executable, *sys.argv]
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=300, help="mutants to try (300)")
+    parser.add_argument("--seed", type=int, default=1, help="of the choice (1)")
+    parser.add_argument(
+        "--budget", type=float, default=20, help="seconds of tests that a mutant gets (20)"
+    )
+    parser.add_argument("--only", default="", help="part of the paths to choose from")
+    parser.add_argument(
+        "--again", action="store_true", help="try those that survived earlier runs, not random ones"
+    )
+    parser.add_argument("--cpp", action="store_true", help="of the public C++ headers")
+    parser.add_argument("--compiler", default="g++", help="for --cpp (g++)")
+    options = parser.parse_args()
+    protect_devices()
+    WORK.mkdir(parents=True, exist_ok=True)
+    copy_tree()
+    if options.cpp:
+        from cpp_mutants import CppMutants
+
+        cpp = CppMutants(TREE, options.compiler)
+        outcome = sift(cpp.mutants(), options, cpp.is_noticed)
+    else:
+        tests = TestMap()
+        preload()
+        quickest = sorted(
+            tests.seconds.keys() - tests.failing, key=lambda test: tests.seconds[test]
+        )
+        if not run_tests(quickest[:100], 600):
+            raise SystemExit("tests fail without any mutant: run make test-python")
+        outcome = sift(
+            python_mutants(), options, lambda mutant: try_python(mutant, tests, options.budget)
+        )
+    noticed, survived, listed = outcome
+    tried = len(noticed) + len(survived)
+    print(
+        f"seed {options.seed}: {tried + len(listed)} mutants, {len(listed)} of them listed as equivalent"
+    )
+    print(f"noticed {len(noticed)} of {tried} others ({100 * len(noticed) / max(tried, 1):.0f} %)")
+    return 1 if survived else 0
+
+
+def sift(mutants: list[Mutant], options: argparse.Namespace, is_noticed: Any) -> Outcome:
+    """Try mutants chosen at random; one that is_noticed() gives None for is replaced by another."""
+    known = equivalent()
+    kept = SURVIVED[options.cpp]
+    earlier = kept.read_text().splitlines() if kept.exists() else []
+    candidates = [mutant for mutant in mutants if options.only in mutant.path]
+    if options.again:
+        candidates = [mutant for mutant in candidates if mutant.shown in earlier]
+    random.Random(options.seed).shuffle(candidates)
+    print(f"{len(candidates)} mutants to choose from", flush=True)
+    outcome = Outcome([], [], [])
+    for mutant in candidates:
+        if sum(map(len, outcome)) >= options.count:
+            break
+        if mutant.shown in known:
+            outcome.listed.append(mutant)
+            continue
+        result = is_noticed(mutant)
+        if result is None:
+            continue
+        (outcome.noticed if result else outcome.survived).append(mutant)
+        earlier = [shown for shown in earlier if shown != mutant.shown]
+        kept.write_text("\n".join([*earlier, *(m.shown for m in outcome.survived)]) + "\n")
+        if not result:
+            number = sum(map(len, outcome))
+            print(f"survived, number {number}, line {mutant.line}: {mutant.shown}", flush=True)
+    return outcome
+
+
+if __name__ == "__main__":
+    sys.exit(main())
