@@ -86,6 +86,9 @@ def measure(
     return times
 
 
+NO_CALLS = " without calls"
+
+
 def modes_of(empty: Callable[[bool], Any]) -> dict[str, Callable[[], Any]]:
     modes: dict[str, Callable[[], Any]] = {
         "bare": nullcontext,
@@ -96,6 +99,10 @@ def modes_of(empty: Callable[[bool], Any]) -> dict[str, Callable[[], Any]]:
         modes[f"fastprof, {name}"] = partial(fastprof.profile, **options)
         # torch.profiler creates its events on request; that time is not included here.
         modes[f"torch.profiler, {name}"] = partial(torch.profiler.profile, **options)
+        if "with_stack" in options:  # torch.profiler cannot leave the Python calls out
+            modes[f"fastprof, {name}{NO_CALLS}"] = partial(
+                fastprof.profile, **options, python_calls=False
+            )
     modes["bare again"] = nullcontext  # must be as fast as "bare": nothing is left behind
     return modes
 
@@ -159,7 +166,7 @@ def rows_of(workload: str, processes: list[dict[str, Any]]) -> Iterator[dict[str
             "to_empty_callback": quartiles(over, floor), "slowed_by": quartiles(over, bare),
         }  # fmt: skip
         if package == "fastprof":
-            theirs = over_bare(processes, f"torch.profiler, {options}")
+            theirs = over_bare(processes, f"torch.profiler, {options.removesuffix(NO_CALLS)}")
             row["to_torch_profiler"] = quartiles(over, theirs)
         yield row
 

@@ -26,14 +26,14 @@ class PythonCalls {
  public:
   PythonCalls(std::vector<std::string> files, std::vector<std::string> excluded_files,
               std::vector<std::string> modules, std::vector<std::string> excluded_modules,
-              bool c_calls, uint32_t max_depth, std::string own_folder)
+              bool c_calls, uint32_t max_depth, std::string own_folder, std::string library_folder)
       : filter_{std::move(files),
                 std::move(excluded_files),
                 std::move(modules),
                 std::move(excluded_modules),
                 c_calls,
                 max_depth},
-        own_folder_(std::move(own_folder)) {}
+        folders_{std::move(own_folder), std::move(library_folder)} {}
   PythonCalls(const PythonCalls&) = delete;
   PythonCalls& operator=(const PythonCalls&) = delete;
   ~PythonCalls() { end(); }
@@ -41,7 +41,7 @@ class PythonCalls {
   std::pair<std::string, std::string> begin() {
     if (active()) return {};
     const python_adapter::TracingProblems problems =
-        python_adapter::start_tracing(filter_, own_folder_);
+        python_adapter::start_tracing(filter_, folders_);
     on_ = true;
     forks_ = g_forks;
     return {problems.not_traced, problems.filter};
@@ -54,7 +54,7 @@ class PythonCalls {
 
  private:
   CallFilter filter_;
-  std::string own_folder_;
+  python_adapter::CodeFolders folders_;
   bool on_ = false;
   uint64_t forks_ = 0;
 };
@@ -64,12 +64,13 @@ class PythonCalls {
 void register_python_calls(py::module_& module) {
   py::class_<PythonCalls>(module, "PythonCalls", "One profile's tracing of Python calls.")
       .def(py::init<std::vector<std::string>, std::vector<std::string>, std::vector<std::string>,
-                    std::vector<std::string>, bool, uint32_t, std::string>(),
+                    std::vector<std::string>, bool, uint32_t, std::string, std::string>(),
            py::kw_only(), py::arg("files") = std::vector<std::string>(),
            py::arg("excluded_files") = std::vector<std::string>(),
            py::arg("modules") = std::vector<std::string>(),
            py::arg("excluded_modules") = std::vector<std::string>(), py::arg("c_calls") = true,
-           py::arg("max_depth") = UINT32_MAX, py::arg("own_folder") = "")
+           py::arg("max_depth") = UINT32_MAX, py::arg("own_folder") = "",
+           py::arg("library_folder") = "")
       .def(
           "begin", &PythonCalls::begin,
           "Trace the calls of all threads, while a session runs that records them. Returns who has "
@@ -79,6 +80,14 @@ void register_python_calls(py::module_& module) {
            "End it if it is on; returns who took the place of the profile function meanwhile. The "
            "destructor does, too.")
       .def_property_readonly("active", &PythonCalls::active);
+  module.def(
+      "call_at_return",
+      [](const py::object& code, const py::object& function) {
+        return python_adapter::call_at_return(code.ptr(), function.ptr());
+      },
+      py::arg("code"), py::arg("function"),
+      "Call a function without arguments on this thread when the innermost call of a code object "
+      "has returned, or the tracing ends. False if the profile function is not the tracer's.");
   module.def(
       "forget_python_calls_in_child",
       [] {

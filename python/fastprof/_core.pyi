@@ -25,6 +25,7 @@ __all__: list[str] = [
     "abi_version",
     "add_remote_events",
     "after_fork_in_child",
+    "call_at_return",
     "capture_of",
     "compiler",
     "counter",
@@ -356,6 +357,7 @@ class PythonCalls:
         c_calls: bool = True,
         max_depth: typing.SupportsInt | typing.SupportsIndex = 4294967295,
         own_folder: str = "",
+        library_folder: str = "",
     ) -> None: ...
     def begin(self) -> tuple[str, str]:
         """
@@ -513,6 +515,12 @@ def add_remote_events(bytes: bytes) -> None:
 def after_fork_in_child() -> None:
     """
     Discard state that belongs to the parent's sessions.
+    """
+
+
+def call_at_return(code: typing.Any, function: typing.Any) -> bool:
+    """
+    Call a function without arguments on this thread when the innermost call of a code object has returned, or the tracing ends. False if the profile function is not the tracer's.
     """
 
 

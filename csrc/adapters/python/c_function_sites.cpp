@@ -2,6 +2,7 @@
 // Sites of functions written in C: one for each PyMethodDef, named as PyTorch names such calls but
 // without the address of the object, so that one function has one name. Site::function has the name
 // that cProfile gives (Modules/_lsprof.c, normalizeUserObj).
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <string>
@@ -90,6 +91,12 @@ std::string shown_name(const CFunction& function) {
   return "<built-in method " + name + " of " + Py_TYPE(self)->tp_name + " object>";
 }
 
+bool is_own(const CFunction& function) {
+  constexpr char own[] = "fastprof._core";
+  const char* type = function.self == nullptr ? "" : Py_TYPE(function.self)->tp_name;
+  return std::strncmp(type, own, sizeof own - 1) == 0 || module_name(function) == own;
+}
+
 }  // namespace
 
 const Site* site_of_c_function(const CFunction& function) noexcept {
@@ -105,6 +112,10 @@ const Site* site_of_c_function(const CFunction& function) noexcept {
   try {
     KnownFunction& known = known_functions()[method];
     if (known.site == nullptr || known.name != method->ml_name) {
+      if (is_own(function)) {
+        known = {method, method->ml_name, &own_call_site};
+        return known.site;
+      }
       // A prototype of its own, because it differs in `function`. The site itself is interned, so
       // that it is in a backing file as well.
       auto* like = new Site(python_call_site);

@@ -31,6 +31,9 @@ constexpr Site enclosing_call_site =
                          "<too many names>", "", "<on the stack at the start>", 0),
                site_flag::end_only);
 
+constexpr Site own_call_site = make_site(SiteKind::range, category::python_call,
+                                         RecordScope::FUNCTION, "<fastprof>", "", "", 0);
+
 uint64_t g_call_generation = 0;
 Py_ssize_t g_code_extra_index = -1;
 uint32_t g_max_call_depth = UINT32_MAX;
@@ -42,8 +45,8 @@ CallFilter& filter() {
   static auto* only = new CallFilter;
   return *only;
 }
-std::string& own_folder() {
-  static auto* only = new std::string;
+CodeFolders& folders() {
+  static auto* only = new CodeFolders;
   return *only;
 }
 PyObject* g_module_call = nullptr;  // code object, owned
@@ -54,6 +57,21 @@ void free_code_info(void* info) {
 
 bool begins_with(std::string_view text, std::string_view beginning) noexcept {
   return text.substr(0, beginning.size()) == beginning;
+}
+
+bool is_in(std::string_view file, const std::string& folder) noexcept {
+  return !folder.empty() && begins_with(file, folder);
+}
+
+// Whether a function is the standard library's. The code of a whole module is not: it may be the
+// program that is run.
+bool is_library(std::string_view file, std::string_view name) noexcept {
+  const bool inside =
+      begins_with(file, "<frozen ") ||
+      (is_in(file, folders().library) && file.find("site-packages") == std::string_view::npos);
+  constexpr std::string_view module = ": <module>";
+  return inside &&
+         (name.size() < module.size() || name.substr(name.size() - module.size()) != module);
 }
 
 bool begins_with_any(std::string_view text, const std::vector<std::string>& beginnings) {
@@ -126,11 +144,11 @@ bool prepare_code_infos() {
   return g_code_extra_index >= 0;
 }
 
-void renew_call_sites(CallFilter wanted, std::string folder) {
+void renew_call_sites(CallFilter wanted, CodeFolders of_code) {
   g_max_call_depth = wanted.max_depth;
   g_c_calls = wanted.c_calls;
   filter() = std::move(wanted);
-  own_folder() = std::move(folder);
+  folders() = std::move(of_code);
   ++g_call_generation;
 }
 
@@ -169,10 +187,11 @@ const CodeInfo* make_code_info(PyObject* code, PyObject* globals) {
     return info;  // tried again at the next call
   }
   info->generation = g_call_generation;
-  if (!own_folder().empty() && begins_with(file, own_folder())) {
+  if (is_in(file, folders().own)) {
     info->kind = CodeKind::own;
     return info;
   }
+  if (is_library(file, name)) info->kind = CodeKind::library;
   if (!is_wanted(file, globals)) return info;
   if (code == g_module_call) info->kind = CodeKind::module_call;
   info->site = site_like(python_call_site, name);

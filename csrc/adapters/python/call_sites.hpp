@@ -37,10 +37,15 @@ struct CallFilter {
 extern const Site python_call_site;
 extern const Site enclosing_call_site;
 
+// Site of a call in fastprof's own code, so that what it calls of C functions and of the standard
+// library is left out as well.
+extern const Site own_call_site;
+
 enum class CodeKind : uint8_t {
   plain,
   own,          // fastprof's: left out, and so are the C functions that it calls
   module_call,  // torch.nn.Module.__call__: shown as the module that is called
+  library,      // of the standard library: left out where fastprof's own code calls it
 };
 
 // What is known of one code object; freed with it.
@@ -56,10 +61,15 @@ extern uint64_t g_call_generation;
 // Takes an index of co_extra, once per process. False if the interpreter has none left.
 bool prepare_code_infos();
 
-// Begins another generation with this filter. own_folder: path of the package fastprof, with a
-// separator at its end. A session that records calls must be running until the tracing ends, which
-// keeps the names alive.
-void renew_call_sites(CallFilter filter, std::string own_folder);
+// Paths with a separator at their end; empty: none.
+struct CodeFolders {
+  std::string own;      // of the package fastprof
+  std::string library;  // of the standard library; installed packages in it are not meant
+};
+
+// Begins another generation with this filter. A session that records calls must be running until
+// the tracing ends, which keeps the names alive.
+void renew_call_sites(CallFilter filter, CodeFolders folders);
 const CallFilter& call_filter() noexcept;
 
 // The parts of the filter that every call asks for.
@@ -109,7 +119,7 @@ inline CFunction c_function_of(PyObject* object) noexcept {
   return {function->m_ml, function->m_self, function->m_module};
 }
 
-// The site of a function written in C.
+// The site of a function written in C; own_call_site if it is fastprof's.
 const Site* site_of_c_function(const CFunction& function) noexcept;
 
 // The site of a torch.nn.Module that is called: "nn.Module: Linear_0".

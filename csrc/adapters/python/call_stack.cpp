@@ -38,18 +38,34 @@ void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
   entry->begin = begin_to_keep(s, begin, false);
 }
 
-void CallStack::end_cold(const void* key) noexcept {
+bool CallStack::end_cold(const void* key) noexcept {
   if (refused_ != 0) {
     --refused_;
-    return;
+    return false;
   }
   CallEntry* entry = top_;
   do {
-    if (entry == base_) return;  // it began before the tracing
+    if (entry == base_) return false;  // it began before the tracing
     --entry;
-  } while (entry->key != key);
-  while (top_ != entry + 1) end(top_[-1].key);
-  end(key);
+  } while (!is_call_of(*entry, key));
+  bool awaited = false;
+  while (top_ != entry) {
+    awaited = awaited || top_[-1].key == &awaited_;
+    end_innermost();
+  }
+  if (awaited) awaited_ = nullptr;
+  return awaited;
+}
+
+bool CallStack::await_end(const void* key) noexcept {
+  if (awaited_ != nullptr) return false;
+  for (CallEntry* entry = top_; entry != base_;) {
+    if ((--entry)->key != key) continue;
+    entry->key = &awaited_;
+    awaited_ = key;
+    return true;
+  }
+  return false;
 }
 
 bool CallStack::add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept {

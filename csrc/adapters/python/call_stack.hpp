@@ -62,20 +62,17 @@ class CallStack {
   }
 
   // Ends the innermost call with this key, and those that it made, whose ends were not seen. Does
-  // nothing if there is none. Own thread.
-  FASTPROF_ALWAYS_INLINE void end(const void* key) noexcept {
-    CallEntry* entry = top_ - 1;
-    if (FASTPROF_UNLIKELY(top_ == base_ || entry->key != key || refused_ != 0)) {
-      end_cold(key);
-      return;
-    }
-    top_ = entry;
-    if (FASTPROF_LIKELY(entry->slot != nullptr))
-      end_open(OpenRange{entry->slot, entry->begin}, entry->site);
-    else if (FASTPROF_UNLIKELY(entry->begin != 0))
-      end_enclosing(*entry, 0);
+  // nothing if there is none. Returns true if it was the one that await_end() named. Own thread.
+  FASTPROF_ALWAYS_INLINE bool end(const void* key) noexcept {
+    if (FASTPROF_UNLIKELY(top_ == base_ || top_[-1].key != key || refused_ != 0))
+      return end_cold(key);
+    end_innermost();
+    return false;
   }
 
+  // Makes end() tell when the innermost call with this key ends; false if there is none, or if
+  // another end is awaited. Own thread.
+  bool await_end(const void* key) noexcept;
   // Adds a call that is on the stack already. `begin`: a stamp that no other call has. Call before
   // the thread's first begin(), with the outermost call first. False without memory.
   bool add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept;
@@ -87,9 +84,21 @@ class CallStack {
  private:
   static constexpr uint32_t kMaxCallsUnnamed = 100;
 
+  // Only if not empty().
+  FASTPROF_ALWAYS_INLINE void end_innermost() noexcept {
+    CallEntry* entry = --top_;
+    if (FASTPROF_LIKELY(entry->slot != nullptr))
+      end_open(OpenRange{entry->slot, entry->begin}, entry->site);
+    else if (FASTPROF_UNLIKELY(entry->begin != 0))
+      end_enclosing(*entry, 0);
+  }
+  bool is_call_of(const CallEntry& entry, const void* key) const noexcept {
+    return entry.key == key || (entry.key == &awaited_ && key == awaited_);
+  }
+
   bool grow() noexcept;
   void begin_cold(State* s, CallEntry* entry) noexcept;
-  void end_cold(const void* key) noexcept;
+  bool end_cold(const void* key) noexcept;
   // end: 0 for now.
   void end_enclosing(const CallEntry& entry, uint64_t end) noexcept;
 
@@ -99,6 +108,9 @@ class CallStack {
   uint32_t track_ = 0;
   uint32_t calls_unnamed_ = 0;  // recorded while `threading` did not know the thread
   uint32_t refused_ = 0;        // innermost calls for which there was no memory
+  // Key of the call whose end is awaited; null: none. Its entry has the address of this member as
+  // key instead, so that its end takes the way of the rare cases.
+  const void* awaited_ = nullptr;
 };
 
 }  // namespace python_adapter

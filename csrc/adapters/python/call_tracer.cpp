@@ -8,13 +8,9 @@
 
 #include "adapters/python/frames.hpp"
 #include "fastprof/base/error.hpp"
-#include "fastprof/recorder/state/make_site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
-
-constexpr Site own_call_site = make_site(SiteKind::range, category::python_call,
-                                         RecordScope::FUNCTION, "<fastprof>", "", "", 0);
 
 namespace {
 
@@ -36,14 +32,14 @@ PyObject* find_module_call() {
 
 }  // namespace
 
-TracingProblems start_tracing(const CallFilter& filter, const std::string& own_folder) {
+TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folders) {
   TracingProblems problems;
   if (!prepare_code_infos())
     raise<StateError>(
         "calls cannot be traced: the interpreter has no place for what is known of a code object "
         "(co_extra), because other tools use all of them");
   if (g_profiles == 0) {
-    renew_call_sites(filter, own_folder);
+    renew_call_sites(filter, folders);
     set_module_call(find_module_call());
   } else if (!(filter == call_filter())) {
     problems.filter =

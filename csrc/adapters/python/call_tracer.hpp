@@ -23,12 +23,17 @@ struct TracingProblems {
 };
 
 // Begins tracing for one more profile. Its session must have been started, and run until
-// stop_tracing(). own_folder: see renew_call_sites(). GIL. Throws std::bad_alloc, StateError.
-TracingProblems start_tracing(const CallFilter& filter, const std::string& own_folder);
+// stop_tracing(). GIL. Throws std::bad_alloc, StateError.
+TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folders);
 
 // Ends tracing for one profile. Returns who took the place of the profile function meanwhile; empty
 // for nobody. GIL; sets no error.
 std::string stop_tracing() noexcept;
+
+// Calls `function` on the calling thread when the innermost call of `code` on its stack has
+// returned, or when the tracing ends before. False where the interpreter's profile function is not
+// the tracer's, so that it can be used for that. GIL; takes a reference.
+bool call_at_return(PyObject* code, PyObject* function);
 
 // Forgets the parent's tracing in a forked child. GIL.
 void forget_tracing_in_child() noexcept;
@@ -45,9 +50,6 @@ void forget_hooks_in_child() noexcept;
 // Fills an empty stack with the frames of a thread, as calls that began before the tracing.
 void add_frames_of(PyThreadState* thread, CallStack& calls);
 
-// Site of a call that fastprof itself makes, so that C functions it calls are left out as well.
-extern const Site own_call_site;
-
 // Begins the call of a Python function. globals(), first_argument(): of its frame; null if unknown.
 template <class Globals, class FirstArgument>
 FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, Globals globals,
@@ -56,12 +58,14 @@ FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, 
   if (FASTPROF_UNLIKELY(info == nullptr)) info = make_code_info(code, globals());
   const Site* site = info->site;
   if (FASTPROF_UNLIKELY(info->kind != CodeKind::plain)) {
-    if (info->kind == CodeKind::own) {
+    const bool for_own = info->kind == CodeKind::library && !calls.empty() &&
+                         calls.innermost().site == &own_call_site;
+    if (info->kind == CodeKind::own || for_own) {
       calls.begin(code, nullptr);
       if (!calls.empty() && calls.innermost().key == code) calls.innermost().site = &own_call_site;
       return;
     }
-    PyObject* module = first_argument();
+    PyObject* module = info->kind == CodeKind::module_call ? first_argument() : nullptr;
     if (module != nullptr)
       if (const Site* site_of_it = site_of_module(module)) site = site_of_it;
   }
@@ -72,7 +76,8 @@ FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, 
 FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const CFunction& function) noexcept {
   const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth ||
                       (!calls.empty() && calls.innermost().site == &own_call_site);
-  calls.begin(function.method, hidden ? nullptr : site_of_c_function(function));
+  const Site* site = hidden ? nullptr : site_of_c_function(function);
+  calls.begin(function.method, site == &own_call_site ? nullptr : site);
 }
 
 }  // namespace python_adapter

@@ -297,6 +297,10 @@ std::string remove_hooks() noexcept {
   return {};
 }
 
+bool call_at_return(PyObject*, PyObject*) {
+  return false;
+}
+
 void forget_hooks_in_child() noexcept {
   leave_tool();
   Threads& all = threads();

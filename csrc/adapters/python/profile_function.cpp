@@ -8,6 +8,8 @@
 #include <frameobject.h>
 
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "adapters/python/frames.hpp"
 
@@ -18,12 +20,15 @@ namespace {
 // Owned by the thread state, which releases it when its thread ends.
 struct ThreadCalls {
   PyObject_HEAD CallStack calls;
+  PyObject* at_return;  // what call_at_return() was given; owned, or null
 };
 
 PyMethodDef* g_start_new_thread = nullptr;  // of _thread.start_new_thread
 
 void dealloc_thread_calls(PyObject* object) {
-  reinterpret_cast<ThreadCalls*>(object)->calls.~CallStack();
+  auto* thread = reinterpret_cast<ThreadCalls*>(object);
+  thread->calls.~CallStack();
+  Py_XDECREF(thread->at_return);
   PyTypeObject* type = Py_TYPE(object);
   PyObject_Free(object);
   Py_DECREF(type);
@@ -86,6 +91,7 @@ bool hook_thread(PyThreadState* thread, bool with_frames) {
     return false;
   }
   new (&object->calls) CallStack;
+  object->at_return = nullptr;
   if (with_frames) add_frames_of(thread, object->calls);
   const int failed = _PyEval_SetProfile(thread, on_event, reinterpret_cast<PyObject*>(object));
   Py_DECREF(object);
@@ -109,6 +115,18 @@ std::string hook_all_threads(bool with_frames) {
   return others;
 }
 
+// Calls a function, if any, and releases it. Keeps the error that is set.
+void call_and_release(PyObject* function) noexcept {
+  if (function == nullptr) return;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* result = PyObject_CallNoArgs(function);
+  if (result == nullptr) PyErr_WriteUnraisable(function);
+  Py_XDECREF(result);
+  Py_DECREF(function);
+  PyErr_Restore(type, value, trace);
+}
+
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument) {
   CallStack& calls = reinterpret_cast<ThreadCalls*>(self)->calls;
   switch (what) {
@@ -120,7 +138,8 @@ int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument)
       Py_DECREF(self);
       break;
     case PyTrace_RETURN:
-      calls.end(code_of(frame));
+      if (FASTPROF_UNLIKELY(calls.end(code_of(frame))))
+        call_and_release(std::exchange(reinterpret_cast<ThreadCalls*>(self)->at_return, nullptr));
       break;
     case PyTrace_C_CALL:
       Py_INCREF(self);
@@ -162,14 +181,27 @@ std::string install_hooks() {
   return hook_all_threads(true);
 }
 
+bool call_at_return(PyObject* code, PyObject* function) {
+  PyThreadState* own = PyThreadState_Get();
+  if (own->c_profilefunc != on_event) return false;
+  auto* thread = reinterpret_cast<ThreadCalls*>(own->c_profileobj);
+  if (thread->at_return != nullptr || !thread->calls.await_end(code)) return false;
+  Py_INCREF(function);
+  thread->at_return = function;
+  return true;
+}
+
 std::string remove_hooks() noexcept {
   std::string others;
+  std::vector<PyObject*> waiting;  // called once no thread is looked at any more
   PyThreadState* own = PyThreadState_Get();
   for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
        thread != nullptr; thread = PyThreadState_Next(thread)) {
     if (thread->c_profilefunc == on_event) {
       CallStack& calls = reinterpret_cast<ThreadCalls*>(thread->c_profileobj)->calls;
       calls.end_all_enclosing(thread == own);
+      PyObject*& at_return = reinterpret_cast<ThreadCalls*>(thread->c_profileobj)->at_return;
+      if (at_return != nullptr) waiting.push_back(std::exchange(at_return, nullptr));
       PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
       PyErr_Fetch(&type, &value, &trace);
       if (_PyEval_SetProfile(thread, nullptr, nullptr) != 0) PyErr_Clear();
@@ -178,6 +210,7 @@ std::string remove_hooks() noexcept {
       add_reason(others, owner_of_hook(thread), thread);
     }
   }
+  for (PyObject* function : waiting) call_and_release(function);
   return others;
 }
 

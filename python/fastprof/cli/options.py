@@ -130,12 +130,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def print_table(events: Any, options: argparse.Namespace, stream: TextIO | None) -> str:
-    """Return the averages of an EventList as text, not wider than the terminal if there is one."""
+def print_table(
+    events: Any, options: argparse.Namespace, stream: TextIO | None, *, calls: bool = True
+) -> str:
+    """Return the averages of an EventList as text, not wider than the terminal if there is one.
+
+    calls: with those of Python functions.
+    """
     averages = events.key_averages(
         group_by_input_shape=options.by_shape,
         group_by_stack_n=options.by_stack,
-        include_python_functions=True,
+        include_python_functions=calls,
     )
     return str(
         averages.table(

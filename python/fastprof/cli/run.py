@@ -75,7 +75,7 @@ def add_parser(commands: Subparsers) -> None:
     recording = parser.add_argument_group("recording")
     recording.add_argument(
         "--calls",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
         help="record every call of a Python function, and print a table by function",
     )
     recording.add_argument(
@@ -85,7 +85,9 @@ def add_parser(commands: Subparsers) -> None:
         "--profile-memory", action="store_true", help="record allocations and frees"
     )
     recording.add_argument(
-        "--with-stack", action="store_true", help="record the Python stack of each range"
+        "--with-stack",
+        action="store_true",
+        help="record the Python stack of each range, and the calls between them (unless --no-calls)",
     )
     recording.add_argument(
         "--with-flops", action="store_true", help="estimate FLOPs of ops with a known formula"
@@ -225,7 +227,7 @@ def _report(
             wrote = f"fastprof: {what} {path}{_how_to_open(kind)}"
     if not options.no_table:
         try:
-            print_message(print_table(profiler.events(), options, sys.stderr))
+            print_message(print_table(profiler.events(), options, sys.stderr, calls=False))
             if options.calls and "python_calls" not in profiler.missing:
                 print_message(profiler.python_calls().table(row_limit=options.row_limit))
         except Exception as error:

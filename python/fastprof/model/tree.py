@@ -114,6 +114,23 @@ class EventTree:
         )
         return cls(table, rows, parent, kernels=kernels)
 
+    def without(self, hidden: Array) -> EventTree:
+        """Return the tree without the rows for which `hidden`, a mask by tree index, is true.
+
+        Their children get the next enclosing row as parent, so that their times become part of its
+        self time.
+        """
+        kept = ~hidden
+        listed = np.flatnonzero(kept)
+        position = new_numbers(listed, len(self), np.int32)
+        return EventTree(
+            self.table,
+            listed if self.rows is None else self.rows[listed],
+            position[skip_rows(self.parent, kept)[listed]],
+            None if self.kernel_rows is None else self.kernel_rows[listed],
+            self.table_kernels,
+        )
+
     def parent_rows(self) -> Array:
         """Return, by table row, the table row of its parent; -1 for none and for rows not in the tree."""
         if self.rows is None:

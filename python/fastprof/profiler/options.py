@@ -97,7 +97,7 @@ def make_options(
     spill_folder: str | os.PathLike[str] | None = None,
     backing_file: str | os.PathLike[str] | None = None,
     counters: Iterable[str] = (),
-    python_calls: bool | calls.CallFilter = False,
+    python_calls: bool | calls.CallFilter | None = None,
     post_processing_timeout_s: float | None = None,
 ) -> Options:
     """Check and combine the arguments of profile().
@@ -184,11 +184,9 @@ def make_options(
         categories |= Category.MEMORY
     else:
         categories &= ~Category.MEMORY
-    traced = calls.CallFilter() if python_calls is True else python_calls or None
-    if traced is not None and not isinstance(traced, calls.CallFilter):
-        raise errors.ValueError(
-            f"python_calls is True, False or a CallFilter, not {python_calls!r}"
-        )
+    if python_calls is None:
+        python_calls = with_stack and bool(categories & Category.PYTHON_CALL)
+    traced = _traced_calls(python_calls)
     if traced is not None:
         categories |= Category.PYTHON_CALL
     else:
@@ -222,6 +220,16 @@ def make_options(
         trace_only=trace_only,
         missing=missing,
     )
+
+
+def _traced_calls(python_calls: bool | calls.CallFilter) -> calls.CallFilter | None:
+    """Return which calls to record; None for none."""
+    traced = calls.CallFilter() if python_calls is True else python_calls or None
+    if traced is not None and not isinstance(traced, calls.CallFilter):
+        raise errors.ValueError(
+            f"python_calls is True, False or a CallFilter, not {python_calls!r}"
+        )
+    return traced
 
 
 def _counters(given: Iterable[str], of_config: list[str]) -> tuple[str, ...]:

@@ -55,7 +55,8 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     profile_memory: record allocations. memory_attribution: attribute them to the innermost open
     range of the thread ("innermost") or to every range open at that time on any thread
     ("interval", PyTorch's rule).
-    with_stack: record the Python stack at the begin of each range made from Python and of torch's ops.
+    with_stack: record the Python stack at the begin of each range made from Python and of torch's ops,
+    and every call of a function (see python_calls; python_calls=False leaves the calls out).
     with_modules: record the TorchScript modules that ops run in (not eager modules, as in PyTorch).
     enabled: False makes a no-op profile whose results are empty.
     use_cpu, use_cuda, use_device, use_kineto: older spellings of `activities`.
@@ -89,7 +90,8 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     reason if they cannot be read (experimental_config.performance_events only warns).
 
     python_calls: True, or a CallFilter: record every call of a function, written in Python or C, on
-    all threads, as an event of category python_function; see python_calls().
+    all threads, as an event of category python_function; see python_calls(). These events are in
+    events(), event_table and traces, but in key_averages() only on request. None: as with_stack.
 
     Threads: profiles may nest and overlap on any threads; each records all its events. One object is
     used by one thread at a time; it may be started again after stop(). In a forked child, a profile
@@ -128,7 +130,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         backing_file: str | os.PathLike[str] | None = None,
         memory_attribution: str = "innermost",
         counters: Iterable[str] = (),
-        python_calls: bool | CallFilter = False,
+        python_calls: bool | CallFilter | None = None,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
             raise TypeError(
@@ -375,7 +377,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     def python_calls(self) -> PythonCallStats:
         """Return the calls of the last recording by function, as cProfile counts them.
 
-        Raises errors.StateError unless the profile was made with python_calls=True.
+        Raises errors.StateError unless the profile was made with python_calls=True or with_stack=True.
         """
         from fastprof.views.python_calls import PythonCallStats
 

@@ -61,6 +61,7 @@ class TracedCalls:
             c_calls=chosen.c_calls,
             max_depth=chosen.max_depth if chosen.max_depth is not None else (1 << 32) - 1,
             own_folder=_OWN_FOLDER,
+            library_folder=os.path.dirname(os.__file__) + os.sep,
         )
 
     def start(self) -> list[str]:

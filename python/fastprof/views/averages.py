@@ -43,14 +43,12 @@ def group_rows(
     by_shapes: bool = False,
     by_stack_n: int = 0,
     by_overload: bool = False,
-    apart: Array | None = None,
 ) -> Grouping:
     """Group rows by (name, node, device type, legacy, annotation[, overload][, shapes][, frames]).
 
     Groups are numbered in the order of their first row in the list.
 
-    tree: the tree that the frame was made from. apart: rows where it is true are grouped separately
-    from the rest. Cost: O(rows).
+    tree: the tree that the frame was made from. Cost: O(rows).
     """
     codes = frame.key.codes
     size = len(frame.key.values)
@@ -66,8 +64,6 @@ def group_rows(
         codes, size = _split(codes, size, *_text_codes(frame.input_shapes, None))
     if by_stack_n > 0 and frame.stack is not None:
         codes, size = _split(codes, size, *_text_codes(frame.stack, by_stack_n))
-    if apart is not None:
-        codes, size = _split(codes, size, *_small_codes(apart))
     first = group_firsts(tree, codes, size, frame.order)
     present = np.flatnonzero(first >= 0)
     ranked = present[np.argsort(_list_position(first[present], frame), kind="stable")]

@@ -8,8 +8,6 @@ import os
 from collections.abc import Collection, Iterable
 from typing import Any, SupportsIndex
 
-import numpy as np
-
 from fastprof.model.instants import InstantEvent, instants
 from fastprof.model.nesting import TableKernels
 from fastprof.model.table import EventKind, EventTable
@@ -158,13 +156,19 @@ class EventList(RowList[T]):
 
     def _built(self) -> EventList[T]:
         """Return this list if its tree is built, else a copy of it with copied, linked events."""
-        if self._tree_built:
-            return self
-        copied = self._like(copy.copy(event) for event in self)
+        return self if self._tree_built else self._linked_copy(self)
+
+    def _linked_copy(self, events: Iterable[T]) -> EventList[T]:
+        copied = self._like(copy.copy(event) for event in events)
         for event in copied:
             event.cpu_parent, event.cpu_children = None, []
         copied._build_tree()
         return copied
+
+    def _without_python_functions(self) -> EventList[T]:
+        """Return this list, or a copy without calls of Python functions if there are any."""
+        others = [e for e in _untyped(self) if not getattr(e, "is_python_function", False)]
+        return self if len(others) == len(self) else self._linked_copy(others)
 
     # ---- sums ----------------------------------------------------------------------------------
 
@@ -190,8 +194,8 @@ class EventList(RowList[T]):
 
         group_by_input_shapes (or ..._shape): also by input shapes. group_by_stack_n: also by the
         first n stack entries. group_by_overload_name: also by overload. include_python_functions:
-        include events of Python functions (is_python_function), which traces of torch.profiler with
-        stacks contain; without them the times of the other events stay the same.
+        include the calls of Python functions (is_python_function), which profiles with stacks contain;
+        without them the self times are those of a profile without calls.
 
         The result is in the order of each group's first event; fields not grouped by are blank. If
         the tree is not built, it is built on a copy.
@@ -202,21 +206,20 @@ class EventList(RowList[T]):
         rows = self._columnar()
         if isinstance(rows, TableRows):
             options = (by_shapes, group_by_stack_n, group_by_overload_name)
+            if not include_python_functions:
+                rows = rows.without_python_functions
             frame = rows.keys_frame(by_shapes, group_by_stack_n > 0, group_by_overload_name)
-            left_out = None if include_python_functions else rows.python_functions
-            grouping = group_rows(frame, rows.tree, *options, apart=left_out)
+            grouping = group_rows(frame, rows.tree, *options)
             summed, first = average(frame, grouping, *options, tree=rows.tree), grouping.first
-            if left_out is not None:
-                kept = np.flatnonzero(~left_out[first])
-                summed, first = summed.take(kept), first[kept]
             averages = self._like()
             averages._rows = AverageRows(summed, first, rows)
             averages._tree_built = True
             return averages
         groups: dict[tuple[str, ...], FunctionEventAvg] = {}
-        for event in _untyped(self if self._is_averages() else self._built()):
-            if not include_python_functions and getattr(event, "is_python_function", False):
-                continue
+        events = self if self._is_averages() else self._built()
+        if not include_python_functions:
+            events = events._without_python_functions()
+        for event in _untyped(events):
             key = [
                 str(event.key),
                 str(event.node_id),

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_binary
-from fastprof.model.nesting import sum_by
-from fastprof.model.parents import new_numbers, skip_rows
+from fastprof.model.nesting import nest_intervals, sum_by
 from fastprof.model.table import EventFlag, EventTable
 
 __all__ = ["CallKernels", "CalledFunction", "PythonCallStats", "nested_codes"]
@@ -96,11 +95,15 @@ class PythonCallStats:
 
     @cached_property
     def _parent(self) -> Array:
-        """Index of each call's caller among the calls, int32; -1 for none."""
-        kept = np.zeros(len(self._table), np.bool_)
-        kept[self._rows] = True
-        caller = skip_rows(self._table.column("parent"), kept)
-        return new_numbers(self._rows, len(self._table), np.int32)[caller[self._rows]]
+        """Index of each call's caller among the calls, int32; -1 for none.
+
+        Calls are nested among themselves: a range that begins in a call and outlives it takes the
+        place of that call in the parents of the table, but it did not make the calls in it.
+        """
+        rows = self._rows
+        return nest_intervals(
+            self._table.start_ns[rows], self._table.end_ns[rows], self._table.column("track")[rows]
+        )
 
     @cached_property
     def _keys(self) -> tuple[Array, list[tuple[str, int, str]]]:

@@ -159,10 +159,12 @@ class TableRows:
         return EventFrame.from_tree(self.tree, self.use_device, self.order, times=False)
 
     @cached_property
-    def python_functions(self) -> Array | None:
-        """Mask of tree rows that are calls of Python functions; None if there are none."""
-        column = self.tree.column("is_python_function")
-        return column if bool(column.any()) else None
+    def without_python_functions(self) -> TableRows:
+        """These rows without the calls of Python functions, as if those had not been traced."""
+        calls = self.tree.column("is_python_function")
+        if not bool(calls.any()):
+            return self
+        return TableRows(self.tree.without(calls), self.use_device)
 
     @cached_property
     def stacks(self) -> CodedColumn | None:

@@ -43,7 +43,7 @@ def test_annotations_are_ranges() -> None:
         with jax.profiler.TraceAnnotation("elsewhere"):
             pass
 
-    with forward_annotations(), fastprof.profile(with_stack=True) as p:
+    with forward_annotations(), fastprof.profile(with_stack=True, python_calls=False) as p:
         with jax.profiler.TraceAnnotation("outer", batch=4, kind="train"):
             with record_function("inside"):
                 annotated()

@@ -236,6 +236,70 @@ def test_frames_on_the_stack_at_the_start_enclose_and_are_marked(tmp_path: Path)
     assert outermost["Python parent id"] is None
 
 
+def test_a_range_that_outlives_a_call_makes_no_calls(tmp_path: Path) -> None:
+    # The range takes the place of `opens` in the parents of the table: it ends later.
+    work = fastprof.record_function("work")
+
+    def opens() -> None:
+        work.__enter__()
+        fib(1)
+
+    def caller() -> None:
+        opens()
+        work.__exit__(None, None, None)
+
+    with fastprof.profile(python_calls=True) as prof:
+        caller()
+    (fib_key,) = [key for key in prof.python_calls().to_pstats().stats if key[2] == "fib"]
+    callers = prof.python_calls().to_pstats().stats[fib_key][4]
+    assert [key[2] for key in callers] == ["opens"]
+    trace = tmp_path / "trace.json"
+    prof.export_chrome_trace(trace)
+    events = json.loads(trace.read_text())["traceEvents"]
+    args = {e["name"].rsplit(": ")[-1]: e["args"] for e in events if "args" in e}
+    assert args["fib"]["Python parent id"] == args["opens"]["Python id"]
+    assert args["opens"]["Python parent id"] == args["caller"]["Python id"]
+
+
+def test_with_stack_traces_calls_unless_told_otherwise() -> None:
+    def calls(**options: Any) -> int:
+        with fastprof.profile(with_stack=True, **options) as prof, fastprof.record_function("r"):
+            fib(3)
+        (stacked,) = [e for e in prof.events() if e.name == "r"]
+        assert stacked.stack
+        assert [row.key for row in prof.key_averages()] == ["r"]
+        return sum(e.name.endswith(": fib") for e in prof.events())
+
+    assert calls() == calls(python_calls=True) == 5
+    assert calls(python_calls=False) == 0
+    assert calls(activities=[{fastprof.ProfilerActivity.CPU: ["user_annotation"]}]) == 0
+    only_fib = fastprof.CallFilter(files=[__file__], c_calls=False)
+    assert calls(python_calls=only_fib) == 5
+
+
+def test_a_run_shows_the_calls_of_the_program_only(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import json\ndef work():\n    return json.dumps([1, {'a': 2}])\nwork()\n"
+    )
+    run = [sys.executable, "-m", "fastprof", "run", "--calls", "-o", "calls.pstats"]
+    done = subprocess.run(
+        [*run, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    functions = {key[2]: key[0] for key in pstats.Stats(str(tmp_path / "calls.pstats")).stats}  # type: ignore[attr-defined]
+    assert "work" in functions and "dumps" in functions
+    assert not any("contextlib" in file or "signal" in file for file in functions.values())
+    assert not any("fastprof" in name for name in functions)
+    module = subprocess.run(
+        [*run, "-m", "json.tool", "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert module.returncode == 0, module.stderr
+
+
 def test_own_frames_are_hidden() -> None:
     with fastprof.profile(python_calls=True) as prof:
         fib(1)

@@ -85,6 +85,7 @@ def test_stacks_shapes_and_schedules_survive(tmp_path: Path) -> None:
         max_bytes=65536,
         spill_folder=tmp_path,
         with_stack=True,
+        python_calls=False,
         profile_memory=True,
         record_shapes=True,
         schedule=fastprof.schedule(wait=1, warmup=1, active=2, repeat=2),

@@ -422,5 +422,12 @@ def test_a_forked_child_knows_the_forward_threads_of_its_own() -> None:
 
 def test_ops_carry_all_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_options, "_warned", set())
-    p = profiled(mlp, record_shapes=True, with_stack=True, with_flops=True, profile_memory=True)
+    p = profiled(
+        mlp,
+        record_shapes=True,
+        with_stack=True,
+        python_calls=False,
+        with_flops=True,
+        profile_memory=True,
+    )
     assert p.missing.keys() == (set() if CXX11_ABI else {"record_shapes"})

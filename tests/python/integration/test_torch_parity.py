@@ -66,6 +66,7 @@ class Pair:
                     assert event.scope == 0
                     event.scope = 7
         everything = {"record_shapes": True, "profile_memory": True, "with_stack": True}
+        everything["python_calls"] = False  # test_torch_calls.py compares these
         self.everything = settled(name, lambda: parity.ours(step, **everything))
         # PyTorch's allocator knows the sizes of blocks that were allocated under a profile: this is one.
         # Without shapes: for these torch.profiler holds tensors back, which are then freed elsewhere.

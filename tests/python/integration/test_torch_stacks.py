@@ -35,7 +35,7 @@ def custom_function() -> None:
 
 
 def ours(work: Callable[[], None]) -> Any:
-    with fastprof.profile(with_stack=True) as p:
+    with fastprof.profile(with_stack=True, python_calls=False) as p:
         work()
     assert not p.missing
     return p
@@ -277,7 +277,7 @@ def test_code_is_let_go_after_the_profile() -> None:
     space: dict[str, Any] = {"torch": torch}
     exec("def made():\n    torch.ones(2)\n", space)
     code = weakref.ref(space["made"].__code__)
-    p = fastprof.profile(with_stack=True)
+    p = fastprof.profile(with_stack=True, python_calls=False)
     p.start()
     space["made"]()
     del space["made"]
@@ -313,7 +313,7 @@ def test_many_threads_and_sessions() -> None:
         thread.start()
     try:
         for _ in range(40):
-            with fastprof.profile(with_stack=True) as p:
+            with fastprof.profile(with_stack=True, python_calls=False) as p:
                 deep(3)
             stacks = p.event_table.coded["stack"]
             innermost = {stacks.values[code][0] for code in set(stacks.codes.tolist()) if code >= 0}
@@ -341,7 +341,7 @@ def p_thread(profile: Any) -> int:
 def test_a_stack_costs_no_memory_after_its_profile() -> None:
     def profiles(count: int) -> None:
         for _ in range(count):
-            with fastprof.profile(with_stack=True):
+            with fastprof.profile(with_stack=True, python_calls=False):
                 torch.ones(2).add(1)
 
     profiles(100)

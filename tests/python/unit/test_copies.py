@@ -24,7 +24,9 @@ COPIES: list[Callable[[Any], Any]] = [
 
 @pytest.fixture
 def profile() -> fastprof.profile:
-    with fastprof.profile(with_stack=True, record_shapes=True, profile_memory=True) as result:
+    with fastprof.profile(
+        with_stack=True, python_calls=False, record_shapes=True, profile_memory=True
+    ) as result:
         for step in range(3):
             with fastprof.record_function("outer", step=step, name_="x", sizes=[1, 2]):
                 with fastprof.record_function("inner", shapes=[[2, 3]]):

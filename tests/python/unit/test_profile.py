@@ -64,12 +64,12 @@ FINISHED: list[Any] = [
 def test_nothing_can_be_asked_before_the_start(ask: Any) -> None:
     for kind in (RuntimeError, AssertionError):  # the latter is PyTorch's
         with pytest.raises(kind, match="didn't finish running"):
-            ask(fastprof.profile(with_stack=True))
+            ask(fastprof.profile(with_stack=True, python_calls=False))
 
 
 @pytest.mark.parametrize("ask", FINISHED)
 def test_traces_are_there_when_it_has_stopped(ask: Any) -> None:
-    with fastprof.profile(with_stack=True) as p:
+    with fastprof.profile(with_stack=True, python_calls=False) as p:
         with pytest.raises(RuntimeError, match="didn't finish running"):
             ask(p)
 
@@ -453,7 +453,7 @@ def leaf() -> None:
 def test_stacks_are_those_of_the_begin(tmp_path: Path) -> None:
     import traceback
 
-    with fastprof.profile(with_stack=True) as p:
+    with fastprof.profile(with_stack=True, python_calls=False) as p:
         for _ in range(3):
             leaf()
         with record_function("here"):
@@ -490,7 +490,7 @@ def test_stacks_of_decorated_functions_begin_at_their_caller() -> None:
         async for _ in decorated():
             pass
 
-    with fastprof.profile(with_stack=True) as p:
+    with fastprof.profile(with_stack=True, python_calls=False) as p:
         record_function("x")(plain)()
         list(record_function("x")(steps)())
         asyncio.run(record_function("x")(work)())
@@ -506,13 +506,16 @@ def test_stacks_keep_frames_of_a_file_that_is_only_named_like_ours() -> None:
         space: dict[str, Any] = {"record_function": record_function}
         code = "def mine():\n  with record_function('x'): pass\n"
         exec(compile(code, f"/their/{name}", "exec"), space)
-        with fastprof.profile(with_stack=True) as p:
+        with fastprof.profile(with_stack=True, python_calls=False) as p:
             space["mine"]()
         assert p.events()[0].stack[0] == f"/their/{name}(2): mine"
 
 
 def test_stacks_only_when_asked_for() -> None:
-    with fastprof.profile(with_stack=True) as with_stacks, fastprof.profile() as without:
+    with (
+        fastprof.profile(with_stack=True, python_calls=False) as with_stacks,
+        fastprof.profile() as without,
+    ):
         leaf()
     assert with_stacks.events()[0].stack and not without.events()[0].stack
     with pytest.raises(errors.StateError, match="with_stack=True"):
@@ -520,7 +523,10 @@ def test_stacks_only_when_asked_for() -> None:
 
 
 def test_traces_of_a_profile_have_no_stacks_that_another_asked_for(tmp_path: Path) -> None:
-    with fastprof.profile(with_stack=True) as with_stacks, fastprof.profile() as without:
+    with (
+        fastprof.profile(with_stack=True, python_calls=False) as with_stacks,
+        fastprof.profile() as without,
+    ):
         leaf()
     for p, told in ((with_stacks, True), (without, False)):
         path = tmp_path / f"{told}.json"
@@ -530,7 +536,7 @@ def test_traces_of_a_profile_have_no_stacks_that_another_asked_for(tmp_path: Pat
 
 
 def test_deep_recursion_and_code_that_is_gone() -> None:
-    with fastprof.profile(with_stack=True) as p:
+    with fastprof.profile(with_stack=True, python_calls=False) as p:
         for i in range(50):
             space: dict[str, Any] = {"record_function": record_function}
             code = f"def made_{i}(n):\n  if n: return made_{i}(n - 1)\n  with record_function('x'): pass\n"

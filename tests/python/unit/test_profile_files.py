@@ -90,7 +90,7 @@ def test_tensorboard_handler(tmp_path: Path) -> None:
 
 
 def test_traces_leave_out_what_the_table_leaves_out(tmp_path: Path) -> None:
-    with fastprof.profile(with_stack=True, profile_memory=True) as p:
+    with fastprof.profile(with_stack=True, python_calls=False, profile_memory=True) as p:
         with record_function("around", text="kept"):
             with record_function("before", n=1):
                 fastprof.report_memory_usage(1, 64, 64, 64)

@@ -361,7 +361,9 @@ def test_decorated_coroutines_have_arguments_and_stacks() -> None:
             pass
         await bare()
 
-    with fastprof.profile(record_shapes=True, with_flops=True, with_stack=True) as p:
+    with fastprof.profile(
+        record_shapes=True, with_flops=True, with_stack=True, python_calls=False
+    ) as p:
         asyncio.run(main())
     found = {event.name: event for event in p.events()}
     assert found["work"].kwinputs == {"lr": 0.5, "tag": "t"}

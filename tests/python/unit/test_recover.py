@@ -123,7 +123,7 @@ def test_options(tmp_path: Path) -> None:
 
 
 def test_stacks_are_counted_as_missing(tmp_path: Path) -> None:
-    killed(tmp_path / "a", 10, "dict(with_stack=True, record_shapes=True)")
+    killed(tmp_path / "a", 10, "dict(with_stack=True, python_calls=False, record_shapes=True)")
     table = fastprof.recover(tmp_path / "a")
     assert recovered(table)["python_stacks"] > 100
     assert len(list_of(table)) > 100
@@ -187,7 +187,11 @@ def use(table: EventTable) -> None:
 def test_damaged_files(tmp_path: Path, seed: int) -> None:
     """Truncated and flipped files give a table or FormatError, never anything else."""
     source = tmp_path / "source"
-    killed(source, 60, "dict(with_stack=True, record_shapes=True, profile_memory=True)")
+    killed(
+        source,
+        60,
+        "dict(with_stack=True, python_calls=False, record_shapes=True, profile_memory=True)",
+    )
     good = source.read_bytes()
     # Only written pages: the rest of the 2 MB segments is zero, and stays.
     used = [at for at in range(0, len(good), 64) if any(good[at : at + 64])]

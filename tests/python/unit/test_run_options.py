@@ -45,7 +45,7 @@ DEFAULTS: dict[str, Any] = {
     "overflow": "drop_newest",
     "spill_folder": None,
     "counters": [],
-    "python_calls": False,
+    "python_calls": None,
 }
 
 
@@ -54,6 +54,7 @@ DEFAULTS: dict[str, Any] = {
     [
         ([], {}),
         (["--calls"], {"python_calls": True}),
+        (["--no-calls", "--with-stack"], {"python_calls": False, "with_stack": True}),
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
         (["--with-stack"], {"with_stack": True}),

@@ -258,7 +258,7 @@ def test_only_mangled_names_are_demangled(name: str, shown: str) -> None:
 
 
 def test_calls_of_python_functions_are_averaged_only_when_asked_for() -> None:
-    # One name is an op's and a Python function's: these are apart, and the op's self time is without its call.
+    # One name is an op's and a Python function's: only the op counts, and its self time is with its call.
     sites = [Site("op", category="cpu_op"), Site("op", category="python_function"),
              Site("call", category="python_function")]  # fmt: skip
     columns = {
@@ -270,10 +270,13 @@ def test_calls_of_python_functions_are_averaged_only_when_asked_for() -> None:
     for each in (events, of_objects):
         rows = each.key_averages()
         found = [(row.key, row.count, row.cpu_time_total, row.self_cpu_time_total) for row in rows]
-        assert found == [("op", 2, 13, 7)]
+        assert found == [("op", 2, 13, 13)]
         assert len(rows) == 1 and "call" not in rows.table()
     everything = events.key_averages(include_python_functions=True)
-    assert [(row.key, row.count) for row in everything] == [("op", 3), ("call", 1)]
+    assert [(row.key, row.count, row.self_cpu_time_total) for row in everything] == [
+        ("op", 3, 9),
+        ("call", 1, 4),
+    ]
     calls = {name: values[1:3] for name, values in columns.items()}
     nothing = EventTable(calls, sites=sites, tracks=[Track(1)])
     assert list(EventList.from_table(nothing).key_averages()) == []

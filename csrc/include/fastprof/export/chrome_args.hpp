@@ -14,6 +14,7 @@
 
 #include "fastprof/base/json_check.hpp"
 #include "fastprof/base/json_escape.hpp"
+#include "fastprof/capture/nesting.hpp"
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/export/decimal.hpp"
 #include "fastprof/export/details.hpp"
@@ -130,30 +131,32 @@ class ChromeArgs {
     return at + (Size - 1);
   }
 
-  // Numbers the calls from 1, in the order of rows.
+  // Numbers the calls from 1, in the order of rows, and finds their callers. Calls are nested among
+  // themselves: a range that begins in a call and outlives it takes its place in Capture::parent,
+  // but makes no call.
   void find_calls() {
     bool any = false;
     for (const SiteInfo& site : capture_.sites) {
       is_call_site_.push_back(site.category == "python_function");
       any = any || is_call_site_.back();
     }
-    if (!any || capture_.parent.size() != capture_.size()) return;
+    if (!any) return;
     calls_.resize(capture_.size());
-    uint32_t count = 0;
+    callers_.push_back(0);
+    NestingWalk<int64_t> walk;
     for (size_t row = 0; row < calls_.size(); ++row) {
-      const int32_t parent = capture_.parent[row];
-      const bool known = parent >= 0 && static_cast<size_t>(parent) < row;
-      calls_[row] = is_call_site_[capture_.site[row]]
-                        ? ++count
-                        : (known ? calls_[static_cast<size_t>(parent)] : 0);
+      if (row != 0 && capture_.track[row] != capture_.track[row - 1]) walk.reset();
+      if (!is_call_site_[capture_.site[row]]) continue;
+      calls_[row] = static_cast<uint32_t>(callers_.size());
+      const int32_t caller =
+          walk.enter(static_cast<int32_t>(row), capture_.start_ns[row], capture_.end_ns[row]);
+      callers_.push_back(caller < 0 ? 0 : calls_[static_cast<size_t>(caller)]);
     }
   }
 
   // As PyTorch writes the numbers of a call, of its caller, and of a torch.nn.Module in its class.
   void write_call(size_t row) {
-    const int32_t parent = capture_.parent[row];
-    const uint32_t caller =
-        parent >= 0 && static_cast<size_t>(parent) < row ? calls_[static_cast<size_t>(parent)] : 0;
+    const uint32_t caller = callers_[calls_[row]];
     member(",\"Python parent id\":");
     if (caller == 0)
       out_.append("null");
@@ -375,8 +378,8 @@ class ChromeArgs {
   std::unordered_map<uint64_t, std::string> python_stacks_;
   std::string scratch_;
   std::vector<bool> is_call_site_;
-  std::vector<uint32_t>
-      calls_;  // by row: number of the innermost call, 0 for none; empty: no calls
+  std::vector<uint32_t> calls_;    // by row: number of the call, 0 if it is none; empty: no calls
+  std::vector<uint32_t> callers_;  // by number of a call: that of its caller, 0 for none
   bool first_ = true;
   const bool event_ids_;
   // State of the row being written.

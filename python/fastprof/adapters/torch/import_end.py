@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
 
+from fastprof import _core
 from fastprof.adapters.import_watch import forget_import, watch_import
 from fastprof.adapters.torch.proof import BOOTSTRAP
 
@@ -22,7 +23,7 @@ class TorchImport:
     before any other code of the program runs. Returns whether it completed its work. If it did not,
     and a module of torch is being imported around this import (`import torch.fx` imports torch first),
     it is called again when that import has finished. last: there will be no further call. If the
-    release cannot be observed (a profile function was set, or the module was executed without an
+    release cannot be observed (a profile function of others was set, or the module was executed without an
     import), it is called once, while the lock is held.
     """
 
@@ -47,10 +48,8 @@ class TorchImport:
         if module is None:
             return
         frame = _import_of_torch(sys._getframe(1))
-        if frame is None or sys.getprofile() is not None:
+        if frame is None or not _AtReturn(self._report, module).await_return(frame):
             self._report(module, True)
-        else:
-            sys.setprofile(_AtReturn(frame, self._report, module))
 
     def _report(self, module: ModuleType, last: bool) -> bool:
         if not self._watching or sys.modules.get("torch") is not module:
@@ -63,30 +62,41 @@ class TorchImport:
 
 
 class _AtReturn:
-    """Profile function of the importing thread that reports when the import's frame returns.
+    """Reports when the import's frame returns, from the importing thread's profile function.
 
     importlib's `_find_and_load` holds the module's import lock: when it returns, the lock is released
     and no other code of the program has run since the import.
     """
 
-    def __init__(
-        self, frame: FrameType, report: Callable[[ModuleType, bool], bool], module: ModuleType
-    ) -> None:
-        self._frame: FrameType | None = frame
+    def __init__(self, report: Callable[[ModuleType, bool], bool], module: ModuleType) -> None:
+        self._frame: FrameType | None = None
         self._report = report
         self._module = module
 
+    def await_return(self, frame: FrameType) -> bool:
+        """Report when `frame`, of this thread, returns; False if another profile function is set."""
+        self._frame = frame
+        if _core.call_at_return(frame.f_code, self._returned):
+            return True
+        if sys.getprofile() is not None:
+            return False
+        sys.setprofile(self)
+        return True
+
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event != "return" or frame is not self._frame:
-            return
+        if event == "return" and frame is self._frame:
+            sys.setprofile(None)
+            self._returned()
+
+    def _returned(self) -> None:
+        assert self._frame is not None
+        outer = _import_of_torch(self._frame.f_back)
         self._frame = None
-        sys.setprofile(None)
-        outer = _import_of_torch(frame.f_back)
         if outer is not None and not str(outer.f_locals.get("name")).startswith("torch."):
             outer = None  # it may take long, and a profile function slows it down
-        if not self._report(self._module, outer is None) and outer is not None:
-            self._frame = outer
-            sys.setprofile(self)
+        done = self._report(self._module, outer is None)
+        if not done and outer is not None and not self.await_return(outer):
+            self._report(self._module, True)
 
 
 def _import_of_torch(frame: FrameType | None) -> FrameType | None:

@@ -7,6 +7,7 @@ deadlock: see Proof.wait().
 
 from __future__ import annotations
 
+import atexit
 import sys
 import threading
 import time
@@ -38,6 +39,8 @@ _POLL_S = 0.01
 _BLOCKED_LIMIT_S = 10.0
 # The same if the caller is in an import itself, which the proof may be waiting for.
 _BLOCKED_BY_CALLER_S = 0.05
+# How long the interpreter's exit waits for a proof that nobody has waited for.
+_EXIT_LIMIT_S = 20.0
 
 _reasons: dict[tuple[str, str], str] = {}  # (torch's version, trial) -> "" if it holds
 _one_at_a_time = threading.Lock()
@@ -90,6 +93,8 @@ class Proof:
 
     def start(self) -> None:
         """Start the thread. Call once."""
+        # libtorch's own threads end the process if one of its ops runs while the interpreter exits.
+        atexit.register(self._done.wait, _EXIT_LIMIT_S)
         self._thread.start()
 
     def wait(self) -> bool:
@@ -151,6 +156,7 @@ class Proof:
         finally:
             with self._lock:
                 self._done.set()
+                atexit.unregister(self._done.wait)
                 afterwards, self._afterwards = self._afterwards, []
             for function in afterwards:
                 function()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""with_stack=True: the Python calls of a training step are those in the traces of torch.profiler."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from known_torch import torch
+
+import fastprof
+
+pytestmark = pytest.mark.integrations
+
+Calls: TypeAlias = "Counter[tuple[str, str]]"
+
+# A range of torch.profiler is fastprof's while fastprof records, and makes no call in Python.
+RANGES_OF_TORCH = ("__enter__", "__exit__", "__init__", "push_user_annotation", "is_scripting")
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(8, 8)
+        self.act = torch.nn.ReLU()
+
+    def forward(self, x: Any) -> Any:
+        return self.act(self.inner(x)) + x
+
+
+def numbers(count: int) -> Iterator[int]:
+    yield from range(count)
+
+
+def deeper(depth: int) -> int:
+    return 0 if depth == 0 else 1 + deeper(depth - 1)
+
+
+def plain_work() -> None:
+    sum(numbers(3))
+    deeper(4)
+    with contextlib.suppress(ValueError):
+        int("not a number")
+    sorted([3, 1, 2], key=lambda value: -value)
+    "a b".upper()
+
+
+def training() -> Callable[[], None]:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(Block(), Block(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    inputs = torch.randn(4, 8)
+
+    def the_step() -> None:
+        optimizer.zero_grad()
+        model(inputs).sum().backward()
+        optimizer.step()
+        plain_work()
+
+    for _ in range(2):
+        the_step()
+    return the_step
+
+
+def shown(name: str) -> str:
+    """The name without addresses, folders and, for functions in Python, the line."""
+    name = re.sub(r" at 0x[0-9a-f]+", "", name)
+    return re.sub(r"^(?:.*/)?([^/]+)\(\d+\): ", r"\1: ", name)
+
+
+def calls_in(path: Path) -> tuple[Calls, list[dict[str, Any]]]:
+    """(name, caller's name) of the calls made by the_step, and their events."""
+    events = [
+        e for e in json.loads(path.read_text())["traceEvents"] if e.get("cat") == "python_function"
+    ]
+    by_id = {e["args"]["Python id"]: e for e in events}
+    assert len(by_id) == len(events) > 0
+
+    def callers(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        while (number := event["args"]["Python parent id"]) is not None:
+            event = by_id[number]
+            yield event
+
+    inside = [e for e in events if any(c["name"].endswith(": the_step") for c in callers(e))]
+    pairs = Counter((shown(e["name"]), shown(next(callers(e))["name"])) for e in inside)
+    return pairs, inside
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, fastprof.profile]:
+    folder = tmp_path_factory.mktemp("calls")
+    step = training()
+    with torch.profiler.profile():  # what only the first profile of a process calls
+        step()
+    with torch.profiler.profile(with_stack=True) as theirs:
+        step()
+    theirs.export_chrome_trace(str(folder / "theirs.json"))
+    with fastprof.profile(with_stack=True) as ours:
+        step()
+    assert ours.missing == {}
+    ours.export_chrome_trace(folder / "ours.json")
+    return folder / "ours.json", folder / "theirs.json", ours
+
+
+def test_same_functions_callers_and_counts(traces: Any) -> None:
+    ours, _ = calls_in(traces[0])
+    theirs, _ = calls_in(traces[1])
+    differing = (ours - theirs) + (theirs - ours)
+    unexpected = {
+        pair: count
+        for pair, count in differing.items()
+        if not any(name.endswith(RANGES_OF_TORCH) for name in pair)
+    }
+    assert unexpected == {}
+    assert sum(ours.values()) > 200 and sum(differing.values()) < 20
+
+
+def test_modules_have_torchs_names_and_numbers(traces: Any) -> None:
+    def modules(path: Path) -> Counter[tuple[str, int]]:
+        events = calls_in(path)[1]
+        named = [e for e in events if e["name"].startswith("nn.Module: ")]
+        return Counter((e["name"], e["args"]["Python module id"]) for e in named)
+
+    ours = modules(traces[0])
+    assert ours == modules(traces[1])
+    assert {("nn.Module: Block_0", 0), ("nn.Module: Block_1", 1), ("nn.Module: Linear_2", 2)} <= {
+        *ours
+    }
+
+
+def test_calls_are_events_but_not_averages(traces: Any) -> None:
+    prof = traces[2]
+    calls = [e for e in prof.events() if e.is_python_function]
+    ops = [e for e in prof.events() if not e.is_python_function]
+    assert len(calls) > 200 and len(ops) > 20
+    linear = next(e for e in ops if e.name == "aten::linear")
+    assert linear.cpu_parent.name == "<built-in function linear>"
+    keys = {row.key for row in prof.key_averages()}
+    assert keys == {e.name for e in ops}
+    everything = prof.key_averages(include_python_functions=True)
+    assert {row.key for row in everything} == {e.name for e in prof.events()}
+
+
+def test_averages_are_those_of_a_profile_without_calls() -> None:
+    step = training()
+
+    def summed(**options: Any) -> dict[str, int]:
+        with fastprof.profile(with_stack=True, **options) as prof, prof_range():
+            step()
+        rows = prof.key_averages()
+        whole = next(row for row in rows if row.key == "whole")
+        assert sum(row.self_cpu_time_total for row in rows) == pytest.approx(whole.cpu_time_total)
+        return {row.key: row.count for row in rows}
+
+    def prof_range() -> Any:
+        return fastprof.record_function("whole")
+
+    assert summed() == summed(python_calls=False)
