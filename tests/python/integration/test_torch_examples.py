@@ -45,9 +45,6 @@ def tables(text: str) -> list[Counter[tuple[str, str]]]:
             # Further lines of a stack have nothing in the columns of numbers.
             if len(cells) < headers.index("# of Calls") or PYTHON_CALL.fullmatch(cells[0]):
                 continue
-            # There memory outside of ops belongs to these calls.
-            if cells[0] == "[memory]" and "Source Location" in starts:
-                continue
             calls = cells[headers.index("# of Calls")]
             shown_shapes = SHAPES and "Input Shapes" in starts
             shapes = headers.index("Input Shapes") if shown_shapes else None
@@ -79,6 +76,9 @@ def test_same_tables(name: str, tmp_path: Path) -> None:
     theirs = tables(printed(name, folders[1], "--torch"))
     assert len(ours) == len(theirs) > 0 and all(ours)
     for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        if name == "torch_module":  # memory outside of ops belongs to Python calls from 2.11 on
+            for table in (a, b):
+                del table["[memory]", ""]
         assert a == b, f"table {number}"
     written, wanted = ([path.name for path in sorted(folder.rglob("*.json"))] for folder in folders)
     assert len(written) == len(wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -122,6 +123,9 @@ def ours(work: Callable[[], None], **arguments: Any) -> Any:
 def theirs(work: Callable[[], None]) -> Any:
     with torch.profiler.profile(activities=CPU) as p:
         work()
+        # Who waits for a fork goes on before the forked function has ended, and torch.profiler has no
+        # event of a function that ends after its stop.
+        time.sleep(0.05)
     return p
 
 
