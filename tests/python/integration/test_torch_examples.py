@@ -11,17 +11,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import known_torch  # noqa: F401  (without torch there is no oracle)
 import pytest
-
-import fastprof
+from known_torch import CXX11_ABI
 
 pytestmark = pytest.mark.integrations
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-
-# Whether this build records shapes of torch's ops.
-SHAPES = "record_shapes" not in fastprof.profile(record_shapes=True).missing
 
 # Rows of torch.profiler with stacks that are no ops: calls of Python functions, which 2.13 mixes into its averages.
 PYTHON_CALL = re.compile(
@@ -46,7 +41,7 @@ def tables(text: str) -> list[Counter[tuple[str, str]]]:
             if len(cells) < headers.index("# of Calls") or PYTHON_CALL.fullmatch(cells[0]):
                 continue
             calls = cells[headers.index("# of Calls")]
-            shown_shapes = SHAPES and "Input Shapes" in starts
+            shown_shapes = CXX11_ABI and "Input Shapes" in starts
             shapes = headers.index("Input Shapes") if shown_shapes else None
             shown = cells[shapes] if shapes is not None and shapes < len(cells) else ""
             found[-1][cells[0], shown] += int(calls)
