@@ -20,6 +20,7 @@ The row of the version is replaced in the table; other rows and all other text s
 of tests when not all were run, and says how many tests were run again alone, after a change to fastprof or to them.
 What was run is kept beside the environments, in VERSION.json: with --reuse, files of tests may be run in several calls.
 With --more, what the row says of files that passed before is added to that: it takes a row without failures.
+What was added is kept, too, in VERSION.earlier.json, for --again.
 """
 
 from __future__ import annotations
@@ -330,12 +331,19 @@ def main() -> None:
         folder = options.folder / f"torch-{version}"
         python = Path(sys.executable) if options.here else python_of(folder)
         record = options.folder / f"{version}.json"
+        kept = record.with_suffix(".earlier.json")
         if not options.here and not (options.reuse and python.exists()):
             make_environment(folder, version, whole=options.whole)
             record.unlink(missing_ok=True)
+            kept.unlink(missing_ok=True)
         before = row_of(version) if options.tests_only else None
-        earlier = earlier_of(row_of(version).tests) if options.more else Earlier()
-        tests = [t for t in options.tests if _relative(t) not in earlier.files]
+        earlier = Earlier()
+        if options.more:
+            earlier = earlier_of(row_of(version).tests)
+            kept.write_text(json.dumps(earlier))
+        elif options.again and kept.exists():
+            earlier = Earlier(*json.loads(kept.read_text()))
+        tests = [t for t in options.tests if options.again or _relative(t) not in earlier.files]
         held = try_version(
             python, tests, record, again=options.again, before=before, earlier=earlier
         )
