@@ -40,7 +40,7 @@ import textwrap
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch_environments import make_environment, python_of
 
@@ -218,7 +218,7 @@ def _ran_to_its_end(command: list[str], environment: dict[str, str]) -> bool:
 
 def _told(
     python: Path, program: str, cache: str, *options: str, **environment: str
-) -> dict[str, object]:
+) -> dict[str, Any]:
     done = subprocess.run(
         [str(python), *options, "-c", textwrap.dedent(program)],
         capture_output=True, text=True, timeout=_PROGRAM_LIMIT_S,
@@ -226,7 +226,7 @@ def _told(
     )  # fmt: skip
     if done.returncode != 0:
         raise SystemExit(f"{python}:\n{done.stdout}{done.stderr}")
-    told: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
 
 
