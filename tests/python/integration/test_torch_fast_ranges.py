@@ -50,7 +50,7 @@ def test_scope_and_keywords(option: str) -> None:
 
 
 def test_beside_torch_profiler_each_is_seen_once() -> None:
-    with torch.profiler.profile():  # of 2.8 and older: the first imports Dynamo, which runs ops
+    with torch.profiler.profile():  # of 2.8: the first one imports Dynamo, which runs ops
         pass
     with fastprof.profile() as p, torch.profiler.profile() as q:
         with FastRange("both"):
