@@ -2,6 +2,8 @@
 // Table of Python stacks: see python_stack.hpp.
 #include "bindings/python_stack.hpp"
 
+#include <pybind11/pybind11.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +19,7 @@
 #include "bindings/range_entry.hpp"
 #include "fastprof/capture/row_details.hpp"
 #include "fastprof/recorder/state/detail_blocks.hpp"
+#include "fastprof/recorder/store/directory.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
@@ -144,6 +147,58 @@ bool is_own_frame(const PythonFrame& frame) {
   return file == own_file() && !file.empty();
 }
 
+// Returns the text of a stack: a line for each frame. Requires the GIL.
+std::string stack_text(const PythonFrame* frames, size_t count) {
+  std::string text;
+  size_t i = 0;
+  while (i < count && is_own_frame(frames[i])) ++i;
+  for (; i < count; ++i) {
+    if (!text.empty()) text += '\n';
+    text += frame_text(frames[i]);
+  }
+  return text;
+}
+
+// Appends a stack to the backing file in force, if there is one. Requires the GIL.
+void write_to_file(uint64_t id, const PythonFrame* frames, size_t count) noexcept {
+  State* s = state();
+  if (FASTPROF_LIKELY(!file_in_force(s))) return;
+  try {
+    const pybind11::error_scope kept;  // of the program, while the texts are made
+    const std::string text = stack_text(frames, count);
+    StateLock hold(s);
+    if (file_in_force(s))
+      add_text_entry(s->backing_file, EntryType::stack, reinterpret_cast<const void*>(id),
+                     text.data(), text.size());
+  } catch (const std::bad_alloc&) {  // readers count the stack as missing
+  }
+}
+
+// Adds a stack unless it is there, and returns its id; 0 if it cannot be kept. Requires the GIL.
+uint64_t add_to_table(const PythonFrame* frames, uint32_t count, bool* fresh) noexcept {
+  const uint64_t hash = hash_frames(frames, count);
+  const StackLock lock;
+  Stacks& all = stacks();
+  // Since the lookup, another thread may have added the stack, or the last session may have ended.
+  if (const uint64_t known = find_known(all, hash, frames, count)) return known;
+  if (python_stack_sessions == 0 || all.known.size() >= kMaxStacks) return 0;
+  try {
+    if (all.known.size() * 2 >= all.slots.size()) grow(all);
+    const auto first = static_cast<uint32_t>(all.frames.size());
+    all.frames.insert(all.frames.end(), frames, frames + count);
+    all.known.push_back({hash, first, count});
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+  for (uint32_t i = 0; i < count; ++i) Py_INCREF(frames[i].code);
+  size_t i = hash;
+  while (all.slots[i & (all.slots.size() - 1)] != 0) ++i;
+  const auto index = static_cast<uint32_t>(all.known.size());
+  all.slots[i & (all.slots.size() - 1)] = index;
+  *fresh = true;
+  return generation << 32 | index;
+}
+
 // Turns stack blocks whose text is gone (`gone` by string index) into blocks of type nothing.
 void leave_out_stacks(Capture& capture, const std::vector<bool>& gone) {
   for (size_t row = 0; row < capture.size(); ++row) {
@@ -176,26 +231,27 @@ uint64_t find_python_stack(const PythonFrame* frames, uint32_t count) noexcept {
 }
 
 uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept {
-  const uint64_t hash = hash_frames(frames, count);
-  const StackLock lock;
-  Stacks& all = stacks();
-  // Since the lookup, another thread may have added the stack, or the last session may have ended.
-  if (const uint64_t known = find_known(all, hash, frames, count)) return known;
-  if (python_stack_sessions == 0 || all.known.size() >= kMaxStacks) return 0;
-  try {
-    if (all.known.size() * 2 >= all.slots.size()) grow(all);
-    const auto first = static_cast<uint32_t>(all.frames.size());
-    all.frames.insert(all.frames.end(), frames, frames + count);
-    all.known.push_back({hash, first, count});
-  } catch (const std::bad_alloc&) {
-    return 0;
+  bool fresh = false;
+  const uint64_t id = add_to_table(frames, count, &fresh);
+  if (fresh) write_to_file(id, frames, count);
+  return id;
+}
+
+void write_stacks_to_file() noexcept {
+  uint64_t first_id = 0;
+  size_t known = 0;
+  {
+    const StackLock lock;
+    first_id = generation << 32 | 1;
+    known = stacks().known.size();
   }
-  for (uint32_t i = 0; i < count; ++i) Py_INCREF(frames[i].code);
-  size_t i = hash;
-  while (all.slots[i & (all.slots.size() - 1)] != 0) ++i;
-  const auto index = static_cast<uint32_t>(all.known.size());
-  all.slots[i & (all.slots.size() - 1)] = index;
-  return generation << 32 | index;
+  try {
+    for (size_t i = 0; i < known; ++i) {
+      const std::vector<PythonFrame> frames = frames_of(first_id + i);
+      if (!frames.empty()) write_to_file(first_id + i, frames.data(), frames.size());
+    }
+  } catch (const std::bad_alloc&) {  // as above
+  }
 }
 
 bool is_known_python_stack(uint64_t id) noexcept {
@@ -211,13 +267,7 @@ void resolve_python_stacks(Capture& capture, bool wanted) {
     // range gets no stack.
     const std::vector<PythonFrame> frames = wanted ? frames_of(id) : std::vector<PythonFrame>();
     if (frames.empty()) gone[index] = any_gone = true;
-    std::string& text = capture.strings[index];
-    size_t i = 0;
-    while (i < frames.size() && is_own_frame(frames[i])) ++i;
-    for (; i < frames.size(); ++i) {
-      if (!text.empty()) text += '\n';
-      text += frame_text(frames[i]);
-    }
+    capture.strings[index] = stack_text(frames.data(), frames.size());
   }
   capture.python_stacks.clear();
   if (any_gone) leave_out_stacks(capture, gone);

@@ -29,6 +29,11 @@ uint64_t capture_python_stack() noexcept;
 uint64_t find_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 
+// Writes the texts of all stacks that are known into the backing file in force; new ones are
+// written when they are added. Call when a session with a backing file has started. Requires the
+// GIL.
+void write_stacks_to_file() noexcept;
+
 // Returns whether a stack id is still valid; it is not after its session ended. Any thread.
 bool is_known_python_stack(uint64_t id) noexcept;
 

@@ -72,6 +72,7 @@ class SessionObject {
       if (holds) release_stacks();
       throw;
     }
+    if (python_stacks_ && session_->backing_report().opened) write_stacks_to_file();
   }
 
   void warm_up() {
@@ -98,6 +99,18 @@ class SessionObject {
       release_stacks();
     }
     return CaptureObject{capture_};
+  }
+
+  void abandon() {
+    release_stacks();
+    const py::gil_scoped_release release;
+    session_->abandon();
+  }
+
+  // For the reader of the backing file; no effect if the session has none.
+  void add_backing_metadata(const std::string& key, const std::string& value) {
+    const py::gil_scoped_release release;
+    session_->add_backing_metadata(key, value);
   }
 
   size_t drain() {
@@ -161,6 +174,12 @@ void register_session(py::module_& module) {
            "Stop and return the capture; later calls return the same one. thread_names: names by "
            "kernel thread id, for threads without a name of their own. Raises StateError if the "
            "session was never started.")
+      .def("abandon", &SessionObject::abandon,
+           "End without reading what was recorded. No effect unless it runs.")
+      .def("add_backing_metadata", &SessionObject::add_backing_metadata, py::arg("key"),
+           py::arg("value"),
+           "Tell the reader of the backing file more of the process; of equal keys, the last value "
+           "counts. No effect without a backing file.")
       .def("drain", &SessionObject::drain,
            "Read finished records so that their memory can be reused; return the number of rows so "
            "far.")
@@ -184,6 +203,9 @@ void register_session(py::module_& module) {
       "now_ns", [] { return clock_ns(CLOCK_MONOTONIC) + state()->unix_offset_ns; },
       "Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first "
       "session has started.");
+  module.def(
+      "unix_offset_ns", [] { return state()->unix_offset_ns; },
+      "Return what the clock of captures adds to CLOCK_MONOTONIC. Valid as now_ns() is.");
 }
 
 }  // namespace bindings

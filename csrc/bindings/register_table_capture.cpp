@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "bindings/capture_object.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/capture/merge_captures.hpp"
 #include "fastprof/capture/validate.hpp"
 #include "fastprof/leader/attach.hpp"
 
@@ -75,7 +77,7 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
                          const py::object& tracks, const py::object& strings, int64_t t0_ns,
                          int64_t t1_ns, int64_t clock_error_ns, int64_t pid,
                          const py::str& process_name, const py::object& given_dropped,
-                         std::vector<std::string> counter_names) {
+                         std::vector<std::string> counter_names, const py::object& process_names) {
   const auto columns = given_columns.cast<py::dict>();
   const auto dropped = given_dropped.cast<py::dict>();
   auto capture = std::make_shared<Capture>();
@@ -109,12 +111,34 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
   capture->pid = pid;
   capture->counter_names = std::move(counter_names);
   capture->process_name = bytes_of(process_name);
+  for (const auto item : process_names.cast<py::dict>())
+    capture->process_names.emplace_back(item.first.cast<int64_t>(), bytes_of(item.second));
   for (size_t i = 0; i < kMaxDropCauses; ++i) {
     const char* name = drop_cause_name(static_cast<DropCause>(i));
     if (dropped.contains(name)) capture->dropped[i] = dropped[name].cast<uint64_t>();
   }
   validate_capture(*capture);
   return CaptureObject{std::move(capture)};
+}
+
+// Containers are declared as plain objects, so that type checkers accept the signature.
+CaptureObject merge(const py::object& parts) {
+  std::vector<CapturePart> all;
+  std::vector<std::shared_ptr<const Capture>> held;
+  for (const py::handle item : parts) {
+    const auto row = item.cast<py::tuple>();
+    if (row.size() != 4)
+      raise<ValueError>("a part must have a capture, a shift, the end of open ranges and a name");
+    held.push_back(row[0].cast<const CaptureObject&>().capture);
+    CapturePart part;
+    part.capture = held.back().get();
+    part.shift_ns = row[1].cast<int64_t>();
+    if (!row[2].is_none()) part.open_until_ns = row[2].cast<int64_t>();
+    part.name = bytes_of(row[3]);
+    all.push_back(std::move(part));
+  }
+  const py::gil_scoped_release release;
+  return CaptureObject{std::make_shared<Capture>(merge_captures(all))};
 }
 
 }  // namespace
@@ -124,9 +148,13 @@ void register_table_capture(py::module_& module) {
       "capture_of", &capture_of, py::kw_only(), py::arg("columns"), py::arg("sites"),
       py::arg("tracks"), py::arg("strings"), py::arg("t0_ns"), py::arg("t1_ns"),
       py::arg("clock_error_ns"), py::arg("pid"), py::arg("process_name"), py::arg("dropped"),
-      py::arg("counter_names") = std::vector<std::string>(),
+      py::arg("counter_names") = std::vector<std::string>(), py::arg("process_names") = py::dict(),
       "Return a Capture with copies of the columns; capture/capture.hpp states the requirements. "
       "Raises ValueError if one is not met.");
+  module.def("merge_captures", &merge, py::arg("parts"),
+             "Return the rows of several processes as one Capture. parts: tuples of a Capture, the "
+             "ns added to its times, the time until which its open ranges last (None: as recorded) "
+             "and the name of its process. See capture/merge_captures.hpp.");
   module.def(
       "libraries_of_other_abi", &libraries_of_other_abi,
       "Return the paths of loaded objects built with another major ABI of fastprof; \"\" is the "

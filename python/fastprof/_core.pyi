@@ -48,6 +48,7 @@ __all__: list[str] = [
     "listed_rows",
     "mark",
     "memory_usage",
+    "merge_captures",
     "missing_causes",
     "native_numbers",
     "nested_codes",
@@ -85,6 +86,7 @@ __all__: list[str] = [
     "torch_start_observing",
     "torch_stop_observing",
     "torch_try_inputs",
+    "unix_offset_ns",
     "version",
 ]
 
@@ -285,6 +287,16 @@ class Session:
         keep_backing_file: bool = False,
         backing_metadata: collections.abc.Sequence[tuple[str, str]] = [],
     ) -> None: ...
+    def abandon(self) -> None:
+        """
+        End without reading what was recorded. No effect unless it runs.
+        """
+
+    def add_backing_metadata(self, key: str, value: str) -> None:
+        """
+        Tell the reader of the backing file more of the process; of equal keys, the last value counts. No effect without a backing file.
+        """
+
     def drain(self) -> int:
         """
         Read finished records so that their memory can be reused; return the number of rows so far.
@@ -537,6 +549,7 @@ def capture_of(
     process_name: str,
     dropped: typing.Any,
     counter_names: collections.abc.Sequence[str] = [],
+    process_names: typing.Any = {},
 ) -> Capture:
     """
     Return a Capture with copies of the columns; capture/capture.hpp states the requirements. Raises ValueError if one is not met.
@@ -734,6 +747,12 @@ def memory_usage(
 ]:
     """
     Attribute memory records to the innermost enclosing ranges. Returns (CPU bytes by row or None, device bytes by row or None, memory rows outside all ranges, out-of-memory rows); see capture/memory_usage.hpp.
+    """
+
+
+def merge_captures(parts: typing.Any) -> Capture:
+    """
+    Return the rows of several processes as one Capture. parts: tuples of a Capture, the ns added to its times, the time until which its open ranges last (None: as recorded) and the name of its process. See capture/merge_captures.hpp.
     """
 
 
@@ -977,6 +996,12 @@ def torch_try_inputs(
 ) -> list[tuple[str, str, list[int], list[str]]]:
     """
     Call work(), reading inputs by `layout` with every memory access checked. Returns (name, overload, words of inputs, positional texts) of each op it ran; the words are empty if an access failed. Raises ValueError if libtorch contradicts the layout.
+    """
+
+
+def unix_offset_ns() -> int:
+    """
+    Return what the clock of captures adds to CLOCK_MONOTONIC. Valid as now_ns() is.
     """
 
 

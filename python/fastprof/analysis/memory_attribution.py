@@ -39,7 +39,8 @@ def attribute_memory(
     - "innermost": a record counts for the innermost range open on its thread, thus for all ranges
       around that one. Over a table, self values plus unattributed rows sum to what was recorded.
     - "interval", PyTorch's rule: a record of *any* thread counts for every CPU row with
-      start <= time <= end, including ranges of other threads that merely ran at the time.
+      start <= time <= end, including ranges of other threads that merely ran at the time (but not
+      of other processes).
 
     kernels: native kernels that compute "innermost" for captured tables; None: NumPy.
 
@@ -170,12 +171,32 @@ def _enclosing(table: EventTable, memory: Array) -> Array:
 
 
 def _by_interval(table: EventTable, memory: Array, parts: list[Array]) -> tuple[list[Array], Array]:
-    order = np.argsort(table.start_ns[memory], kind="stable")
-    times = table.start_ns[memory][order]
     ranges = np.flatnonzero(
         (table.column("kind") <= EventKind.ASYNC_RANGE)
         & (table.column("device_type") == DeviceType.CPU)
     )
+    pids = np.array([track.pid for track in table.tracks], np.int64)
+    if len(set(pids.tolist())) <= 1:
+        return _by_interval_in_process(table, ranges, memory, parts)
+    pid = pids[table.column("track")]
+    usage = [np.zeros(len(table), np.int64) for _ in parts]
+    used = np.zeros(len(memory), np.bool_)
+    for process in np.unique(pid[memory]):
+        own = pid[memory] == process
+        found, own_used = _by_interval_in_process(
+            table, ranges[pid[ranges] == process], memory[own], [part[own] for part in parts]
+        )
+        for column, more in zip(usage, found, strict=True):
+            column += more
+        used[own] = own_used
+    return usage, used
+
+
+def _by_interval_in_process(
+    table: EventTable, ranges: Array, memory: Array, parts: list[Array]
+) -> tuple[list[Array], Array]:
+    order = np.argsort(table.start_ns[memory], kind="stable")
+    times = table.start_ns[memory][order]
     first = np.searchsorted(times, table.start_ns[ranges], "left")
     last = np.searchsorted(times, table.end_ns[ranges], "right")
     usage = []

@@ -125,9 +125,9 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
     return load(source, max_memory_bytes=limit)
 
 
-def counted(number: int, noun: str) -> str:
-    """Return the number and the noun, such as "1 thread" or "2 threads"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Return the number and the noun, such as "1 thread" or "2 threads". nouns: an irregular plural."""
+    return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
 def print_table(

@@ -5,25 +5,30 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
 from fastprof.cli.options import Subparsers, command_parser, counted
 from fastprof.cli.outcome import check_output
 from fastprof.cli.report import add_report_options, check_report_options, report_table
 
+if TYPE_CHECKING:
+    from fastprof.model.table import EventTable
+
 __all__ = ["add_parser"]
 
 _EPILOG = f"""\
 FILE is the backing file of a profile: profile(backing_file=...) in Python,
-SessionOptions::backing_file in C++. Its process may have been killed, or still run. The file stays.
+SessionOptions::backing_file in C++; or the folder of profile(follow_children=True), whose processes
+are merged. Its process may have been killed, or still run. The file stays.
 Prints what `fastprof report` prints, and what is missing: ranges that were open at the end are
 listed, unfinished, up to the last time in the file.
 
 examples:
   fastprof recover /dev/shm/run/records
   fastprof recover -o trace.json -o all.fastprof /dev/shm/run/records
+  fastprof recover -o trace.json /dev/shm/fastprof-children-x8f_2k1q
 
 {format_help()}"""
 
@@ -31,7 +36,7 @@ examples:
 _MISSING = {
     "unread_chunks": "blocks of records that could not be read to their end",
     "unknown_texts": "texts of arguments",
-    "python_stacks": "Python stacks, which lie outside the file",
+    "python_stacks": "Python stacks of ranges, whose texts are not in the file",
     "damaged": "damaged headers and names",
     "names_lost": "names for which the file had no room",
     "fallback_slabs": "blocks of 2 MB for which the file had no room",
@@ -68,6 +73,8 @@ def recover(options: argparse.Namespace) -> int:
     for path in options.output:
         check_output(path)
     table = read_backing_file(options.file, session=options.session)
+    if "processes" in table.metadata:
+        return _report_folder(options, kinds, table)
     facts = table.metadata["recovered"]
     print(f"{options.file} (backing file, {counted(os.path.getsize(options.file), 'byte')})")
     if not facts["session"]:
@@ -80,10 +87,30 @@ def recover(options: argparse.Namespace) -> int:
     for key, value in facts["metadata"].items():
         notes.insert(0, f"{key}: {value}")
     report_table(table, options, notes)
+    _write(options, kinds, table)
+    return 0
+
+
+def _report_folder(options: argparse.Namespace, kinds: Sequence[str], table: EventTable) -> int:
+    processes = table.metadata["processes"]
+    print(f"{options.file} (folder of {counted(len(processes), 'process', 'processes')})")
+    notes = []
+    for process in processes:
+        state = ", still running" if process["alive"] else ""
+        notes.append(
+            f"pid {process['pid']}, child of {process['parent_pid']}: {process['name']},"
+            f" {counted(process['rows'], 'row')}, {process['open_ranges']} open{state}"
+        )
+    notes += [f"missing: {problem}" for problem in table.metadata["problems"]]
+    report_table(table, options, notes)
+    _write(options, kinds, table)
+    return 0
+
+
+def _write(options: argparse.Namespace, kinds: Sequence[str], table: EventTable) -> None:
     for path, kind in zip(options.output, kinds, strict=True):
         write_table(table, path, kind)
         print(f"wrote {path}")
-    return 0
 
 
 def _missing(facts: Mapping[str, Any]) -> list[str]:

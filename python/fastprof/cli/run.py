@@ -15,6 +15,7 @@ from fastprof.cli.options import (
     add_table_options,
     check_table_options,
     command_parser,
+    counted,
     print_table,
 )
 from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c, print_message
@@ -35,14 +36,15 @@ PROGRAM is a script, a folder or zip file with a __main__.py (such as .), -m MOD
 
 What is recorded: the whole run as one range; every range, mark and counter of the program
 (fastprof.record_function) and of annotated libraries; PyTorch's ops; with --calls, every call of a
-function; on all threads. Processes that the program starts are not recorded. If the program exits
-(sys.exit) before it enters a range, as with its own --help, no trace is written.
+function; on all threads; with --follow, in the processes that the program starts, too. If the program
+exits (sys.exit) before it enters a range, as with its own --help, no trace is written.
 
 examples:
   fastprof run train.py --epochs 3
   fastprof run -o trace.pftrace --sort-by cpu_time_total train.py
   fastprof run --no-trace -m package.module args...
   fastprof run --calls -o calls.pstats script.py
+  fastprof run --follow train.py --workers 4
   fastprof run -o run.fastprof --profile-memory train.py && fastprof report run.fastprof
 
 {format_help()}"""
@@ -77,6 +79,11 @@ def add_parser(commands: Subparsers) -> None:
         "--calls",
         action=argparse.BooleanOptionalAction,
         help="record every call of a Python function, and print a table by function",
+    )
+    recording.add_argument(
+        "--follow",
+        action="store_true",
+        help="also record the Python processes that the program starts, and theirs",
     )
     recording.add_argument(
         "--record-shapes", action="store_true", help="record the shapes of op inputs"
@@ -157,6 +164,7 @@ def run(options: argparse.Namespace) -> int:
         spill_folder=options.spill_folder,
         counters=options.counter,
         python_calls=options.calls,
+        follow_children=options.follow,
     )
     pid = os.getpid()
     raised: BaseException | None = None
@@ -233,11 +241,20 @@ def _report(
         except Exception as error:
             print_message(f"fastprof: error: cannot print the table: {error!r}")
             failed = 1
+    if options.follow:
+        _report_processes(profiler)
     if nothing:
         print_message(_why_nothing(profiler, options, bool(wrote)))
     if wrote:
         print_message(wrote)
     return failed
+
+
+def _report_processes(profiler: Any) -> None:
+    processes = profiler.event_table.metadata.get("processes", ())
+    print_message(f"fastprof: {counted(len(processes), 'process', 'processes')}")
+    if "follow_children" in profiler.missing:
+        print_message(f"Not recorded: {profiler.missing['follow_children']}")
 
 
 def _only_the_run(profiler: Any) -> bool:

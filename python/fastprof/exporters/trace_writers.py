@@ -158,7 +158,21 @@ def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _c
         process_name=table.process_name,
         dropped=table.dropped,
         counter_names=list(counter_names),
+        process_names=_process_names(table),
     )
+
+
+def _process_names(table: EventTable) -> dict[int, str]:
+    """Return the names of processes that the metadata of a profile with follow_children has."""
+    told = table.metadata.get("processes")
+    if not isinstance(told, list):  # a table read from a file may have anything there
+        return {}
+    known = [each for each in told if isinstance(each, dict)]
+    return {
+        each["pid"]: each["name"]
+        for each in known
+        if isinstance(each.get("pid"), int) and isinstance(each.get("name"), str)
+    }
 
 
 def _arrangement(table: EventTable) -> tuple[Array, Array]:

@@ -45,6 +45,7 @@ class Options:
 
     asked: every activity that was given. activities: the subset that is recorded.
     filters: the type names of those activities that were given with some.
+    quiet: what is missing is not reported by warnings.
     missing: what was requested but is not recorded -> reason.
     """
 
@@ -70,6 +71,8 @@ class Options:
     python_calls: calls.CallFilter | None = None
     gc_events: bool = False
     trace_only: bool = False
+    follow_children: bool = False
+    quiet: bool = False
     missing: dict[str, str] = field(default_factory=dict)
 
 
@@ -98,6 +101,7 @@ def make_options(
     backing_file: str | os.PathLike[str] | None = None,
     counters: Iterable[str] = (),
     python_calls: bool | calls.CallFilter | None = None,
+    follow_children: bool = False,
     post_processing_timeout_s: float | None = None,
 ) -> Options:
     """Check and combine the arguments of profile().
@@ -218,6 +222,7 @@ def make_options(
         python_calls=traced,
         gc_events=bool(config.get("record_python_gc_info")),
         trace_only=trace_only,
+        follow_children=bool(follow_children),
         missing=missing,
     )
 
@@ -302,4 +307,5 @@ def outside_level() -> int:
 def tell_missing(options: Options, name: str, reason: str) -> None:
     """Add an entry to `missing` once recording starts; warn the first time that `name` is missing."""
     options.missing[name] = reason
-    _warn_once({name: reason})
+    if not options.quiet:
+        _warn_once({name: reason})

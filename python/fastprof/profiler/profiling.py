@@ -92,12 +92,16 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     python_calls: True, or a CallFilter: record every call of a function, written in Python or C, on
     all threads, as an event of category python_function; see python_calls(). These events are in
     events(), event_table and traces, but in key_averages() only on request. None: as with_stack.
+    follow_children: also record the processes that this one starts while it records, and theirs, each
+    from its start: by os.fork, multiprocessing, ProcessPoolExecutor, DataLoader workers, and
+    subprocesses that run Python with fastprof installed. Their events are in all results, as those of
+    other processes; see docs/children.md.
 
     Threads: profiles may nest and overlap on any threads; each records all its events. One object is
     used by one thread at a time; it may be started again after stop(). In a forked child, a profile
-    opened by the parent stops and contains no events. If Ctrl-C interrupts stop() or the end of the
-    block, recording has ended and the results are available; on_trace_ready is then called by a
-    second stop(), or when the interpreter exits.
+    opened by the parent stops and contains no events; with follow_children, the parent's has them. If
+    Ctrl-C interrupts stop() or the end of the block, recording has ended and the results are
+    available; on_trace_ready is then called by a second stop(), or when the interpreter exits.
     """
 
     def __init__(
@@ -131,6 +135,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         memory_attribution: str = "innermost",
         counters: Iterable[str] = (),
         python_calls: bool | CallFilter | None = None,
+        follow_children: bool = False,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
             raise TypeError(
@@ -161,6 +166,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
             "backing_file": backing_file,
             "counters": counters if isinstance(counters, str) else tuple(counters),
             "python_calls": python_calls if self.enabled else False,
+            "follow_children": follow_children and self.enabled,
         }
         self.record_shapes = record_shapes
         self.with_flops = with_flops

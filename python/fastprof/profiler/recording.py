@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fastprof.adapters.torch.ops import Part
     from fastprof.adapters.torch.threads import TorchThreads
     from fastprof.model.table import EventTable
+    from fastprof.profiler.children import FollowedChildren
     from fastprof.views import EventList, FunctionEvent
 
 __all__ = ["Recording", "Result"]
@@ -34,8 +35,17 @@ _OP_CATEGORIES = Category.USER | Category.OP
 class Recording:
     """One native session and the observers of torch and garbage collection. Use from one thread at a time."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(
+        self,
+        options: Options,
+        *,
+        facts: list[tuple[str, str]] | None = None,
+        keep_file: bool = False,
+    ) -> None:
+        """facts: what the backing file says of the process, None: process_facts(). keep_file: leave it."""
         self._options = options
+        if facts is None:
+            facts = process_facts() if options.backing_file else []
         self._session = _core.Session(
             categories=options.categories,
             thread_local_only=not options.all_threads,
@@ -47,8 +57,10 @@ class Recording:
             record_shapes=options.record_shapes,
             spill_folder=os.fsencode(options.spill_folder),
             backing_file=os.fsencode(options.backing_file),
-            backing_metadata=process_facts() if options.backing_file else [],
+            keep_backing_file=keep_file,
+            backing_metadata=facts,
         )
+        self._children: FollowedChildren | None = None
         self._pauses: list[list[int | None]] = []
         self._pid = os.getpid()
         self._torch_ops: Observation | None = None
@@ -90,6 +102,22 @@ class Recording:
             threads.session_started()
         if self._calls is not None:
             self._report_calls(self._calls.start())
+        if problem := self._session.backing_problem:
+            tell_missing(self._options, "backing_file", problem)
+        if self._options.follow_children:
+            from fastprof.profiler.children import FollowedChildren
+
+            self._children = FollowedChildren(self._options)
+            self._children.start()
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """What is not recorded although it was requested -> reason."""
+        return self._options.missing
+
+    def add_fact(self, key: str, value: str) -> None:
+        """Tell the reader of the backing file more of the process. Any thread."""
+        self._session.add_backing_metadata(key, value)
 
     def _report_calls(self, problems: list[str]) -> None:
         for problem in problems:
@@ -112,9 +140,16 @@ class Recording:
 
     def abandon(self) -> None:
         """End without a result. Has no effect if not running or when called again."""
+        if self._children is not None:
+            self._children.close()
         self._stop_observing()
         if self._session.running:
             self._session.stop({})
+
+    def release(self) -> None:
+        """End without reading what was recorded; it is in the backing file. Any thread."""
+        self._stop_observing()
+        self._session.abandon()
 
     @property
     def in_its_process(self) -> bool:
@@ -158,9 +193,14 @@ class Recording:
             if problem := self._session.backing_problem:
                 tell_missing(self._options, "backing_file", problem)
             pauses = [(a, b) for a, b in self._pauses]
+            if self._children is not None:
+                capture, processes = self._children.merged_with(capture)
+                metadata = {**metadata, "processes": processes}
             result = Result(capture, self._options, metadata, pauses)
             result.distributed = distributed_info() or self._distributed
             self._result = result
+        if self._children is not None:
+            self._children.close()
         return self._result
 
 

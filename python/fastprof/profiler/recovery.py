@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
+from fastprof.base import errors
 
 if TYPE_CHECKING:
     from fastprof.model.table import EventTable
@@ -19,6 +20,9 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     """Read the backing file of a profile (`profile(backing_file=...)`) or of a C++ session.
 
     path: the file. Its process may have been killed, may have ended without stop(), or may still run.
+    Or the folder of a profile with follow_children=True whose process was killed (docs/children.md):
+    the processes that it followed become one table, on one clock; metadata["processes"] describes
+    each, metadata["problems"] says what cannot be read. The folder stays: remove it when you are done.
     session: id of the session to read; 0: the one that asked for the file.
     max_bytes: limit of the file's size; 0: 16 GB.
 
@@ -39,6 +43,9 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
     from fastprof.decode.consolidate import table_of
     from fastprof.views.names import keeps_stack_entry
 
+    if os.path.isdir(path):
+        capture, metadata = _folder(path, max_bytes)
+        return table_of(capture, with_flops=False, keeps_frame=keeps_stack_entry, metadata=metadata)
     capture, facts = _core.recover(os.fsencode(path), session_id=session, max_bytes=max_bytes)
     return table_of(
         capture,
@@ -46,6 +53,23 @@ def recover(path: str | os.PathLike[str], *, session: int = 0, max_bytes: int = 
         keeps_frame=keeps_stack_entry,
         metadata={"format": "backing file", "recovered": facts},
     )
+
+
+def _folder(path: str | os.PathLike[str], max_bytes: int) -> tuple[_core.Capture, dict[str, Any]]:
+    from fastprof.profiler.shards import merge_processes, process_of, read_shards
+    from fastprof.record.shard_folder import ShardFolder
+
+    shards, problems = read_shards(ShardFolder(os.fspath(path)), max_bytes)
+    if not shards:
+        said = f" ({problems[0]})" if problems else ""
+        raise errors.FormatError(
+            f"{os.fspath(path)}: a folder without the records of a process{said}. Use the folder"
+            " fastprof-children-... of a profile with follow_children=True, or a backing file."
+        )
+    offset = int(shards[0].facts["unix_offset_ns"])
+    processes = [process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards]
+    metadata = {"format": "backing files", "processes": processes, "problems": problems}
+    return merge_processes(shards, unix_offset_ns=offset), metadata
 
 
 def process_facts() -> list[tuple[str, str]]:

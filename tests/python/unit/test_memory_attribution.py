@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastprof import errors
 from fastprof.analysis.memory_attribution import attribute_memory
-from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable, Site
+from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable, Site, Track
 from fastprof.model.tree import EventTree
 from fastprof.views import EventList
 
@@ -155,6 +155,22 @@ def test_interval_rule_by_brute_force(rows: list[tuple[int, int, int, int, int]]
     for i, (start, end, _, site, _) in enumerate(rows):
         if site < 3:
             inside = [r[4] for r in rows if r[3] == 3 and start <= r[0] <= end]
+            assert table.column("cpu_memory_usage")[i] == sum(inside)
+
+
+@given(rows_strategy)
+def test_interval_rule_stays_within_a_process(rows: list[tuple[int, int, int, int, int]]) -> None:
+    given = table_of(rows)
+    tracks = [Track(i, pid=100 + i % 2) for i in range(1 + max((r[2] for r in rows), default=0))]
+    given = EventTable(
+        given.to_dict(), sites=SITES, tracks=tracks, payload_words=given.payload_words
+    )
+    table = attribute_memory(given, "interval")
+    for i, (start, end, track, site, _) in enumerate(rows):
+        if site < 3 and table.has("cpu_memory_usage"):
+            inside = [
+                r[4] for r in rows if r[3] == 3 and start <= r[0] <= end and r[2] % 2 == track % 2
+            ]
             assert table.column("cpu_memory_usage")[i] == sum(inside)
 
 

@@ -122,11 +122,40 @@ def test_options(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_stacks_are_counted_as_missing(tmp_path: Path) -> None:
+def test_stacks_are_there(tmp_path: Path) -> None:
     killed(tmp_path / "a", 10, "dict(with_stack=True, python_calls=False, record_shapes=True)")
     table = fastprof.recover(tmp_path / "a")
-    assert recovered(table)["python_stacks"] > 100
-    assert len(list_of(table)) > 100
+    assert recovered(table)["python_stacks"] == 0
+    events = list_of(table)
+    assert len(events) > 100
+    stacks = {tuple(event.stack) for event in events if event.name == "with text"}
+    # From the loop of the main thread, and from the other thread.
+    assert len(stacks) == 2
+    for stack in stacks:
+        assert [re.sub(r"\(\d+\)", "()", frame) for frame in stack][:1] == ["<string>(): work"]
+
+
+def test_stacks_of_an_earlier_session_are_there(tmp_path: Path) -> None:
+    program = """
+    import os, signal, sys, fastprof
+    def work():
+        with fastprof.record_function("range"):
+            pass
+    with fastprof.profile(with_stack=True, python_calls=False):
+        for path in (None, sys.argv[1]):
+            if path is not None:
+                inner = fastprof.profile(backing_file=path, with_stack=True, python_calls=False)
+                inner.start()
+            for _ in range(2):
+                work()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "a")]
+    assert subprocess.run(command, timeout=60).returncode == -signal.SIGKILL
+    table = fastprof.recover(tmp_path / "a")
+    assert recovered(table)["python_stacks"] == 0
+    stacks = [event.stack for event in list_of(table)]
+    assert len(stacks) == 2 and stacks[0] and stacks[0] == stacks[1]
 
 
 def test_no_room_is_reported(tmp_path: Path) -> None:

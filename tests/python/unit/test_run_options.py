@@ -46,6 +46,7 @@ DEFAULTS: dict[str, Any] = {
     "spill_folder": None,
     "counters": [],
     "python_calls": None,
+    "follow_children": False,
 }
 
 
@@ -55,6 +56,7 @@ DEFAULTS: dict[str, Any] = {
         ([], {}),
         (["--calls"], {"python_calls": True}),
         (["--no-calls", "--with-stack"], {"python_calls": False, "with_stack": True}),
+        (["--follow"], {"follow_children": True}),
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
         (["--with-stack"], {"with_stack": True}),

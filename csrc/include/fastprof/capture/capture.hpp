@@ -104,9 +104,19 @@ struct Capture {
   int64_t pid = 0;
   int64_t node_id = -1;  // for rows without a node id: default_node_id() at the stop
   std::string process_name;
+  // Names of other processes whose rows are here (merge_captures.hpp), by pid. A track's pid says
+  // which process it belongs to.
+  std::vector<std::pair<int64_t, std::string>> process_names;
   std::array<uint64_t, kMaxDropCauses> dropped{};  // by DropCause
 
   size_t size() const noexcept { return start_ns.size(); }
+  // The name of a process; empty if unknown.
+  std::string name_of_process(int64_t of) const {
+    if (of == pid) return process_name;
+    for (const auto& [id, name] : process_names)
+      if (id == of) return name;
+    return {};
+  }
   uint64_t dropped_total() const noexcept {
     uint64_t total = 0;
     for (size_t i = 0; i < kMaxDropCauses; ++i)

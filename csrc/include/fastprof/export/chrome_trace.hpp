@@ -199,9 +199,9 @@ class ChromeTraceWriter {
       if (std::find(pids.begin(), pids.end(), track.pid) == pids.end()) pids.push_back(track.pid);
     }
     for (const int64_t pid : pids) {
-      const bool own = pid == capture_.pid && !capture_.process_name.empty();
+      const std::string name = capture_.name_of_process(pid);
       metadata_event("process_name", pid, 0, "name",
-                     quoted(own ? capture_.process_name : "process " + std::to_string(pid)));
+                     quoted(name.empty() ? "process " + std::to_string(pid) : name));
       metadata_event("process_labels", pid, 0, "labels", "\"CPU\"");
       metadata_event("process_sort_index", pid, 0, "sort_index", std::to_string(pid));
     }

@@ -85,10 +85,22 @@ class PerfettoTraceWriter {
     out_.append(packet.encoded());
   }
 
+  // Returns the pid of each counter's site. In a merged capture, a counter's site belongs to one
+  // process.
+  std::vector<int64_t> counter_pids() const {
+    std::vector<int64_t> pids(capture_.sites.size(), capture_.pid);
+    if (capture_.process_names.empty()) return pids;  // one process
+    for (size_t row = 0; row < capture_.size(); ++row)
+      if (capture_.kind[row] == EventKind::counter)
+        pids[capture_.site[row]] = capture_.tracks[capture_.track[row]].pid;
+    return pids;
+  }
+
   // Precomputes the constant fields of each site's track events, and assigns tracks to counters.
   void prepare_sites() {
     using namespace perfetto;
     std::map<std::pair<std::string, int64_t>, size_t> counters;
+    const std::vector<int64_t> pids = counter_pids();
     for (const SiteInfo& site : capture_.sites) {
       const uint64_t iid = site_fields_.size() + 1;
       uint64_t type = track_event::instant;
@@ -98,10 +110,10 @@ class PerfettoTraceWriter {
       fields.number(track_event::type, type);
       size_t counter = 0;
       if (site.kind == EventKind::counter) {
-        // One track per name: threads that set the same counter share it.
-        counter = counters.emplace(std::make_pair(site.name, capture_.pid), counter_names_.size())
-                      .first->second;
-        if (counter == counter_names_.size()) counter_names_.push_back(site.name);
+        // One track per name and process: threads that set the same counter share it.
+        const int64_t pid = pids[site_fields_.size()];
+        counter = counters.emplace(std::make_pair(site.name, pid), counters_.size()).first->second;
+        if (counter == counters_.size()) counters_.emplace_back(site.name, pid);
         fields.number(track_event::track_uuid, counter_uuid(counter));
       } else {
         fields.number(track_event::category_iids, iid).number(track_event::name_iid, iid);
@@ -164,18 +176,19 @@ class PerfettoTraceWriter {
     for (const int64_t pid : pids) {
       ProtoMessage process;
       process.number(process_descriptor::pid, static_cast<uint64_t>(pid));
-      if (pid == capture_.pid)
-        process.text(process_descriptor::process_name, capture_.process_name);
+      const std::string name = capture_.name_of_process(pid);
+      if (pid == capture_.pid || !name.empty())
+        process.text(process_descriptor::process_name, name);
       write_descriptor(ProtoMessage()
                            .number(track_descriptor::uuid, process_uuid(pid))
                            .message(track_descriptor::process, process),
                        kProcessSequence);
     }
-    for (size_t i = 0; i < counter_names_.size(); ++i) {
+    for (size_t i = 0; i < counters_.size(); ++i) {
       write_descriptor(ProtoMessage()
                            .number(track_descriptor::uuid, counter_uuid(i))
-                           .number(track_descriptor::parent_uuid, process_uuid(capture_.pid))
-                           .text(track_descriptor::name, counter_names_[i])
+                           .number(track_descriptor::parent_uuid, process_uuid(counters_[i].second))
+                           .text(track_descriptor::name, counters_[i].first)
                            .message(track_descriptor::counter, ProtoMessage()),
                        kProcessSequence);
     }
@@ -421,7 +434,7 @@ class PerfettoTraceWriter {
   uint64_t uuid_base_ = 0;
   std::vector<std::string> site_fields_;
   std::vector<ByteBlock> site_events_;
-  std::vector<std::string> counter_names_;
+  std::vector<std::pair<std::string, int64_t>> counters_;  // name, pid
   std::vector<uint32_t> seen_in_;  // by site: last lane that interned its names
   std::vector<OpenSlice> open_;
   std::string tail_;

@@ -91,6 +91,10 @@ class BackingReader {
   const std::unordered_map<uint64_t, FileSite>& sites() const noexcept {
     return sites_;
   }
+  // Python stacks by id.
+  const std::unordered_map<uint64_t, std::string>& stacks() const noexcept {
+    return stacks_;
+  }
   const std::unordered_map<uint64_t, std::string>& texts() const noexcept {
     return texts_;
   }
@@ -280,6 +284,9 @@ class BackingReader {
       case EntryType::text:
         texts_[entry.address] = std::move(text);
         return true;
+      case EntryType::stack:
+        stacks_[entry.address] = std::move(text);
+        return true;
       case EntryType::module:
         modules_.emplace_back(entry.address, std::move(text));
         return true;
@@ -356,6 +363,7 @@ class BackingReader {
   std::vector<FileChunk> chunks_;
   std::unordered_map<uint64_t, FileSite> sites_;
   std::unordered_map<uint64_t, std::string> texts_;
+  std::unordered_map<uint64_t, std::string> stacks_;
   std::vector<std::pair<uint64_t, std::string>> modules_;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };

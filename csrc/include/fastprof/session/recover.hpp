@@ -42,7 +42,7 @@ struct Recovered {
   uint64_t open_ranges = 0;
   uint64_t unread_chunks = 0;    // cut short: damaged, or a record whose site is not in the file
   uint64_t unknown_texts = 0;    // arguments whose text is not in the file: "<unknown text>"
-  uint64_t python_stacks = 0;    // not in the file
+  uint64_t python_stacks = 0;    // of ranges, without a text in the file
   uint64_t damaged = 0;          // headers and directory entries
   uint64_t names_lost = 0;       // sites and texts for which the file had no room
   uint64_t fallback_slabs = 0;   // slabs of 2 MB that were not in the file, for want of room
@@ -171,6 +171,7 @@ class RecordRepair {
   bool repair_blocks(uint64_t* detail, size_t room) {
     return for_each_block(detail, room, [this](DetailBlock block, uint64_t* contents) {
       if (block.type == DetailType::python_stack) {
+        if (block.count != 0 && file_.stacks().count(*contents) != 0) return;
         contents[-1] = detail_block_word(DetailType::nothing, block.count);
         ++result_.python_stacks;
       } else if (block.type == DetailType::op_inputs_ref) {  // exists in captures only
@@ -337,6 +338,11 @@ inline Recovered recover(const std::string& path, const RecoverOptions& options 
   capture.process_name = header.process_name;
   capture.node_id = header.node_id;
   for (TrackInfo& track : capture.tracks) track.pid = header.pid;
+  for (const auto& [id, index] : capture.python_stacks) {
+    const auto known = file.stacks().find(id);
+    if (known != file.stacks().end()) capture.strings[index] = known->second;
+  }
+  capture.python_stacks.clear();
   for (const auto& [key, value] : result.metadata) {
     if (key != "counters") continue;
     for (size_t at = 0, next; (next = value.find('\n', at)) != std::string::npos; at = next + 1)

@@ -217,6 +217,29 @@ class Session {
     return index_ >= 0 && (options_.follow_fork || pid_ == state()->pid);
   }
 
+  // Ends a running session and discards its records, without reading them. Does nothing otherwise.
+  void abandon() noexcept {
+    if (index_ < 0) return;
+    if (!options_.follow_fork && pid_ != state()->pid) return forget_parent();
+    State* s = state();
+    {
+      const Ending ending(*this, s);
+      StateLock hold(s);
+      end_session(s, index_);
+    }
+    leave_backing_file(s);
+  }
+
+  // Adds to what the backing file says of the process (SessionOptions::backing_metadata); of equal
+  // keys, readers use the last. No effect unless the session runs and has a backing file.
+  void add_backing_metadata(const std::string& key, const std::string& value) {
+    if (!running()) return;
+    State* s = state();
+    StateLock hold(s);
+    if (file_in_force(s) && s->backing_file->owner == static_cast<unsigned>(index_))
+      add_file_metadata(s->backing_file, key, value);
+  }
+
   // The capture of the last stop(). Empty before.
   const Capture& capture() const noexcept { return capture_; }
   // Returns a Summary of the last capture: one row per name, largest self time first. Requires
@@ -370,19 +393,6 @@ class Session {
     if (spill_thread_ != nullptr) spill_thread_->stop(false);
     spill_thread_.reset();
     spill_file_.reset();
-  }
-
-  // Ends a running session without reading it.
-  void abandon() noexcept {
-    if (index_ < 0) return;
-    if (!options_.follow_fork && pid_ != state()->pid) return forget_parent();
-    State* s = state();
-    {
-      const Ending ending(*this, s);
-      StateLock hold(s);
-      end_session(s, index_);
-    }
-    leave_backing_file(s);
   }
 
   SessionOptions options_;

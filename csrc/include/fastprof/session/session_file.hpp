@@ -67,6 +67,14 @@ inline void end_file_session(State* s, unsigned index) noexcept {
   if (file->owner == index) end_file(s);
 }
 
+// Adds a pair for the file's reader. State::lock held.
+inline void add_file_metadata(BackingFile* file, const std::string& key, const std::string& value) {
+  std::string text = key;
+  text.push_back('\0');
+  text += value;
+  add_text_entry(file, EntryType::metadata, nullptr, text.data(), text.size());
+}
+
 // Makes the file and brings it into force; the caller's session becomes its owner when it has a
 // slot. Throws IoError if the file cannot be made, StateError if another session's is in force,
 // UnavailableError if the process's recorder is too old. A file system without room is no error:
@@ -98,12 +106,8 @@ inline BackingReport bring_file_into_force(State* s, const FileRequest& request)
     report.opened = enforce_file(s, opened, kMaxSessions);
     if (report.opened) {
       copy_all_names(s);
-      for (const auto& [key, value] : request.metadata) {
-        std::string text = key;
-        text.push_back('\0');
-        text += value;
-        add_text_entry(s->backing_file, EntryType::metadata, nullptr, text.data(), text.size());
-      }
+      for (const auto& [key, value] : request.metadata)
+        add_file_metadata(s->backing_file, key, value);
       for (uint64_t rest = s->session_bits; rest != 0; rest &= rest - 1)
         write_file_session(s, static_cast<unsigned>(__builtin_ctzll(rest)), false);
     }

@@ -101,6 +101,7 @@ enum class EntryType : uint16_t {
   text = 2,      // the bytes of the text at `address`
   module = 3,    // path of the executable or library that is loaded at `address`
   metadata = 4,  // key, a zero byte, value
+  stack = 5,     // frames of a Python stack, a line each, innermost first; `address`: its id
 };
 
 // First words of an entry. `bytes` includes them and is a multiple of 8.
@@ -108,7 +109,7 @@ struct DirectoryEntry {
   uint32_t bytes;
   EntryType type;
   uint16_t reserved;
-  uint32_t text_bytes;  // of text, module and metadata: length without padding
+  uint32_t text_bytes;  // of text, module, metadata and stack: length without padding
   uint32_t reserved1;
   uint64_t address;
 };

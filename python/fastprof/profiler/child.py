@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recording of a process that a profile follows: from its start, into a shard, until the profile stops.
+
+A forked process starts it in a fork handler, one that executes a program in sitecustomize (startup/). The shard is
+complete at any instant, so the recording needs no end: the process may be killed. It ends early when the profile
+stops or dies, which a thread waits for (ShardFolder.reader); that thread runs no code while the profile runs.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import functools
+import os
+import select
+import signal
+import sys
+import threading
+from dataclasses import asdict, replace
+from typing import Any
+
+from fastprof import _core
+from fastprof._version import __version__
+from fastprof.adapters.import_watch import after_import, forget_import
+from fastprof.profiler.lifecycle import closed, opened
+from fastprof.profiler.options import Options
+from fastprof.profiler.recording import Recording
+from fastprof.profiler.recovery import process_facts
+from fastprof.record import process_starts
+from fastprof.record.own_descriptor import OwnDescriptor
+from fastprof.record.python_calls import CallFilter
+from fastprof.record.shard_folder import ShardFolder
+
+__all__ = [
+    "ChildRecording",
+    "follow_children",
+    "is_followed",
+    "options_for_children",
+    "record_executed",
+    "stop_following",
+]
+
+# A process reserves 2 MB at least; so many may wait for the next compaction.
+_STARTS_OF_COMPACTION = 64
+
+_NAMES, _SPAWN = "multiprocessing.util", "multiprocessing.spawn"
+
+# Options that a process needs; what else a profile has concerns results.
+_FIELDS = (
+    "categories",
+    "record_shapes",
+    "profile_memory",
+    "memory_attribution",
+    "with_stack",
+    "with_flops",
+    "with_modules",
+    "all_threads",
+    "max_bytes",
+    "max_name_bytes",
+    "overflow",
+    "counters",
+    "gc_events",
+)
+
+
+def options_for_children(options: Options) -> dict[str, Any]:
+    """Return the options that followed processes record with, for a file: numbers, texts, lists."""
+    from fastprof.base.native_numbers import OverflowPolicy
+
+    chosen = {name: getattr(options, name) for name in _FIELDS}
+    if chosen["overflow"] == OverflowPolicy.SPILL_TO_FILE:  # a shard cannot be spilled
+        chosen["overflow"] = OverflowPolicy.DROP_NEWEST
+    calls = options.python_calls
+    return {
+        "version": __version__,
+        "recording": {**chosen, "overflow": int(chosen["overflow"])},
+        "python_calls": None if calls is None else asdict(calls),
+        "missing": sorted(options.missing),  # said by the profile already
+    }
+
+
+def _options_of(given: dict[str, Any]) -> Options:
+    calls: dict[str, Any] | None = given["python_calls"]
+    recording = given["recording"]
+    return Options(
+        activities=frozenset(),
+        asked=frozenset(),
+        filters={},
+        use_device=None,
+        acc_events=False,
+        quiet=True,
+        python_calls=None if calls is None else CallFilter(**calls),
+        **{**recording, "counters": tuple(recording["counters"])},
+    )
+
+
+class ChildRecording:
+    """The recording of this process. `end()` may be called on any thread, and again."""
+
+    def __init__(self, folder: ShardFolder, options: Options, known: set[str]) -> None:
+        self._folder = folder
+        self._known = known  # what is missing in all processes
+        self.options = options
+        self._recording: Recording | None = None
+
+    def start(self, facts: list[tuple[str, str]]) -> None:
+        """Begin. Raises what Recording.start() does."""
+        options = replace(self.options, backing_file=self._folder.new_shard(), missing={})
+        recording = Recording(options, facts=facts, keep_file=True)
+        try:
+            recording.start()
+        except BaseException:
+            recording.release()
+            raise
+        self._recording = recording
+        self._note(recording)
+        opened(self)
+
+    def add_fact(self, key: str, value: str) -> None:
+        """Tell the reader of the shard more of this process."""
+        if self._recording is not None:
+            self._recording.add_fact(key, value)
+
+    def _note(self, recording: Recording) -> None:
+        for name, reason in recording.missing.items():
+            if name not in self._known:
+                self._known.add(name)
+                self._folder.note(f"{name}: {reason}")
+
+    def end(self) -> None:
+        """Stop recording and release the memory. The shard stays for the profile."""
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.release()
+            self._note(recording)
+        closed(self)
+
+    def stop(self) -> None:
+        """End at the interpreter's exit, when nothing traces calls any more."""
+        self.end()
+
+
+class _EndWatch:
+    """A thread that waits for the end of the profile. Not there while this process forks: Python warns of threads."""
+
+    def __init__(self, end: OwnDescriptor) -> None:
+        self._end = end
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._woken, self._wake = OwnDescriptor(reader), OwnDescriptor(writer)
+        self._gone = _thread.allocate_lock()
+
+    def begin(self) -> None:
+        """Start the thread; it does not count as one of the program's (threading)."""
+        if not (self._end.is_ours() and self._woken.is_ours()):
+            return  # the recording lasts as long as the process
+        self._gone.acquire(blocking=False)
+        try:
+            _thread.start_new_thread(self._wait, ())
+        except RuntimeError:  # no thread can be had: the recording lasts as long as the process
+            self._gone.release()
+
+    def pause(self) -> None:
+        """End the thread and wait for it, which takes microseconds."""
+        if not (self._wake.is_ours() and self._woken.is_ours()):
+            return  # the program closed all descriptors: the thread stays as it is
+        os.write(self._wake.number, b"x")
+        if self._gone.acquire(timeout=1):
+            self._gone.release()
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken.number, 16)
+
+    def close(self) -> None:
+        """Close the descriptors: on the thread at its end, or in a forked child, where it does not exist."""
+        for descriptor in (self._end, self._woken, self._wake):
+            descriptor.close()
+
+    def _wait(self) -> None:
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            poll = select.poll()
+            poll.register(self._end.number, 0)  # only that it hangs up
+            poll.register(self._woken.number, select.POLLIN)
+            ready = dict(poll.poll())
+            if ready.get(self._end.number, 0) & select.POLLHUP and self._end.is_ours():
+                _end_here()
+                self.close()
+        finally:
+            self._gone.release()
+
+
+# This process: what its children are asked to do, and its own recording if it is a child itself.
+_for_children: tuple[ShardFolder, Options, set[str]] | None = None
+_own: ChildRecording | None = None
+_watch: _EndWatch | None = None
+_held: OwnDescriptor | None = None  # of the profile's own process
+_starts = 0  # of processes, since shards were compacted
+_compacted: set[str] = set()
+_fork_links: dict[int, int] = {}  # thread -> number of the arrow to the process that it forks
+_names_awaited = False
+
+
+class _Named:
+    """What multiprocessing tells of a new process's name; lives as long as the module."""
+
+
+_named = _Named()
+
+
+def follow_children(folder: ShardFolder, options: Options, links: int) -> None:
+    """Have all processes that this one starts record, until stop_following()."""
+    global _for_children, _held
+    _held = OwnDescriptor(folder.hold())
+    _begin(folder, _options_of(options_for_children(options)), set(options.missing), links)
+
+
+def stop_following() -> None:
+    """Undo follow_children(): the followed processes end their recordings. May be called again."""
+    global _for_children, _held
+    process_starts.end()
+    _for_children = None
+    _stop_naming()
+    held, _held = _held, None
+    if held is not None:
+        held.close()
+
+
+def is_followed() -> bool:
+    """Return whether processes that this one starts are followed, by its own profile or its parent's."""
+    return _for_children is not None
+
+
+def _begin(folder: ShardFolder, options: Options, known: set[str], links: int) -> None:
+    global _for_children
+    _for_children = (folder, options, known)
+    process_starts.begin(folder.path, links, _started)
+    _register_once()
+
+
+def record_executed(path: str) -> None:
+    """Start the recording of a process that executes a program; called by its sitecustomize."""
+    folder = ShardFolder(path)
+    asked = folder.options()
+    if asked is None:
+        return
+    arguments = " ".join(getattr(sys, "orig_argv", sys.argv))
+    if "multiprocessing.resource_tracker" in arguments:
+        return  # serves the program's processes and does none of its work
+    if asked["version"] != __version__:
+        folder.note(
+            f"not recorded: fastprof there has the version {__version__}, the profile {asked['version']}."
+            " Install one version for both"
+        )
+        return
+    options = _options_of(asked)
+    _begin(folder, options, set(asked["missing"]), asked["links"])
+    if "--multiprocessing-fork" in arguments:
+        after_import(_SPAWN, _take_spawned_name)
+    _record_here(
+        process_facts(), process_starts.Followed(path, asked["links"]).link_of(os.getpid())
+    )
+
+
+def _record_here(facts: list[tuple[str, str]], link: int | None) -> None:
+    """Start this process's own recording, and what ends it."""
+    global _own, _watch
+    if _for_children is None:
+        return
+    folder, options, known = _for_children
+    descriptor = folder.reader()
+    if descriptor is None:  # the profile has ended
+        _end_here()
+        return
+    own = ChildRecording(folder, options, set(known))
+    try:
+        own.start(facts)
+    except Exception as error:
+        os.close(descriptor)
+        folder.note(f"not recorded: {error}")
+        return
+    _own = own
+    if link is not None:
+        _core.flow_end(link, process_starts.LINK_NAME)
+    _await_names()
+    _watch = _EndWatch(OwnDescriptor(descriptor))
+    _watch.begin()
+
+
+def _end_here() -> None:
+    """End this process's recording, and follow its children no longer. Any thread."""
+    global _own, _for_children, _watch
+    own, _own, _for_children, _watch = _own, None, None, None
+    process_starts.end()
+    if own is not None:
+        own.end()
+
+
+# ---- names that multiprocessing gives ----------------------------------------------------------
+
+
+def _await_names() -> None:
+    """Have multiprocessing call _take_name in each process that it makes, once it is loaded."""
+    global _names_awaited
+    if not _names_awaited:
+        _names_awaited = True
+        after_import(_NAMES, _ask_for_names)
+
+
+def _ask_for_names() -> None:
+    util: Any = sys.modules[_NAMES]
+    util.register_after_fork(_named, _take_name)
+
+
+def _stop_naming() -> None:
+    global _names_awaited
+    if _names_awaited and _NAMES not in sys.modules:
+        forget_import(_NAMES, _ask_for_names)
+        _names_awaited = False
+
+
+def _take_name(_: Any = None) -> None:
+    process: Any = sys.modules.get("multiprocessing.process")
+    if _own is not None and process is not None:
+        _own.add_fact("name", str(process.current_process().name))
+
+
+def _take_spawned_name() -> None:
+    """A spawned process runs no after-fork functions; it gets its name from spawn.prepare()."""
+    spawn: Any = sys.modules[_SPAWN]
+    prepare = spawn.prepare
+
+    @functools.wraps(prepare)
+    def prepare_and_tell(data: Any) -> None:
+        spawn.prepare = prepare
+        prepare(data)
+        _take_name()
+
+    spawn.prepare = prepare_and_tell
+
+
+# ---- fork --------------------------------------------------------------------------------------
+
+_registered = False
+
+
+def _register_once() -> None:
+    global _registered
+    if not _registered:
+        _registered = True
+        os.register_at_fork(
+            before=_before_fork,
+            after_in_parent=_after_fork_in_parent,
+            after_in_child=_after_fork_in_child,
+        )
+    _await_names()
+
+
+def _before_fork() -> None:
+    following = process_starts.followed()
+    if following is None or process_starts.is_executing():
+        return
+    if _watch is not None:
+        _watch.pause()
+    link = _fork_links[threading.get_ident()] = following.next_fork()
+    _core.flow_begin(link, process_starts.LINK_NAME)
+
+
+def _started() -> None:
+    """Now and then compact the shards of processes that have ended: 0.5 ms for each."""
+    global _starts
+    _starts += 1
+    if _starts >= _STARTS_OF_COMPACTION and _for_children is not None:
+        _starts = 0
+        with contextlib.suppress(OSError):  # the folder is gone: the profile has ended
+            _for_children[0].compact(_compacted)
+
+
+def _after_fork_in_parent() -> None:
+    _started()
+    if _fork_links.pop(threading.get_ident(), None) is not None and _watch is not None:
+        _watch.begin()
+
+
+def _after_fork_in_child() -> None:
+    global _own, _watch, _held
+    link = _fork_links.get(threading.get_ident())
+    _fork_links.clear()
+    _own = None  # the parent's
+    if _watch is not None:
+        _watch.close()
+        _watch = None
+    if _held is not None:  # else the profile would seem to run as long as this process
+        _held.close()
+        _held = None
+    if _for_children is None or process_starts.is_executing():
+        return
+    facts = [(key, value) for key, value in process_facts() if key != "name"]
+    _record_here(facts, link)

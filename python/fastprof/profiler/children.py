@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FollowedChildren: the processes that a recording follows, from its start to one merged capture."""
+
+from __future__ import annotations
+
+import os
+import random
+import weakref
+from typing import Any
+
+from fastprof import _core
+from fastprof.profiler import child
+from fastprof.profiler.options import Options, tell_missing
+from fastprof.profiler.shards import join_sentences, merge_processes, process_of, read_shards
+from fastprof.record.shard_folder import ShardFolder
+
+__all__ = ["FollowedChildren"]
+
+
+class FollowedChildren:
+    """The folder of one recording. Use from one thread at a time; a forked child's copy does nothing."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._folder: ShardFolder | None = None
+        self._remove: weakref.finalize[Any, FollowedChildren] | None = None
+
+    def start(self) -> None:
+        """Follow the processes that start from now on. What prevents it is told as `missing`."""
+        if child.is_followed():
+            tell_missing(
+                self._options,
+                "follow_children",
+                "the processes that this one starts are followed by another profile, which has their"
+                " events: stop it first",
+            )
+            return
+        links = random.SystemRandom().randrange(1 << 15)
+        try:
+            folder = ShardFolder.make({**child.options_for_children(self._options), "links": links})
+        except OSError as error:
+            tell_missing(
+                self._options,
+                "follow_children",
+                f"no folder can be made for the records of other processes ({error}): set TMPDIR to one"
+                " that can be written",
+            )
+            return
+        self._folder = folder
+        # Also when this object is dropped without close(), and at exit.
+        self._remove = weakref.finalize(self, _close, folder, os.getpid())
+        child.follow_children(folder, self._options, links)
+
+    def merged_with(self, capture: _core.Capture) -> tuple[_core.Capture, list[dict[str, Any]]]:
+        """Return the capture with the events of all processes, and a description of each process.
+
+        Reads what is there and waits for nobody. May be called again, until close().
+        """
+        own = {
+            "pid": capture.pid,
+            "parent_pid": os.getppid(),
+            "name": capture.process_name,
+            "start_ns": capture.t0_ns,
+            "rows": len(capture),
+        }
+        if self._folder is None:
+            return capture, [own]
+        try:
+            shards, problems = read_shards(self._folder)
+            offset = _core.unix_offset_ns()
+            merged = merge_processes(
+                shards, first=capture, unix_offset_ns=offset, now_ns=_core.now_ns()
+            )
+        except Exception as error:
+            self._tell([f"the records of other processes cannot be read ({error})"])
+            return capture, [own]
+        self._tell(problems)
+        processes = [
+            process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards
+        ]
+        return merged, [own, *processes]
+
+    def _tell(self, problems: list[str]) -> None:
+        if problems:
+            tell_missing(self._options, "follow_children", join_sentences(problems))
+
+    def close(self) -> None:
+        """End all recordings of other processes, and remove the folder. May be called again."""
+        if self._remove is not None:
+            self._remove()
+
+
+def _close(folder: ShardFolder, pid: int) -> None:
+    if os.getpid() == pid:
+        child.stop_following()
+        folder.remove()

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the shards of a folder, and merge the processes into one capture on one clock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from fastprof import _core
+from fastprof.base import errors
+from fastprof.record.shard_folder import ShardFolder, process_start
+
+__all__ = [
+    "MISSING_COUNTS",
+    "Shard",
+    "display_name",
+    "join_sentences",
+    "merge_processes",
+    "process_of",
+    "read_shards",
+]
+
+# Counts in the facts of a backing file that mean that something is missing.
+MISSING_COUNTS = (
+    "unread_chunks",
+    "unknown_texts",
+    "python_stacks",
+    "damaged",
+    "names_lost",
+    "fallback_slabs",
+    "threads_outside",
+)
+
+
+class Shard(NamedTuple):
+    """The records of one process, from one of the programs that it executed."""
+
+    path: str
+    capture: _core.Capture
+    facts: dict[str, Any]
+    alive: bool
+    """Whether the process still ran after the shard was read."""
+
+
+def read_shards(folder: ShardFolder, max_bytes: int = 0) -> tuple[list[Shard], list[str]]:
+    """Return the shards in the order in which they were made, and what could not be read, as sentences.
+
+    max_bytes: limit of each file's size; 0: 16 GB.
+    """
+    shards: list[Shard] = []
+    problems = [f"process {pid}: {line}" for pid, line in folder.notes()]
+    for path in folder.shards():
+        try:
+            capture, facts = _core.recover(os.fsencode(path), session_id=0, max_bytes=max_bytes)
+        except errors.Error as error:
+            problems.append(f"the records in {os.path.basename(path)} cannot be read: {error}")
+            continue
+        alive = process_start(capture.pid) == facts["process_start"]
+        shards.append(Shard(path, capture, facts, alive))
+    shards.sort(key=lambda shard: (shard.facts["opened_monotonic_ns"], shard.path))
+    for shard in shards:
+        lost = [f"{shard.facts[key]} {key}" for key in MISSING_COUNTS if shard.facts[key]]
+        if lost:
+            problems.append(f"process {shard.capture.pid}: incomplete: {', '.join(lost)}")
+    return shards, problems
+
+
+def merge_processes(
+    shards: Sequence[Shard],
+    *,
+    first: _core.Capture | None = None,
+    unix_offset_ns: int,
+    now_ns: int | None = None,
+) -> _core.Capture:
+    """Return one capture of all processes.
+
+    first: the capture of the process that followed them, if it is there. unix_offset_ns: of the clock
+    of the result, from CLOCK_MONOTONIC. now_ns: open ranges of processes that still run end then.
+    """
+    parts: list[tuple[Any, int, int | None, str]] = []
+    if first is not None:
+        parts.append((first, 0, None, ""))
+    latest = {shard.capture.pid: shard for shard in shards}
+    for shard in shards:
+        runs = now_ns if shard.alive and latest[shard.capture.pid] is shard else None
+        shift = unix_offset_ns - int(shard.facts["unix_offset_ns"])
+        parts.append((shard.capture, shift, runs, display_name(shard)))
+    return _core.merge_captures(parts)
+
+
+def display_name(shard: Shard) -> str:
+    """Return the name of multiprocessing's process object, or of the program, or the kernel's."""
+    told = shard.facts["metadata"]
+    if "name" in told and told["name"] != "MainProcess":
+        return str(told["name"])
+    program = str(told.get("argv", "")).split(" ")[0]
+    if program.endswith(".py"):
+        return os.path.basename(program)
+    return str(shard.capture.process_name)
+
+
+def process_of(shard: Shard, shift_ns: int = 0) -> dict[str, Any]:
+    """Return what the metadata of results says of a process."""
+    facts = shard.facts
+    process = {
+        "pid": shard.capture.pid,
+        "parent_pid": facts["parent_pid"],
+        "name": display_name(shard),
+        "start_ns": shard.capture.t0_ns + shift_ns,
+        "rows": len(shard.capture),
+        "open_ranges": facts["open_ranges"],
+        "alive": shard.alive,
+        **{key: value for key, value in facts["metadata"].items() if key != "name"},
+    }
+    process.update((key, facts[key]) for key in MISSING_COUNTS if facts[key])
+    return process
+
+
+def join_sentences(sentences: Iterable[str], most: int = 8) -> str:
+    """Return the first few of the sentences as one text."""
+    told = list(dict.fromkeys(sentences))
+    more = f"; and {len(told) - most} more" if len(told) > most else ""
+    return "; ".join(told[:most]) + more

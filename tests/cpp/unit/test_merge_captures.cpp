@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// merge_captures: the rows of several processes in one capture, with all that they refer to.
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../check.hpp"
+#include "capture_builder.hpp"
+#include "fastprof/capture/merge_captures.hpp"
+#include "fastprof/export/chrome_trace.hpp"
+#include "fastprof/export/details.hpp"
+#include "fastprof/export/perfetto_trace.hpp"
+#include "rich_capture.hpp"
+
+using namespace fastprof;
+using fastprof_test::CaptureBuilder;
+
+namespace {
+
+// What a row says, without the numbers that a merge changes.
+std::string text_of(const Capture& capture, size_t row, int64_t shift) {
+  const SiteInfo& site = capture.sites[capture.site[row]];
+  std::ostringstream out;
+  out << site.name << ' ' << site.line << ' ' << capture.start_ns[row] + shift << ' '
+      << capture.end_ns[row] + shift << ' ' << static_cast<int>(capture.kind[row]) << ' '
+      << static_cast<int>(capture.flags[row]) << ' ' << capture.tracks[capture.track[row]].name;
+  if (capture.parent[row] >= 0)
+    out << " in " << capture.start_ns[static_cast<size_t>(capture.parent[row])] + shift;
+  if (capture.payload[row] == kNoPayload) return out.str();
+  const uint64_t* words = capture.payload_words.data() + capture.payload[row];
+  const bool typed = is_any_range(site.kind) || site.kind == EventKind::mark;
+  for (size_t i = 0; i < payload_words_of(site); ++i) {
+    if (typed && site.arg_types[i] == ArgType::string)
+      out << " s:" << capture_string(capture, words[i]);
+    else
+      out << ' ' << words[i];
+  }
+  for_each_detail(capture, row, [&](DetailType type, const uint64_t* contents, size_t count) {
+    out << " b" << static_cast<int>(type);
+    for (size_t i = 0; i < count; ++i) {
+      if (i == 0 && (is_text(type) || type == DetailType::python_stack))
+        out << " t:" << capture_string(capture, contents[0]);
+      else if (type == DetailType::op && i == 1)
+        out << (contents[1] != 0 ? " backward" : " forward");
+      else
+        out << ' ' << contents[i];
+    }
+  });
+  return out.str();
+}
+
+Capture of_process(int64_t pid, int64_t at = 0) {
+  CaptureBuilder b;
+  b.capture.pid = pid;
+  b.capture.process_name = "process of " + std::to_string(pid);
+  const uint32_t range = b.site("range"), op = b.site("op", EventKind::range, "cpu_op"),
+                 out = b.site("out", EventKind::flow_begin), in = b.site("in", EventKind::flow_end),
+                 count = b.site("count", EventKind::counter, "counter", {{"v", ArgType::int64}});
+  b.track(pid, "main");
+  b.row(range, at + 10, at + 100);
+  b.instant(out, at + 20, {7});
+  b.instant(in, at + 30, {7});
+  b.instant(out, at + 40, {static_cast<uint64_t>(pid)});
+  b.row(op, at + 50, at + 60, {5, detail_block_word(DetailType::op, 4), 77, 1, 5, 0},
+        event_flag::detail);
+  b.instant(count, at + 70, {3});
+  b.row(range, at + 80, -1);
+  return b.finish();
+}
+
+size_t count_of(const std::string& text, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST(every_row_says_what_it_said) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const Capture first = fastprof_test::rich_capture();
+    Capture second = fastprof_test::random_capture(seed), third = fastprof_test::rich_capture();
+    second.pid = 5000;
+    third.pid = 6000;
+    for (Capture* each : {&second, &third})
+      for (TrackInfo& track : each->tracks) track.pid = each->pid;
+    validate_capture(second);
+    const std::vector<CapturePart> parts = {{&first}, {&second, 1000}, {&third, -5}};
+    const Capture all = merge_captures(parts);
+    validate_capture(all);
+    CHECK_EQ(all.size(), first.size() + second.size() + third.size());
+    std::set<uint32_t> ids;
+    for (const TrackInfo& track : all.tracks) CHECK(ids.insert(track.id).second);
+    size_t row = 0;
+    for (const CapturePart& part : parts) {
+      const Capture& from = *part.capture;
+      for (size_t i = 0; i < from.size(); ++i, ++row) {
+        const bool flow =
+            from.kind[i] == EventKind::flow_begin || from.kind[i] == EventKind::flow_end;
+        const std::string expected = text_of(from, i, part.shift_ns);
+        // Addresses, flows and threads of other processes change: see the other tests.
+        if (&from != &first && (flow || expected.find(" b3") != std::string::npos)) continue;
+        CHECK_EQ(text_of(all, row, 0), expected);
+        CHECK_EQ(all.tracks[all.track[row]].pid, from.tracks[from.track[i]].pid);
+      }
+    }
+    CHECK_EQ(all.dropped[static_cast<size_t>(DropCause::bound)],
+             first.dropped[static_cast<size_t>(DropCause::bound)] * 2 +
+                 second.dropped[static_cast<size_t>(DropCause::bound)]);
+  }
+}
+
+TEST(equal_sites_are_one_but_for_counters) {
+  const Capture first = fastprof_test::rich_capture(), other = fastprof_test::rich_capture();
+  CHECK_EQ(merge_captures({{&first}, {&other}}).sites.size(), first.sites.size() + 2);
+}
+
+TEST(addresses_of_another_process_are_cancelled) {
+  const Capture first = fastprof_test::rich_capture();
+  Capture other = fastprof_test::rich_capture();
+  other.pid = 99;
+  const Capture all = merge_captures({{&first}, {&other}});
+  std::vector<size_t> stacks;
+  for (size_t row = 0; row < all.size(); ++row)
+    for_each_detail(all, row, [&](DetailType type, const uint64_t*, size_t) {
+      if (type == DetailType::cpp_stack) stacks.push_back(row);
+    });
+  CHECK_EQ(stacks.size(), size_t{1});
+  CHECK(stacks[0] < first.size());
+}
+
+TEST(threads_and_flows_of_processes_are_kept_apart) {
+  const Capture a = of_process(100), b = of_process(200), c = of_process(300);
+  const Capture all = merge_captures({{&a}, {&b}, {&c}});
+  validate_capture(all);
+  std::map<uint64_t, std::set<int64_t>> flows;  // id -> processes
+  merging::for_each_flow(
+      all, [&](size_t row, uint64_t id) { flows[id].insert(all.tracks[all.track[row]].pid); });
+  // 7 is within each process; the others have no end there, so they are kept.
+  CHECK_EQ(flows.size(), size_t{6});
+  for (const auto& [id, pids] : flows) CHECK_EQ(pids.size(), size_t{1});
+  CHECK(flows.count(7) == 1 && flows.count(100) == 1 && flows.count(200) == 1 &&
+        flows.count(300) == 1);
+  std::vector<uint64_t> forward_threads;
+  for (size_t row = 0; row < all.size(); ++row)
+    for_each_detail(all, row, [&](DetailType type, const uint64_t* words, size_t) {
+      if (type == DetailType::op) {
+        CHECK_EQ(words[1], uint64_t{all.tracks[all.track[row]].id});
+        forward_threads.push_back(words[1]);
+      }
+    });
+  CHECK_EQ(forward_threads.size(), size_t{3});
+}
+
+TEST(open_ranges_of_a_running_process_last_until_now) {
+  const Capture a = of_process(100), b = of_process(200);
+  const int64_t now = b.t1_ns + 5000;
+  CapturePart running{&b, 100, now, "worker"};
+  const Capture all = merge_captures({{&a}, running});
+  CHECK_EQ(all.end_ns.back(), now);
+  CHECK_EQ(all.t1_ns, now);
+  CHECK_EQ(all.end_ns[a.size() - 1], a.t1_ns);  // the other process keeps its end
+  CHECK_EQ(all.name_of_process(100), std::string("process of 100"));
+  CHECK_EQ(all.name_of_process(200), std::string("worker"));
+  CHECK_EQ(all.name_of_process(300), std::string());
+}
+
+TEST(traces_show_each_process_once) {
+  const Capture a = of_process(100), b = of_process(200);
+  const Capture all = merge_captures({{&a}, {&b}, {&b, 1000000, INT64_MIN, "executed later"}});
+  std::ostringstream chrome, perfetto;
+  ChromeTraceOptions options;
+  options.window_marks = ChromeTraceOptions::KinetoPart::never;
+  write_chrome_trace(all, chrome, options);
+  CHECK_EQ(count_of(chrome.str(), "\"process_name\""), size_t{2});
+  CHECK_EQ(count_of(chrome.str(), "\"process of 100\""), size_t{1});
+  CHECK_EQ(count_of(chrome.str(), "\"executed later\""), size_t{1});
+  write_perfetto_trace(all, perfetto);
+  CHECK_EQ(count_of(perfetto.str(), "process of 100"), size_t{1});
+  CHECK_EQ(count_of(perfetto.str(), "executed later"), size_t{1});
+}
+
+TEST(nothing_to_merge_is_an_error) {
+  CHECK_THROWS(ValueError, merge_captures({}));
+}
