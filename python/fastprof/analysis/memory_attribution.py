@@ -179,8 +179,8 @@ def _by_interval(table: EventTable, memory: Array, parts: list[Array]) -> tuple[
     if len(set(pids.tolist())) <= 1:
         return _by_interval_in_process(table, ranges, memory, parts)
     pid = pids[table.column("track")]
-    usage = [np.zeros(len(table), np.int64) for _ in parts]
-    used = np.zeros(len(memory), np.bool_)
+    usage: list[Array] = [np.zeros(len(table), np.int64) for _ in parts]
+    used: Array = np.zeros(len(memory), np.bool_)
     for process in np.unique(pid[memory]):
         own = pid[memory] == process
         found, own_used = _by_interval_in_process(
