@@ -305,7 +305,8 @@ def test_another_sitecustomize_runs(folder: Path) -> None:
     result = followed(
         folder,
         f"""
-        os.environ["PYTHONPATH"] = {str(folder / "site")!r} + os.pathsep + os.environ["PYTHONPATH"]
+        paths = [{str(folder / "site")!r}, *filter(None, [os.environ.get("PYTHONPATH")])]
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
         code = '''if True:
             import builtins, sys, sitecustomize, fastprof
             assert builtins.customized == sitecustomize.__file__, sitecustomize

@@ -178,7 +178,9 @@ def test_children_that_cannot_record_are_named(folder: Path) -> None:
         with fastprof.profile(follow_children=True) as prof:
             path = os.environ["PYTHONPATH"].split(os.pathsep)
             other = os.pathsep.join([path[0], {str(elsewhere.parent)!r}])
-            subprocess.run([sys.executable, "-c", ""], env={{**os.environ, "PYTHONPATH": other}}, timeout=100)
+            # Not the environment's Python, which may find an editable fastprof before all paths.
+            command = [sys._base_executable, "-c", ""]
+            subprocess.run(command, env={{**os.environ, "PYTHONPATH": other}}, timeout=100)
             options = os.path.join(os.environ["FASTPROF_FOLLOW"], "options.json")
             with open(options) as file:
                 told = json.load(file)
