@@ -189,7 +189,6 @@ def after_the_run(program: Callable[[], Any]) -> dict[str, float]:
         "calls": calls,
         "stop_ns": (stopped - start) / calls,
         "table_ns": (shown - stopped) / calls,
-        "recorded_bytes": 24.0,
         "held_bytes": table.nbytes / calls,
     }
 

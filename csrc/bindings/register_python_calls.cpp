@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "adapters/python/call_tracer.hpp"
+#include "bindings/hold.hpp"
 #include "bindings/register.hpp"
 
 namespace py = pybind11;
@@ -18,10 +19,8 @@ namespace {
 
 using python_adapter::CallFilter;
 
-uint64_t g_forks = 0;  // in this process's ancestry; written with the GIL held
+uint64_t g_forks = 0;  // in this process's ancestry
 
-// Owned by one Python object, so that an interrupt between two lines of Python can neither leave
-// the tracing on nor end it twice.
 class PythonCalls {
  public:
   PythonCalls(std::vector<std::string> files, std::vector<std::string> excluded_files,
@@ -39,24 +38,21 @@ class PythonCalls {
   ~PythonCalls() { end(); }
 
   std::pair<std::string, std::string> begin() {
-    if (active()) return {};
+    if (hold_.active()) return {};
     const python_adapter::TracingProblems problems =
         python_adapter::start_tracing(filter_, folders_);
-    on_ = true;
-    forks_ = g_forks;
+    hold_.set();
     return {problems.not_traced, problems.filter};
   }
   std::string end() noexcept {
-    if (!std::exchange(on_, false) || forks_ != g_forks) return {};
-    return python_adapter::stop_tracing();
+    return hold_.clear() ? python_adapter::stop_tracing() : std::string();
   }
-  bool active() const noexcept { return on_ && forks_ == g_forks; }
+  bool active() const noexcept { return hold_.active(); }
 
  private:
   CallFilter filter_;
   python_adapter::CodeFolders folders_;
-  bool on_ = false;
-  uint64_t forks_ = 0;
+  Hold hold_{g_forks};
 };
 
 }  // namespace

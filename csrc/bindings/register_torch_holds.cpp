@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// _core.Torch*Hold: each feature that a profile enables in libtorch is owned by one Python object,
-// so that a KeyboardInterrupt between two lines of Python can neither leave it enabled nor disable
-// it twice.
+// _core.Torch*Hold: each feature that a profile enables in libtorch is owned by one Python object
+// (hold.hpp).
 #include <pybind11/stl.h>
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "adapters/torch/debug_info/memory_reporter.hpp"
 #include "adapters/torch/ops/module_hierarchy.hpp"
 #include "adapters/torch/ops/op_observer.hpp"
 #include "adapters/torch/ops/session_propagation.hpp"
+#include "bindings/hold.hpp"
 #include "bindings/register.hpp"
 #include "bindings/torch_fast_ranges.hpp"
 
@@ -24,22 +23,6 @@ namespace {
 // Number of forks in this process's ancestry. A child does not disable what its parent enabled; the
 // adapters reset that in torch_after_fork_in_child. Written with the GIL held.
 uint64_t g_forks = 0;
-
-// Whether a feature is enabled. Use with the GIL held, or from one thread at a time.
-class Hold {
- public:
-  bool active() const noexcept { return on_ && forks_ == g_forks; }
-  void set() noexcept {
-    on_ = true;
-    forks_ = g_forks;
-  }
-  // Returns true once for each set() in this process.
-  bool clear() noexcept { return std::exchange(on_, false) && forks_ == g_forks; }
-
- private:
-  bool on_ = false;
-  uint64_t forks_ = 0;
-};
 
 class OpsHold {
  public:
@@ -62,7 +45,7 @@ class OpsHold {
   bool active() const noexcept { return hold_.active(); }
 
  private:
-  Hold hold_;
+  Hold hold_{g_forks};
   bool inputs_ = false;
 };
 
@@ -87,7 +70,7 @@ class MemoryHold {
   bool active() const noexcept { return hold_.active(); }
 
  private:
-  Hold hold_;
+  Hold hold_{g_forks};
 };
 
 class ModulesHold {
@@ -111,7 +94,7 @@ class ModulesHold {
   bool active() const noexcept { return hold_.active(); }
 
  private:
-  Hold hold_;
+  Hold hold_{g_forks};
 };
 
 class TravelHold {
@@ -135,7 +118,7 @@ class TravelHold {
   bool active() const noexcept { return hold_.active(); }
 
  private:
-  Hold hold_;
+  Hold hold_{g_forks};
   uint64_t propagation_ = 0;
 };
 
@@ -163,7 +146,7 @@ class FastRangesHold {
   bool active() const noexcept { return hold_.active(); }
 
  private:
-  Hold hold_;
+  Hold hold_{g_forks};
 };
 
 template <class Class>

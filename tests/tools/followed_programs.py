@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "pids_of",
     "program_of",
     "ranges",
+    "with_shards",
 ]
 
 # Writes what the tests look at: events as (name, pid, start, end, finished, kind), and the processes.
@@ -53,6 +55,13 @@ TIMEOUT_S = 180
 def left_over(folder: Path) -> list[Path]:
     """Return what profiles left in the folder for shards, after the test's program has ended."""
     return list((folder / "shards").iterdir())
+
+
+def with_shards(folder: Path) -> Iterator[Path]:
+    """The body of a fixture: a folder for shards and scripts, in which nothing of a profile may be left."""
+    (folder / "shards").mkdir()
+    yield folder
+    assert left_over(folder) == []
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:

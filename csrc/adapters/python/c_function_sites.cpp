@@ -97,6 +97,15 @@ bool is_own(const CFunction& function) {
   return std::strncmp(type, own, sizeof own - 1) == 0 || module_name(function) == own;
 }
 
+const Site* make_c_function_site(const CFunction& function) {
+  if (is_own(function)) return &own_call_site;
+  // A prototype of its own, because it differs in `function`. The site itself is interned, so that
+  // it is in a backing file as well.
+  auto* like = new Site(python_call_site);
+  like->function = intern_string(cprofile_name(function));
+  return intern_site(*like, shown_name(function));
+}
+
 }  // namespace
 
 const Site* site_of_c_function(const CFunction& function) noexcept {
@@ -111,17 +120,8 @@ const Site* site_of_c_function(const CFunction& function) noexcept {
 #endif
   try {
     KnownFunction& known = known_functions()[method];
-    if (known.site == nullptr || known.name != method->ml_name) {
-      if (is_own(function)) {
-        known = {method, method->ml_name, &own_call_site};
-        return known.site;
-      }
-      // A prototype of its own, because it differs in `function`. The site itself is interned, so
-      // that it is in a backing file as well.
-      auto* like = new Site(python_call_site);
-      like->function = intern_string(cprofile_name(function));
-      known = {method, method->ml_name, intern_site(*like, shown_name(function))};
-    }
+    if (known.site == nullptr || known.name != method->ml_name)
+      known = {method, method->ml_name, make_c_function_site(function)};
 #if !defined(Py_GIL_DISABLED)
     recent = known;
 #endif

@@ -65,13 +65,12 @@ bool is_in(std::string_view file, const std::string& folder) noexcept {
 
 // Whether a function is the standard library's. The code of a whole module is not: it may be the
 // program that is run.
-bool is_library(std::string_view file, std::string_view name) noexcept {
+bool is_library(std::string_view file, PyObject* code) noexcept {
   const bool inside =
       begins_with(file, "<frozen ") ||
       (is_in(file, folders().library) && file.find("site-packages") == std::string_view::npos);
-  constexpr std::string_view module = ": <module>";
-  return inside &&
-         (name.size() < module.size() || name.substr(name.size() - module.size()) != module);
+  PyObject* name = reinterpret_cast<PyCodeObject*>(code)->co_name;
+  return inside && PyUnicode_CompareWithASCIIString(name, "<module>") != 0;
 }
 
 bool begins_with_any(std::string_view text, const std::vector<std::string>& beginnings) {
@@ -191,7 +190,7 @@ const CodeInfo* make_code_info(PyObject* code, PyObject* globals) {
     info->kind = CodeKind::own;
     return info;
   }
-  if (is_library(file, name)) info->kind = CodeKind::library;
+  if (is_library(file, code)) info->kind = CodeKind::library;
   if (!is_wanted(file, globals)) return info;
   if (code == g_module_call) info->kind = CodeKind::module_call;
   info->site = site_like(python_call_site, name);

@@ -73,6 +73,7 @@ class CallStack {
   // Makes end() tell when the innermost call with this key ends; false if there is none, or if
   // another end is awaited. Own thread.
   bool await_end(const void* key) noexcept;
+
   // Adds a call that is on the stack already. `begin`: a stamp that no other call has. Call before
   // the thread's first begin(), with the outermost call first. False without memory.
   bool add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept;

@@ -31,8 +31,9 @@ TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folde
 std::string stop_tracing() noexcept;
 
 // Calls `function` on the calling thread when the innermost call of `code` on its stack has
-// returned, or when the tracing ends before. False where the interpreter's profile function is not
-// the tracer's, so that it can be used for that. GIL; takes a reference.
+// returned, or when the tracing ends before that. Returns false if it cannot: another return is
+// awaited, there is no such call, or the thread's profile function is not the tracer's, as always
+// on CPython >= 3.12. GIL; takes a reference.
 bool call_at_return(PyObject* code, PyObject* function);
 
 // Forgets the parent's tracing in a forked child. GIL.

@@ -36,14 +36,13 @@ struct Threads {
 #endif
 };
 
-Threads& threads() {
-  static auto& only = *new Threads;
-  return only;
-}
+// Never destroyed: a callback may run while the process exits. Not a static in a function, whose
+// guard every callback would read.
+Threads& g_threads = *new Threads;
 
 // The calling thread's stack; null without memory.
 CallStack* stack_of(PyThreadState* thread) noexcept {
-  Threads& all = threads();
+  Threads& all = g_threads;
 #if defined(Py_GIL_DISABLED)
   const std::lock_guard<std::mutex> hold(all.mutex);
 #endif
@@ -61,8 +60,8 @@ CallStack* stack_of(PyThreadState* thread) noexcept {
 
 class Busy {
  public:
-  Busy() noexcept { ++threads().busy; }
-  ~Busy() { --threads().busy; }
+  Busy() noexcept { ++g_threads.busy; }
+  ~Busy() { --g_threads.busy; }
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
 };
@@ -282,7 +281,7 @@ std::string remove_hooks() noexcept {
   PyErr_Fetch(&type, &value, &trace);
   leave_tool();
   PyErr_Restore(type, value, trace);
-  Threads& all = threads();
+  Threads& all = g_threads;
   const uint64_t own = PyThreadState_GetID(PyThreadState_Get());
   for (auto& [id, calls] : all.stacks) calls->end_all_enclosing(id == own);
   all.last = nullptr;
@@ -303,7 +302,7 @@ bool call_at_return(PyObject*, PyObject*) {
 
 void forget_hooks_in_child() noexcept {
   leave_tool();
-  Threads& all = threads();
+  Threads& all = g_threads;
   all.last = nullptr;
   all.busy = 0;
   all.stacks.clear();

@@ -3,17 +3,14 @@
 
 A forked process starts it in a fork handler, one that executes a program in sitecustomize (startup/). The shard is
 complete at any instant, so the recording needs no end: the process may be killed. It ends early when the profile
-stops or dies, which a thread waits for (ShardFolder.reader); that thread runs no code while the profile runs.
+stops or dies, which a thread waits for (EndWatch); that thread runs no code while the profile runs.
 """
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import functools
 import os
-import select
-import signal
 import sys
 import threading
 from dataclasses import asdict, replace
@@ -22,6 +19,7 @@ from typing import Any
 from fastprof import _core
 from fastprof._version import __version__
 from fastprof.adapters.import_watch import after_import, forget_import
+from fastprof.profiler.end_watch import EndWatch
 from fastprof.profiler.lifecycle import closed, opened
 from fastprof.profiler.options import Options
 from fastprof.profiler.recording import Recording
@@ -140,58 +138,10 @@ class ChildRecording:
         self.end()
 
 
-class _EndWatch:
-    """A thread that waits for the end of the profile. Not there while this process forks: Python warns of threads."""
-
-    def __init__(self, end: OwnDescriptor) -> None:
-        self._end = end
-        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._woken, self._wake = OwnDescriptor(reader), OwnDescriptor(writer)
-        self._gone = _thread.allocate_lock()
-
-    def begin(self) -> None:
-        """Start the thread; it does not count as one of the program's (threading)."""
-        if not (self._end.is_ours() and self._woken.is_ours()):
-            return  # the recording lasts as long as the process
-        self._gone.acquire(blocking=False)
-        try:
-            _thread.start_new_thread(self._wait, ())
-        except RuntimeError:  # no thread can be had: the recording lasts as long as the process
-            self._gone.release()
-
-    def pause(self) -> None:
-        """End the thread and wait for it, which takes microseconds."""
-        if not (self._wake.is_ours() and self._woken.is_ours()):
-            return  # the program closed all descriptors: the thread stays as it is
-        os.write(self._wake.number, b"x")
-        if self._gone.acquire(timeout=1):
-            self._gone.release()
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._woken.number, 16)
-
-    def close(self) -> None:
-        """Close the descriptors: on the thread at its end, or in a forked child, where it does not exist."""
-        for descriptor in (self._end, self._woken, self._wake):
-            descriptor.close()
-
-    def _wait(self) -> None:
-        try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-            poll = select.poll()
-            poll.register(self._end.number, 0)  # only that it hangs up
-            poll.register(self._woken.number, select.POLLIN)
-            ready = dict(poll.poll())
-            if ready.get(self._end.number, 0) & select.POLLHUP and self._end.is_ours():
-                _end_here()
-                self.close()
-        finally:
-            self._gone.release()
-
-
 # This process: what its children are asked to do, and its own recording if it is a child itself.
 _for_children: tuple[ShardFolder, Options, set[str]] | None = None
 _own: ChildRecording | None = None
-_watch: _EndWatch | None = None
+_watch: EndWatch | None = None
 _held: OwnDescriptor | None = None  # of the profile's own process
 _starts = 0  # of processes, since shards were compacted
 _compacted: set[str] = set()
@@ -281,7 +231,7 @@ def _record_here(facts: list[tuple[str, str]], link: int | None) -> None:
     if link is not None:
         _core.flow_end(link, process_starts.LINK_NAME)
     _await_names()
-    _watch = _EndWatch(OwnDescriptor(descriptor))
+    _watch = EndWatch(OwnDescriptor(descriptor), _end_here)
     _watch.begin()
 
 

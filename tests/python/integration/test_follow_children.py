@@ -17,9 +17,9 @@ from followed_programs import (
     check_order,
     environment,
     followed,
-    left_over,
     pids_of,
     ranges,
+    with_shards,
 )
 
 import fastprof
@@ -28,10 +28,7 @@ from fastprof.model.table import EventKind
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder for shards and scripts; nothing of a profile may be left in it."""
-    (tmp_path / "shards").mkdir()
-    yield tmp_path
-    assert left_over(tmp_path) == []
+    yield from with_shards(tmp_path)
 
 
 METHODS = """
