@@ -23,9 +23,15 @@ constexpr uint32_t kMaxPythonFrames = 128;
 // objects alive until release_python_stacks. About 20 ns plus 3 ns per frame. Requires the GIL.
 uint64_t capture_python_stack() noexcept;
 
-// The two steps of the above, for frames already walked. find_ returns the id of a known stack,
-// else 0 (with or without the GIL). add_ adds the stack if it is new and returns its id (requires
-// the GIL).
+// The id of the calling thread's stack of Python and native frames; State::joined_stack. With or
+// without the GIL, which is taken to keep code objects of a new stack alive; a thread that runs no
+// Python does not take it. `caller`: see capture_cpp_stack(). 0 also for a range that begins while
+// its thread is in this function (in an annotated malloc).
+uint64_t capture_joined_stack(const void* caller) noexcept;
+
+// The two steps of capture_python_stack(), for frames already walked. find_ returns the id of a
+// known stack, else 0 (with or without the GIL). add_ adds the stack if it is new and returns its
+// id (requires the GIL).
 uint64_t find_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 uint64_t add_python_stack(const PythonFrame* frames, uint32_t count) noexcept;
 
@@ -37,9 +43,13 @@ void write_stacks_to_file() noexcept;
 // Returns whether a stack id is still valid; it is not after its session ended. Any thread.
 bool is_known_python_stack(uint64_t id) noexcept;
 
+// Resolves the native frames of all stacks, so that resolve_python_stacks() need not read symbol
+// tables. Without the GIL.
+void resolve_frames_of_stacks();
+
 // Adds the texts of a capture's Python stacks to its strings, one line per frame: "file(line):
-// function". wanted: false for a session without stacks, whose ranges then get none. Call before
-// the stacks are released. Requires the GIL.
+// function", or native_frame_text(). wanted: false for a session without stacks, whose ranges then
+// get none. Call before the stacks are released. Requires the GIL.
 void resolve_python_stacks(Capture& capture, bool wanted);
 
 // A StackProvider. Appends the calling thread's Python frames, innermost first, as "file(line):
@@ -51,9 +61,11 @@ void append_python_stack(std::vector<std::string>* frames);
 void leave_out_frames_of(std::string_view file);
 
 // Count of the sessions with stacks: want adds one; release removes one and, at 0, frees the
-// stacks.
-void want_python_stacks();
-void release_python_stacks();
+// stacks. native: with native frames. While a session wants them, all stacks have them; then they
+// come from the leader's begin of a range (State::joined_stack) and not from the callers of
+// capture_python_stack(). Requires the GIL.
+void want_python_stacks(bool native);
+void release_python_stacks(bool native);
 
 // In a forked child, whose sessions have ended: frees the stacks.
 void forget_python_stacks_in_child();

@@ -18,6 +18,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
 uint32_t python_stack_sessions = 0;
+uint32_t joined_stack_sessions = 0;
 
 namespace {
 
@@ -72,7 +73,7 @@ void begin_entry_slow(RangeEntry& entry, State* s, const Site* site, RangePayloa
       blocks[words++] = static_cast<uint64_t>(payload->node_id);
     }
   }
-  if (load_relaxed(&python_stack_sessions) != 0) {
+  if (load_relaxed(&python_stack_sessions) != 0 && load_relaxed(&joined_stack_sessions) == 0) {
     if (const uint64_t stack = capture_python_stack()) {
       add_block(DetailType::python_stack, 1);
       blocks[words++] = stack;

@@ -41,6 +41,8 @@ using python_adapter::name_thread_once;
 
 // Number of sessions that record a Python stack per range (relaxed; changed with the GIL held).
 extern uint32_t python_stack_sessions;
+// Of them, those with native frames; while there are any, the leader adds the stack of each range.
+extern uint32_t joined_stack_sessions;
 
 // Requires entry.slot, function and detached to be 0, and thread to be set. site: resolved.
 FASTPROF_ALWAYS_INLINE void begin_entry(RangeEntry& entry, State* s, uint32_t mask,

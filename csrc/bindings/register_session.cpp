@@ -16,6 +16,7 @@
 #include "bindings/register.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/payload/perf_counters/counter_probe.hpp"
+#include "fastprof/recorder/state/abi_minor.hpp"
 
 namespace py = pybind11;
 
@@ -26,11 +27,12 @@ namespace {
 class SessionObject {
  public:
   SessionObject(uint32_t categories, bool thread_local_only, uint64_t max_bytes, int overflow,
-                bool include_open, bool python_stacks, std::vector<std::string> counters,
-                uint64_t max_name_bytes, bool record_shapes, const py::bytes& spill_folder,
-                const py::bytes& backing_file, bool keep_backing_file,
+                bool include_open, bool python_stacks, bool native_frames,
+                std::vector<std::string> counters, uint64_t max_name_bytes, bool record_shapes,
+                const py::bytes& spill_folder, const py::bytes& backing_file,
+                bool keep_backing_file,
                 std::vector<std::pair<std::string, std::string>> backing_metadata)
-      : python_stacks_(python_stacks) {
+      : python_stacks_(python_stacks), native_frames_(python_stacks && native_frames) {
     if (overflow < 0 || overflow > static_cast<int>(OverflowPolicy::spill_to_file))
       raise<ValueError>("unknown overflow policy " + std::to_string(overflow));
     SessionOptions options;
@@ -42,6 +44,7 @@ class SessionObject {
     options.include_open = include_open;
     options.counters = std::move(counters);
     options.record_shapes = record_shapes;
+    options.joined_stacks = native_frames_;
     options.spill_folder = std::string(spill_folder);
     options.backing_file = std::string(backing_file);
     options.keep_backing_file = keep_backing_file;
@@ -61,7 +64,7 @@ class SessionObject {
     // may still wait for the GIL. A session that already runs holds its own count.
     const bool holds = python_stacks_ && !holds_stacks_;
     if (holds) {
-      want_python_stacks();
+      want_python_stacks(native_frames_);
       holds_stacks_ = true;
     }
     try {
@@ -89,6 +92,7 @@ class SessionObject {
         const py::gil_scoped_release release;
         session_->stop();
         *capture = session_->take_capture();
+        if (native_frames_) resolve_frames_of_stacks();
       } catch (...) {
         release_stacks();
         throw;
@@ -143,12 +147,13 @@ class SessionObject {
   }
 
   void release_stacks() {
-    if (std::exchange(holds_stacks_, false)) release_python_stacks();
+    if (std::exchange(holds_stacks_, false)) release_python_stacks(native_frames_);
   }
 
   std::unique_ptr<Session> session_;
   std::shared_ptr<Capture> capture_;  // result of the last stop
   bool python_stacks_;
+  bool native_frames_;
   bool holds_stacks_ = false;
 };
 
@@ -157,15 +162,16 @@ class SessionObject {
 void register_session(py::module_& module) {
   register_capture(module);
   py::class_<SessionObject>(module, "Session", "A recording session; see session/session.hpp.")
-      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool, std::vector<std::string>, uint64_t,
-                    bool, const py::bytes&, const py::bytes&, bool,
+      .def(py::init<uint32_t, bool, uint64_t, int, bool, bool, bool, std::vector<std::string>,
+                    uint64_t, bool, const py::bytes&, const py::bytes&, bool,
                     std::vector<std::pair<std::string, std::string>>>(),
            py::kw_only(), py::arg("categories") = category::all,
            py::arg("thread_local_only") = false, py::arg("max_bytes") = 0, py::arg("overflow") = 0,
            py::arg("include_open") = false, py::arg("python_stacks") = false,
-           py::arg("counters") = std::vector<std::string>(), py::arg("max_name_bytes") = 0,
-           py::arg("record_shapes") = false, py::arg("spill_folder") = py::bytes(""),
-           py::arg("backing_file") = py::bytes(""), py::arg("keep_backing_file") = false,
+           py::arg("native_frames") = false, py::arg("counters") = std::vector<std::string>(),
+           py::arg("max_name_bytes") = 0, py::arg("record_shapes") = false,
+           py::arg("spill_folder") = py::bytes(""), py::arg("backing_file") = py::bytes(""),
+           py::arg("keep_backing_file") = false,
            py::arg("backing_metadata") = std::vector<std::pair<std::string, std::string>>())
       .def("start", &SessionObject::start)
       .def("warm_up", &SessionObject::warm_up,
@@ -199,6 +205,15 @@ void register_session(py::module_& module) {
       [](const std::vector<std::string>& names) { return probe_counters(names).reason; },
       py::arg("names"),
       "Return why these perf counters cannot be read together on this thread; empty if they can.");
+  module.def(
+      "native_frames_missing",
+      [] {
+        return leader_has(state(), 4)
+                   ? std::string()
+                   : "an annotated library that was loaded first, and holds the process's recorder,"
+                     " was built with an older fastprof: build it again, or import fastprof first";
+      },
+      "Return why sessions cannot record native frames in stacks here; empty if they can.");
   module.def(
       "now_ns", [] { return clock_ns(CLOCK_MONOTONIC) + state()->unix_offset_ns; },
       "Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first "

@@ -50,6 +50,7 @@ __all__: list[str] = [
     "memory_usage",
     "merge_captures",
     "missing_causes",
+    "native_frames_missing",
     "native_numbers",
     "nested_codes",
     "now_ns",
@@ -279,6 +280,7 @@ class Session:
         overflow: typing.SupportsInt | typing.SupportsIndex = 0,
         include_open: bool = False,
         python_stacks: bool = False,
+        native_frames: bool = False,
         counters: collections.abc.Sequence[str] = [],
         max_name_bytes: typing.SupportsInt | typing.SupportsIndex = 0,
         record_shapes: bool = False,
@@ -759,6 +761,12 @@ def merge_captures(parts: typing.Any) -> Capture:
 def missing_causes() -> dict[str, bool]:
     """
     Return for each drop cause whether its events are missing (True) or incomplete.
+    """
+
+
+def native_frames_missing() -> str:
+    """
+    Return why sessions cannot record native frames in stacks here; empty if they can.
     """
 
 

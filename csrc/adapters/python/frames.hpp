@@ -59,10 +59,15 @@ inline FramePosition innermost_python_frame(PyThreadState* thread) noexcept {
 
 // Stores up to `capacity` frames of the calling thread in `frames`, innermost first, and returns
 // their number. Call with the GIL, or, if FASTPROF_FRAMES_NEED_GIL is 0, on a thread that released
-// it: its frames do not change until it takes the GIL again.
-inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames,
-                                   uint32_t capacity) noexcept {
+// it: its frames do not change until it takes the GIL again. `entries`: null, or receives for each
+// frame whether it is the outermost of those that one evaluation loop runs (see join_stacks());
+// false for all where the interpreter does not tell.
+inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames, uint32_t capacity,
+                                   bool* entries = nullptr) noexcept {
   uint32_t count = 0;
+  const auto end_loop = [&count, entries] {
+    if (entries != nullptr && count != 0) entries[count - 1] = true;
+  };
 #if FASTPROF_INTERNAL_FRAMES
 #if PY_VERSION_HEX >= 0x030D0000
   const _PyInterpreterFrame* frame = thread->current_frame;
@@ -72,30 +77,41 @@ inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames,
   for (; frame != nullptr && count < capacity; frame = frame->previous) {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* code = frame->f_executable;
+    if (frame->owner == FRAME_OWNED_BY_CSTACK) end_loop();
     if (code == nullptr || !PyCode_Check(code)) continue;  // a shim frame of the interpreter
     const auto offset = static_cast<intptr_t>(frame->instr_ptr -
                                               _PyCode_CODE(reinterpret_cast<PyCodeObject*>(code)));
 #else
     auto* code = reinterpret_cast<PyObject*>(frame->f_code);
 #if PY_VERSION_HEX >= 0x030C0000
-    if (frame->owner == FRAME_OWNED_BY_CSTACK) continue;
+    if (frame->owner == FRAME_OWNED_BY_CSTACK) {
+      end_loop();
+      continue;
+    }
 #endif
     const auto offset = static_cast<intptr_t>(frame->prev_instr - _PyCode_CODE(frame->f_code));
 #endif
-    if (offset < 0) continue;  // not started
-    frames[count++] = {code, offset * static_cast<intptr_t>(sizeof(_Py_CODEUNIT))};
+    if (offset >= 0) {  // else not started
+      if (entries != nullptr) entries[count] = false;
+      frames[count++] = {code, offset * static_cast<intptr_t>(sizeof(_Py_CODEUNIT))};
+    }
+#if PY_VERSION_HEX < 0x030C0000
+    if (frame->is_entry) end_loop();
+#endif
   }
 #elif PY_VERSION_HEX < 0x030B0000
   // Frames are objects here; f_lasti counts instructions of two bytes.
   for (PyFrameObject* frame = thread->frame; frame != nullptr && count < capacity;
        frame = frame->f_back) {
-    if (frame->f_lasti < 0) continue;  // not started
+    if (frame->f_lasti < 0) continue;               // not started
+    if (entries != nullptr) entries[count] = true;  // a loop a frame
     frames[count++] = {reinterpret_cast<PyObject*>(frame->f_code), intptr_t{frame->f_lasti} * 2};
   }
 #else
   PyFrameObject* frame = PyThreadState_GetFrame(thread);  // a new reference, or null
   while (frame != nullptr && count < capacity) {
     PyCodeObject* code = PyFrame_GetCode(frame);
+    if (entries != nullptr) entries[count] = false;
     frames[count++] = {reinterpret_cast<PyObject*>(code), PyFrame_GetLasti(frame)};
     Py_DECREF(code);  // the frame still holds a reference
     PyFrameObject* back = PyFrame_GetBack(frame);
@@ -104,6 +120,7 @@ inline uint32_t walk_python_frames(PyThreadState* thread, PythonFrame* frames,
   }
   Py_XDECREF(frame);
 #endif
+  (void)end_loop;
   return count;
 }
 

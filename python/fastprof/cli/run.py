@@ -97,6 +97,11 @@ def add_parser(commands: Subparsers) -> None:
         help="record the Python stack of each range, and the calls between them (unless --no-calls)",
     )
     recording.add_argument(
+        "--native",
+        action="store_true",
+        help="put the frames of C++ code into the stacks, too (implies --with-stack)",
+    )
+    recording.add_argument(
         "--with-flops", action="store_true", help="estimate FLOPs of ops with a known formula"
     )
     recording.add_argument(
@@ -155,7 +160,8 @@ def run(options: argparse.Namespace) -> int:
     profiler = profile(
         record_shapes=options.record_shapes,
         profile_memory=options.profile_memory,
-        with_stack=options.with_stack,
+        with_stack=options.with_stack or options.native,
+        native=options.native,
         with_flops=options.with_flops,
         with_modules=options.with_modules,
         all_threads=not options.this_thread,

@@ -50,6 +50,7 @@ _FIELDS = (
     "profile_memory",
     "memory_attribution",
     "with_stack",
+    "native",
     "with_flops",
     "with_modules",
     "all_threads",

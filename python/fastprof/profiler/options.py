@@ -58,6 +58,7 @@ class Options:
     profile_memory: bool
     memory_attribution: str
     with_stack: bool
+    native: bool
     with_flops: bool
     with_modules: bool
     acc_events: bool
@@ -88,6 +89,7 @@ def make_options(
     profile_memory: bool,
     memory_attribution: str,
     with_stack: bool,
+    native: bool,
     with_flops: bool,
     with_modules: bool,
     experimental_config: Any,
@@ -147,6 +149,12 @@ def make_options(
         missing["post_processing_timeout_s"] = (
             "post_processing_timeout_s has no effect: results are read on first access, and in full"
         )
+    if native and not with_stack:
+        raise errors.ValueError(
+            "native=True adds C++ frames to stacks, and there are none. Pass with_stack=True, too."
+        )
+    if native and (reason := _core.native_frames_missing()):
+        native, missing["native"] = False, f"native: {reason}"
     trace_only = bool(config.get("trace_only"))
     if trace_only and with_stack:
         trace_only = False
@@ -209,6 +217,7 @@ def make_options(
         profile_memory=profile_memory,
         memory_attribution=memory_attribution,
         with_stack=with_stack,
+        native=native,
         with_flops=with_flops,
         with_modules=with_modules,
         acc_events=acc_events,

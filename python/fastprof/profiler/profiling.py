@@ -92,6 +92,9 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     python_calls: True, or a CallFilter: record every call of a function, written in Python or C, on
     all threads, as an event of category python_function; see python_calls(). These events are in
     events(), event_table and traces, but in key_averages() only on request. None: as with_stack.
+    native: with with_stack, put the frames of C++ (and other compiled code) into the stacks, between the
+    Python frames that they lie between, as "function (library)". Ranges of annotated C++ code then
+    have stacks, too. Frames of the interpreter and of fastprof are left out.
     follow_children: also record the processes that this one starts while it records, and theirs, each
     from its start: by os.fork, multiprocessing, ProcessPoolExecutor, DataLoader workers, and
     subprocesses that run Python with fastprof installed. Their events are in all results, as those of
@@ -135,6 +138,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         memory_attribution: str = "innermost",
         counters: Iterable[str] = (),
         python_calls: bool | CallFilter | None = None,
+        native: bool = False,
         follow_children: bool = False,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
@@ -166,6 +170,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
             "backing_file": backing_file,
             "counters": counters if isinstance(counters, str) else tuple(counters),
             "python_calls": python_calls if self.enabled else False,
+            "native": native and self.enabled,
             "follow_children": follow_children and self.enabled,
         }
         self.record_shapes = record_shapes

@@ -53,6 +53,7 @@ class Recording:
             max_name_bytes=options.max_name_bytes,
             overflow=options.overflow,
             python_stacks=options.with_stack,
+            native_frames=options.native,
             counters=list(options.counters),
             record_shapes=options.record_shapes,
             spill_folder=os.fsencode(options.spill_folder),

@@ -352,3 +352,32 @@ def test_a_stack_costs_no_memory_after_its_profile() -> None:
     before = resident_kilobytes()
     profiles(400)
     assert resident_kilobytes() - before < 2048
+
+
+def test_native_stacks_of_ops_contain_the_python_frames_and_libtorchs() -> None:
+    model, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+
+    def work() -> None:
+        model(x).sum().backward()
+
+    work()
+    plain = ours(work)
+    with fastprof.profile(with_stack=True, python_calls=False, native=True) as native:
+        work()
+    assert not native.missing
+    of_plain = {e.name: list(e.stack or ()) for e in plain.events()}
+    of_native = {e.name: list(e.stack or ()) for e in native.events()}
+    assert of_native.keys() == of_plain.keys() and len(of_plain) > 8
+    for name, stack in of_native.items():
+        python = [line for line in stack if "): " in line]
+        functions = [line.rpartition("): ")[2] for line in of_plain[name]]
+        # the outer frames differ: the two profiles are begun in different places
+        common = functions.index("work") if "work" in functions else 0
+        assert [line.rpartition("): ")[2] for line in python][:common] == functions[:common], name
+        if not of_plain[name]:  # a backward function without a forward op has none, as in PyTorch
+            continue
+        compiled = [line for line in stack if "(libtorch" in line]
+        assert compiled, (name, stack)
+        assert not compiled[0].startswith(("at::RecordFunction", "c10::Dispatcher::runRecord"))
+    assert any(line.startswith("at::_ops::addmm::call") for line in of_native["aten::addmm"])
+    assert any(line.startswith("at::native::linear") for line in of_native["aten::addmm"])

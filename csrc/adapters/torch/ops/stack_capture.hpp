@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "adapters/torch/layout/op_view.hpp"
 #include "fastprof/recorder/state/slot.hpp"
@@ -29,6 +30,16 @@ using CaptureStack = uint64_t (*)(EnclosingStack& enclosing) noexcept;
 
 // The capture function; null until stacks are first requested.
 inline CaptureStack g_capture_stack = nullptr;
+
+// Whether a function's name (see short_function_name()) is of what libtorch calls observers by:
+// such frames are the innermost ones of an op's native stack.
+inline bool is_observing_function(std::string_view name) noexcept {
+  for (const std::string_view own : {"at::RecordFunction::", "c10::Dispatcher::runRecordFunction",
+                                     "c10::Dispatcher::callWithDispatchKeySlowPath<>",
+                                     "c10::Dispatcher::sequenceNumberForRunningRecordFunction"})
+    if (name.substr(0, own.size()) == own) return true;
+  return false;
+}
 
 // Enables stack capture at the begin of ops; null disables it. Called by the bindings, which
 // serialise.

@@ -16,7 +16,7 @@
 #define FASTPROF_ABI_MAJOR 1
 #endif
 #ifndef FASTPROF_ABI_MINOR
-#define FASTPROF_ABI_MINOR 3
+#define FASTPROF_ABI_MINOR 4
 #endif
 
 #if !defined(__linux__)

@@ -63,7 +63,10 @@ inline size_t leader_detail_begin(State* s, ThreadBlock*, uint64_t* words, size_
   ThreadDetail* detail = track != nullptr ? thread_detail(s, track) : nullptr;
   DetailOptions options;
   if (detail == nullptr || !load_detail_options(s, &options)) return 0;
-  return encode_detail_begin(words, capacity, options, detail, caller);
+  uint64_t stack = 0;
+  if (options.joined_stack)
+    if (const auto provider = load_acquire(&s->joined_stack)) stack = provider(caller);
+  return encode_detail_begin(words, capacity, options, detail, caller, &kPerfSystem, stack);
 }
 inline void leader_detail_end(State*, ThreadBlock* block, uint64_t* words) noexcept {
   const Track* track = block->track;

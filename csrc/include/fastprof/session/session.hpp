@@ -57,6 +57,9 @@ struct SessionOptions {
   std::vector<std::string>
       counters;             // perf counters read around each range, up to 4 (see counter_names.hpp)
   bool cpp_stacks = false;  // record native return addresses at the begin of each range
+  // Record the stacks that the Python layer provides (State::joined_stack): Python and native
+  // frames. Without it there are none.
+  bool joined_stacks = false;
   uint32_t max_frames = 32;  // return addresses kept per range, innermost first; at most 128
   // Restart the session, empty, in a forked child: stop() there returns what the child recorded.
   // The parent's session is not affected. Not with counters or spill_to_file.
@@ -126,7 +129,9 @@ class Session {
     }
     detail.cpp_stack = options_.cpp_stacks;
     detail.max_frames = options_.max_frames;
-    if (options_.cpp_stacks || !options_.counters.empty()) request.detail = &detail;
+    detail.joined_stack = options_.joined_stacks;
+    if (options_.cpp_stacks || options_.joined_stacks || !options_.counters.empty())
+      request.detail = &detail;
     FileRequest file{options_.backing_file, options_.backing_metadata};
     if (!file.path.empty()) {
       if (options_.overflow == OverflowPolicy::spill_to_file)

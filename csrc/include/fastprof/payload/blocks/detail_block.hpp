@@ -8,6 +8,7 @@
 //                    running
 //   counters_end     the same, 0 until the end
 //   cpp_stack        if stacks are requested: return addresses, innermost first
+//   python_stack     if joined stacks are requested and the thread has one: its id
 //
 // DetailBlock::reserved holds detail_flag bits, in bits 8-15 the counter generation, and from bit
 // 16 the errno of counters that could not be opened.
@@ -105,12 +106,14 @@ inline uint32_t frames_asked(const DetailOptions& options) noexcept {
 }  // namespace detail_words
 
 // Upper bound of the words that encode_detail_begin writes for these options, a multiple of 3.
-constexpr size_t kMaxDetailWords = (1 + 2 * (1 + kMaxCounters + 2) + 1 + kMaxCppFrames + 2) / 3 * 3;
+constexpr size_t kMaxDetailWords =
+    (1 + 2 * (1 + kMaxCounters + 2) + 1 + kMaxCppFrames + 2 + 2) / 3 * 3;
 inline size_t max_detail_words(const DetailOptions& options) noexcept {
   size_t words = 1;
   if (const uint32_t asked = detail_words::counters_asked(options))
     words += 2 * (1 + size_t{asked} + 2);
   if (options.cpp_stack) words += 1 + size_t{detail_words::frames_asked(options)};
+  if (options.joined_stack) words += 2;
   return (words + 2) / 3 * 3;
 }
 
@@ -119,9 +122,11 @@ inline size_t max_detail_words(const DetailOptions& options) noexcept {
 // not fit (max_detail_words() always suffices). If the capacity is short, frames are dropped and
 // detail_flag::truncated is set. `first`: where the stack starts, see capture_cpp_stack. Counters
 // are read last, so that they exclude the stack walk. `words` may be chunk memory or a buffer.
+// joined_stack: id of the thread's joined stack; 0: none. It is left out if there is no room.
 inline size_t encode_detail_begin(uint64_t* words, size_t capacity, const DetailOptions& options,
                                   ThreadDetail* detail, const void* first = nullptr,
-                                  const PerfSystem* system = &kPerfSystem) noexcept {
+                                  const PerfSystem* system = &kPerfSystem,
+                                  uint64_t joined_stack = 0) noexcept {
   if (FASTPROF_UNLIKELY(detail->ready != 1 ||
                         std::memcmp(&detail->opened_for, &options, sizeof options) != 0)) {
     if (detail->ready == 2) return 0;  // nested in the opening, from a malloc hook
@@ -143,6 +148,10 @@ inline size_t encode_detail_begin(uint64_t* words, size_t capacity, const Detail
                                                   stack.truncated ? detail_flag::truncated : 0));
     for (uint32_t i = 0; i < stack.count; ++i) store_relaxed(&words[used + 1 + i], frames[i]);
     used += 1 + stack.count;
+  }
+  if (joined_stack != 0 && capacity - used >= 2) {
+    store_relaxed(&words[used++], detail_block_word(DetailType::python_stack, 1, 0));
+    store_relaxed(&words[used++], joined_stack);
   }
   while (used % 3 != 0) store_relaxed(&words[used++], uint64_t{0});
   store_relaxed(&words[0], static_cast<uint64_t>(used - 1));  // DetailHeader{words, 0}

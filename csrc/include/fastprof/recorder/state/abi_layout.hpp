@@ -46,7 +46,7 @@ static_assert(offsetof(State, tracks) == 64 + kLocks && offsetof(State, sessions
                   offsetof(State, callbacks_users) == 14600 + kLocks &&
                   offsetof(State, modules) == 14624 + kLocks &&
                   offsetof(State, pid) == 14816 + kLocks &&
-                  offsetof(State, reserved) == 15016 + kLocks && sizeof(State) == 15232 + kLocks,
+                  offsetof(State, reserved) == 15024 + kLocks && sizeof(State) == 15232 + kLocks,
               "State is ABI");
 
 }  // namespace abi_layout

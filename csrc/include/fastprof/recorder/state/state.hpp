@@ -288,7 +288,11 @@ struct State {
   // -- since abi_minor 3
   // The file that the slabs lie in while a session wants one; null before the first such session.
   BackingFile* backing_file = nullptr;
-  uint64_t reserved[27]{};
+  // -- since abi_minor 4
+  // Gives the id of the calling thread's stack of Python and native frames, for a block of type
+  // python_stack; 0: none. `caller`: see capture_cpp_stack(). Set by the Python layer (release).
+  uint64_t (*joined_stack)(const void* caller) = nullptr;
+  uint64_t reserved[26]{};
 };
 
 FASTPROF_NAMESPACE_END

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Native frames in Python stacks: see native_frames.hpp.
+#include "bindings/native_frames.hpp"
+
+#include <Python.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "fastprof/payload/native_stack/function_name.hpp"
+#include "fastprof/payload/native_stack/symbolize.hpp"
+
+// Exported by every CPython up to 3.15, but not declared outside its own sources.
+extern "C" PyAPI_FUNC(PyObject*)
+    _PyEval_EvalFrameDefault(PyThreadState*, struct _PyInterpreterFrame*, int);
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+
+namespace {
+
+// Addresses [first, last).
+struct CodeRange {
+  uint64_t first = 0;
+  uint64_t last = 0;
+
+  bool contains(uint64_t address) const noexcept { return address >= first && address < last; }
+};
+
+struct OwnCode {
+  CodeRange evaluation;
+  CodeRange interpreter;
+  CodeRange launcher;  // the program `python`, if the interpreter is a library
+  CodeRange fastprof;
+  CodeRange c_library;
+};
+
+OwnCode own_code;
+// Both are written with the GIL, before State::joined_stack is set.
+bool own_code_found = false;
+
+// The executable segment that contains `address`; 0: the first one, which is the program's.
+struct Segment {
+  uint64_t address;
+  CodeRange code;
+};
+
+int visit_module(dl_phdr_info* info, size_t, void* argument) {
+  auto* wanted = static_cast<Segment*>(argument);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+    const CodeRange code{info->dlpi_addr + segment.p_vaddr,
+                         info->dlpi_addr + segment.p_vaddr + segment.p_memsz};
+    if (wanted->address != 0 && !code.contains(wanted->address)) continue;
+    wanted->code = code;
+    return 1;
+  }
+  return 0;
+}
+
+CodeRange code_around(uint64_t address) {
+  Segment wanted{address, {}};
+  ::dl_iterate_phdr(&visit_module, &wanted);
+  return wanted.code;
+}
+template <class Function>
+CodeRange code_around(Function* function) {
+  return code_around(uint64_t{reinterpret_cast<uintptr_t>(function)});
+}
+
+// Whether a file is CPython's: the program `python3.11`, or its library.
+bool is_python(const std::string& path) {
+  const std::string file = path.substr(path.rfind('/') + 1);
+  return file.compare(0, 6, "python") == 0 || file.compare(0, 9, "libpython") == 0;
+}
+
+bool program_is_python() {
+  char target[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", target, sizeof target);
+  return length > 0 && is_python(std::string(target, static_cast<size_t>(length)));
+}
+
+CodeRange evaluation_loop() {
+  const auto start = reinterpret_cast<uintptr_t>(&_PyEval_EvalFrameDefault);
+  Dl_info info;
+  void* extra = nullptr;
+  if (::dladdr1(reinterpret_cast<void*>(start), &info, &extra, RTLD_DL_SYMENT) == 0 ||
+      extra == nullptr)
+    return {};
+  const uint64_t size = static_cast<const ElfW(Sym)*>(extra)->st_size;
+  return {start, start + size};
+}
+
+// False if a program has linked the interpreter statically: its own functions are in that file,
+// too.
+bool interpreter_has_own_file() {
+  Dl_info info;
+  return ::dladdr(reinterpret_cast<void*>(&_PyEval_EvalFrameDefault), &info) != 0 &&
+         info.dli_fname != nullptr && is_python(info.dli_fname);
+}
+
+// Made at the first use, dropped when no session wants native frames: libraries may be loaded and
+// unloaded in between. Never destroyed at exit: threads may still record.
+std::mutex& symbols_mutex() {
+  static std::mutex& only = *new std::mutex;
+  return only;
+}
+std::shared_ptr<Symbolizer>& known_symbols() {
+  static auto& only = *new std::shared_ptr<Symbolizer>;
+  return only;
+}
+
+std::shared_ptr<Symbolizer> symbols() {
+  const std::lock_guard<std::mutex> hold(symbols_mutex());
+  if (known_symbols() == nullptr) known_symbols() = std::make_shared<Symbolizer>();
+  return known_symbols();
+}
+
+}  // namespace
+
+void find_own_code() {
+  if (own_code_found) return;
+  own_code.evaluation = evaluation_loop();
+  if (interpreter_has_own_file()) own_code.interpreter = code_around(&_PyEval_EvalFrameDefault);
+  if (program_is_python()) own_code.launcher = code_around(uint64_t{0});
+  own_code.fastprof = code_around(&find_own_code);
+  own_code.c_library = code_around(&std::abort);
+  own_code_found = true;
+}
+
+NativeFrame native_frame_kind(uint64_t return_address) noexcept {
+  const uint64_t inside = return_address - 1;  // the call may be a function's last instruction
+  if (own_code.evaluation.contains(inside)) return NativeFrame::evaluation;
+  if (own_code.interpreter.contains(inside) || own_code.launcher.contains(inside) ||
+      own_code.fastprof.contains(inside))
+    return NativeFrame::hidden;
+  return own_code.c_library.contains(inside) ? NativeFrame::system : NativeFrame::shown;
+}
+
+void resolve_native_frames(const std::vector<uint64_t>& return_addresses) {
+  const std::shared_ptr<Symbolizer> all = symbols();
+  for (const uint64_t address : return_addresses) (void)all->return_address(address);
+}
+
+std::string native_frame_text(uint64_t return_address) {
+  const Symbol symbol = symbols()->return_address(return_address);
+  if (symbol.function.empty()) return symbol.text();
+  const size_t slash = symbol.module.rfind('/');
+  std::string text =
+      short_function_name(symbol.function) + " (" +
+      (slash == std::string::npos ? symbol.module : symbol.module.substr(slash + 1)) + ")";
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+void release_native_frames() {
+  std::shared_ptr<Symbolizer> released;
+  const std::lock_guard<std::mutex> hold(symbols_mutex());
+  released.swap(known_symbols());
+}
+
+void forget_native_frames_in_child() {
+  new (&symbols_mutex()) std::mutex;
+  new (&known_symbols()) std::shared_ptr<Symbolizer>;  // its lock may be held by nobody
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python and native frames of one stack joined, and C++ names shortened, on cases written by hand.
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "fastprof/payload/native_stack/function_name.hpp"
+#include "fastprof/payload/native_stack/join_stacks.hpp"
+
+using namespace fastprof;
+
+// Native frames, innermost first: 'E' is an evaluation loop, '.' hidden, '/' of the C library,
+// every other letter is shown. Python frames, innermost first: an upper-case letter is the entry of
+// its loop. Returns the joined stack, with Python frames in brackets.
+static std::string joined(const std::string& natives, const std::string& python, bool cut = false) {
+  const std::vector<uint64_t> addresses(natives.begin(), natives.end());
+  std::string text;
+  join_stacks(
+      addresses.data(), static_cast<uint32_t>(addresses.size()),
+      static_cast<uint32_t>(python.size()), cut,
+      [](uint64_t address) {
+        return address == 'E'   ? NativeFrame::evaluation
+               : address == '.' ? NativeFrame::hidden
+               : address == '/' ? NativeFrame::system
+                                : NativeFrame::shown;
+      },
+      [&](uint32_t i) { return python[i] >= 'A' && python[i] <= 'Z'; },
+      [&](uint64_t address) { text += static_cast<char>(address); },
+      [&](uint32_t i) { text += std::string("[") + python[i] + "]"; });
+  return text;
+}
+
+TEST(python_frames_take_the_place_of_their_loop) {
+  CHECK_EQ(joined("ab.E..cd.E./", "xYpqR"), "ab[x][Y]cd[p][q][R]");
+  CHECK_EQ(joined("E", "A"), "[A]");
+  CHECK_EQ(joined("EE", "AB"), "[A][B]");
+}
+
+TEST(what_starts_a_thread_is_left_out) {
+  CHECK_EQ(joined("ab//", ""), "ab");
+  CHECK_EQ(joined("a/b./", ""), "a/b");
+  CHECK_EQ(joined("E.m//", "A"), "[A]m");  // a program that embeds Python
+  CHECK_EQ(joined("//", ""), "");
+}
+
+TEST(a_stack_without_python_or_without_natives) {
+  CHECK_EQ(joined("", ""), "");
+  CHECK_EQ(joined("", "abC"), "[a][b][C]");
+  CHECK_EQ(joined("abc", ""), "abc");
+  CHECK_EQ(joined("..", ""), "");
+}
+
+TEST(a_stack_that_was_cut_is_joined_from_its_inner_end) {
+  CHECK_EQ(joined("aEb", "AcdE", true), "a[A]b[c][d][E]");
+  CHECK_EQ(joined("aEbEcE", "AB", true), "a[A]b[B]c");
+}
+
+TEST(a_loop_that_was_not_recognised_loses_what_lies_between_python_frames) {
+  CHECK_EQ(joined("aEbcEd", "xYzWV"), "a[x][Y][z][W][V]d");
+  CHECK_EQ(joined("aEbEc", "xyz"), "a[x][y][z]c");  // an interpreter that does not tell entries
+  CHECK_EQ(joined("aEbEc", "XY"), "a[X]b[Y]c");
+}
+
+TEST(names_are_shortened) {
+  const struct {
+    const char* name;
+    const char* expected;
+  } cases[] = {
+      {"main", "main"},
+      {"", ""},
+      {"at::_ops::conv2d::call(at::Tensor const&, std::optional<at::Tensor> const&)",
+       "at::_ops::conv2d::call"},
+      {"at::Tensor c10::Dispatcher::call<at::Tensor, at::Tensor const&>("
+       "c10::Handle<at::Tensor (at::Tensor const&)> const&, long) const",
+       "c10::Dispatcher::call<>"},
+      {"a::(anonymous namespace)::convolution(c10::Keys)", "a::(anonymous namespace)::convolution"},
+      {"a::wrap_<a::F<a::T (a::T const&), &a::(anonymous namespace)::g>, a::list<a::T> "
+       ">::call(long)",
+       "a::wrap_<>::call"},
+      {"f(int)::{lambda(int)#1}::operator()(int) const", "f::{lambda(int)#1}::operator()"},
+      {"operator<<(std::ostream&, int)", "operator<<"},
+      {"bool ns::operator< <int>(ns::A<int> const&)", "ns::operator< <>"},
+      {"ns::A::operator->() const", "ns::A::operator->"},
+      {"ns::A::operator bool() const", "ns::A::operator bool"},
+      {"operator new(unsigned long)", "operator new"},
+      {"at::convolution_symint(int) [clone .isra.0]", "at::convolution_symint"},
+      {"std::string::append[abi:cxx11](char)", "std::string::append"},
+      {"std::function<void (int)>::operator()(int) const", "std::function<>::operator()"},
+      {"decltype (f({parm#1})) ns::g<int>(int)", "ns::g<>"},
+      // What cannot be read stays.
+      {"void (*ns::get(int))(double)", "void (*ns::get(int))(double)"},
+      {"bad<name(", "bad<name("},
+      {"bad(name", "bad(name"},
+      {"{", "{"},
+  };
+  for (const auto& c : cases) CHECK_EQ(short_function_name(c.name), c.expected);
+}
+
+TEST(any_text_can_be_shortened) {
+  uint64_t random = 1;
+  const std::string letters = "ab<>(){}[] :-=operator(anonymous namespace)";
+  for (int round = 0; round < 100000; ++round) {
+    std::string name;
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    const size_t length = random >> 59;
+    for (size_t i = 0; i < length; ++i) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      name += letters[(random >> 33) % letters.size()];
+    }
+    const std::string shorter = short_function_name(name);
+    CHECK(shorter.size() <= name.size() + 2);
+    CHECK(name.empty() || !shorter.empty());
+  }
+}
