@@ -22,8 +22,9 @@ import fastprof
 
 N = 20_000
 
-# Case -> (statement, set-up, recorder). Recorder: "" (none), "fastprof", "disabled" (fastprof with
-# enabled=False) or "torch".
+# Case -> (statement, set-up, recorder). Recorder: "" (none), "fastprof", "stack" and "native" (fastprof with
+# stacks of the 7 Python frames that are there, without calls), "disabled" (fastprof with enabled=False) or
+# "torch".
 CASES = {
     "empty loop": ("pass", "pass", ""),
     "with threading.Lock()": ("with Lock(): pass", "from threading import Lock", ""),
@@ -52,6 +53,16 @@ CASES = {
         "with r: pass",
         "import fastprof; r = fastprof.record_function('range')",
         "fastprof",
+    ),
+    "one object, with_stack": (
+        "with r: pass",
+        "import fastprof; r = fastprof.record_function('range')",
+        "stack",
+    ),
+    "one object, with_stack and native": (
+        "with r: pass",
+        "import fastprof; r = fastprof.record_function('range')",
+        "native",
     ),
 }
 PEERS = {
@@ -82,6 +93,8 @@ def recorder(name: str) -> AbstractContextManager[Any]:
         from torch.profiler import ProfilerActivity, profile
 
         return profile(activities=[ProfilerActivity.CPU])
+    if name in ("stack", "native"):
+        return fastprof.profile(with_stack=True, python_calls=False, native=name == "native")
     return fastprof.profile(enabled=name != "disabled") if name else nullcontext()
 
 
