@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
@@ -21,6 +21,9 @@ from fastprof.cli.options import (
 from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c, print_message
 from fastprof.cli.program_call import ProgramCall
 from fastprof.cli.script import Program, leave_as, wait_for_threads
+
+if TYPE_CHECKING:
+    from fastprof.record.python_calls import CallFilter
 
 __all__ = ["add_parser"]
 
@@ -79,6 +82,13 @@ def add_parser(commands: Subparsers) -> None:
         "--calls",
         action=argparse.BooleanOptionalAction,
         help="record every call of a Python function, and print a table by function",
+    )
+    recording.add_argument(
+        "--min-duration",
+        type=float,
+        default=0,
+        metavar="US",
+        help="sum calls shorter than so many microseconds into rows [shorter calls]",
     )
     recording.add_argument(
         "--follow",
@@ -142,6 +152,19 @@ def add_parser(commands: Subparsers) -> None:
     parser.set_defaults(command=run)
 
 
+def _calls(options: argparse.Namespace) -> bool | CallFilter | None:
+    """Return which calls are recorded: as profile(python_calls=...) takes it."""
+    asked: bool | None = options.calls
+    with_stack = options.with_stack or options.native
+    if not options.min_duration:
+        return asked
+    if asked is False or (asked is None and not with_stack):
+        raise errors.ValueError("--min-duration is about calls. Add --calls.")
+    from fastprof.record.python_calls import CallFilter
+
+    return CallFilter(min_duration_us=options.min_duration)
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the program under a profile; exit the way the program does."""
     from fastprof import profile, record_function
@@ -169,7 +192,7 @@ def run(options: argparse.Namespace) -> int:
         overflow=options.overflow,
         spill_folder=options.spill_folder,
         counters=options.counter,
-        python_calls=options.calls,
+        python_calls=_calls(options),
         follow_children=options.follow,
     )
     pid = os.getpid()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -242,6 +243,7 @@ class Result:
     def _recorded(self) -> EventTable:
         """The capture's columns, without events that began in a pause."""
         from fastprof.decode.consolidate import table_of, without_pauses
+        from fastprof.decode.short_calls import fold_short_calls
         from fastprof.model.table import EventTable
         from fastprof.views.names import keeps_stack_entry
 
@@ -256,7 +258,11 @@ class Result:
             keeps_frame=keeps_stack_entry,
             metadata=self.metadata,
         )
-        return without_pauses(table, self.pauses) if self.pauses else table
+        if self.pauses:
+            table = without_pauses(table, self.pauses)
+        if self._min_call_ns > 0:
+            table = fold_short_calls(table, self._min_call_ns)
+        return table
 
     @cached_property
     def table(self) -> EventTable:
@@ -272,10 +278,15 @@ class Result:
         """The table's events as objects."""
         return event_list(self.table, self.options)
 
+    @property
+    def _min_call_ns(self) -> int:
+        chosen = self.options.python_calls
+        return 0 if chosen is None else math.ceil(1000 * chosen.min_duration_us)
+
     @cached_property
     def capture_to_write(self) -> _core.Capture:
-        """The capture to export: the session's own, or one made of the rows left after pauses."""
-        if self.capture is not None and not self.pauses:
+        """The capture to export: the session's own, or one made of the rows that the table has."""
+        if self.capture is not None and not self.pauses and not self._min_call_ns:
             return self.capture
         from fastprof.exporters.trace_writers import capture_of_table
 

@@ -8,6 +8,8 @@ pair follow the same rule within the pair.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import marshal
 import os
 import re
@@ -26,6 +28,7 @@ __all__ = ["CallKernels", "CalledFunction", "PythonCallStats", "nested_codes"]
 
 Array: TypeAlias = NDArray[Any]
 _FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
+_SHORTER_CALLS = "[shorter calls]"  # as decode/short_calls.py names them
 _SORT_KEYS = ("own_ns", "cumulative_ns", "calls", "function")
 
 
@@ -126,6 +129,21 @@ class PythonCallStats:
         # Code 0 collects the calls without a caller.
         return total, total - sum_by(self._parent + 1, total, len(total) + 1)[1:]
 
+    @cached_property
+    def _count(self) -> Array | None:
+        """How many calls each row stands for (decode/short_calls.py); None if one each."""
+        arguments = self._table.coded.get("metadata_json")
+        if arguments is None or _SHORTER_CALLS not in self._table.sites.names:
+            return None
+        by_code = [1] * len(arguments.values)
+        for code, text in enumerate(arguments.values):
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                by_code[code] = int(json.loads(text)["calls"])
+        shorter = np.array([name == _SHORTER_CALLS for name in self._table.sites.names])
+        codes = arguments.codes[self._rows]
+        stands = shorter[self._table.column("site")[self._rows]] & (codes >= 0)
+        return np.where(stands, np.array([*by_code, 1])[codes], 1)
+
     def _is_nested(self, code: Array, codes: int) -> Array:
         code = np.ascontiguousarray(code, np.int32)
         if self._kernels is None:
@@ -140,8 +158,9 @@ class PythonCallStats:
         shifted = np.where(counted, code, codes)
         primitive &= ~self._is_nested(shifted, codes + 1)
         sums = np.zeros((codes, 4), np.int64)
-        sums[:, 0] = np.bincount(code[counted], minlength=codes)
-        sums[:, 1] = np.bincount(code[primitive], minlength=codes)
+        for number, chosen in enumerate((counted, primitive)):
+            weights = None if self._count is None else self._count[chosen]
+            sums[:, number] = np.bincount(code[chosen], weights, minlength=codes)
         sums[:, 2] = sum_by(code[counted], own[counted], codes)
         sums[:, 3] = sum_by(code[primitive], total[primitive], codes)
         return sums

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folds calls that were shorter than a bound into one row for each run of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base.native_numbers import Category
+from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.parents import skip_rows
+from fastprof.model.sites import Site, SiteTable
+from fastprof.model.table import CodedColumn, EventFlag, EventTable
+
+__all__ = ["SHORTER_CALLS", "fold_short_calls"]
+
+Array: TypeAlias = NDArray[Any]
+SHORTER_CALLS = "[shorter calls]"
+
+
+def fold_short_calls(table: EventTable, min_duration_ns: int) -> EventTable:
+    """Return the table with calls under `min_duration_ns` summed into rows named SHORTER_CALLS.
+
+    A run is what one parent called in succession, with nothing kept in between: it becomes one row. It
+    begins where the run began, lasts as long as the calls of the run together, and its argument
+    "calls" counts them and the calls that they made. So the own time of each remaining row is what it
+    was. Calls in which a range, an op or another record lies are kept, and so are open ones. Rows are
+    in the order of a capture: grouped by track, parents before children.
+    """
+    parent = table.column("parent").astype(np.int64)
+    kept = ~_may_be_folded(table, min_duration_ns)
+    pending = parent[np.flatnonzero(kept)]
+    while len(pending := np.unique(pending[pending >= 0])) and not kept[pending].all():
+        pending = pending[~kept[pending]]
+        kept[pending] = True
+        pending = parent[pending]
+    outermost = ~kept & ((parent < 0) | kept[parent])
+    if not outermost.any():
+        return table
+    first, sums_ns, calls = _runs(table, parent, kept, outermost)
+    rows = kept.copy()
+    rows[first] = True
+    end_ns = table.end_ns.copy()
+    end_ns[first] = table.start_ns[first] + sums_ns
+    site = table.column("site").astype(np.int64)
+    site[first] = len(table.sites)
+    payload = table.column("payload").copy()
+    payload[first] = NO_PAYLOAD
+    made = Site(SHORTER_CALLS, category="python_function", mask=Category.PYTHON_CALL.value)
+    folded = table.with_columns(
+        {"end_ns": end_ns, "site": site.astype(np.uint32), "payload": payload},
+        coded={"metadata_json": _counts(table, first, calls)},
+        sites=SiteTable.from_sites([*table.sites, made]),
+    )
+    return folded[rows]
+
+
+def _may_be_folded(table: EventTable, min_duration_ns: int) -> Array:
+    short = table.column("is_python_function") & (table.duration_ns < min_duration_ns)
+    flags = table.column("flags") & np.uint8(EventFlag.FINISHED | EventFlag.ENCLOSING)
+    result: Array = short & (flags == EventFlag.FINISHED)
+    return result
+
+
+def _runs(
+    table: EventTable, parent: Array, kept: Array, outermost: Array
+) -> tuple[Array, Array, Array]:
+    """Return (first row, summed ns, number of calls) of each run of folded calls."""
+    owner = np.flatnonzero(~kept & ~outermost)
+    if len(owner):
+        owner = skip_rows(parent, outermost)[owner]
+    calls = np.bincount(owner, minlength=len(parent)) + 1
+    siblings = np.flatnonzero(kept | outermost)
+    track = table.column("track")[siblings]
+    order = np.lexsort((siblings, parent[siblings], track))
+    siblings, track = siblings[order], track[order]
+    in_run = outermost[siblings]
+    begins = in_run.copy()
+    begins[1:] &= (
+        ~in_run[:-1]
+        | (parent[siblings[1:]] != parent[siblings[:-1]])
+        | (track[1:] != track[:-1])
+    )  # fmt: skip
+    run = np.cumsum(begins)[in_run] - 1
+    folded = siblings[in_run]
+    first = siblings[begins]
+    sums_ns = np.zeros(len(first), np.int64)
+    np.add.at(sums_ns, run, table.duration_ns[folded])
+    counts = np.zeros(len(first), np.int64)
+    np.add.at(counts, run, calls[folded])
+    return first, sums_ns, counts
+
+
+def _counts(table: EventTable, rows: Array, calls: Array) -> CodedColumn:
+    """Return the column of arguments, with the number of calls in `rows`."""
+    known = table.coded.get("metadata_json")
+    codes = np.full(len(table), -1, np.int32) if known is None else known.codes.copy()
+    texts: list[Any] = [] if known is None else list(known.values)
+    distinct, number = np.unique(calls, return_inverse=True)
+    codes[rows] = len(texts) + number.reshape(-1)
+    texts += [json.dumps({"calls": count}) for count in distinct.tolist()]
+    return CodedColumn(codes, texts)
