@@ -70,6 +70,13 @@ def _memory(table: EventTable, path: str, progress: Progress | None) -> None:
     export_memory_timeline(table, path)
 
 
+def _html(table: EventTable, path: str, progress: Progress | None) -> None:
+    from fastprof.cli.event_lists import list_of
+    from fastprof.report.export import export_html
+
+    export_html(list_of(table), path)
+
+
 # Name -> (suffixes, description, writer). The longest matching suffix decides.
 FORMATS: dict[str, tuple[tuple[str, ...], str, Callable[..., None]]] = {
     "native": ((".fastprof",), "fastprof's own: complete and compact", _native),
@@ -82,8 +89,9 @@ FORMATS: dict[str, tuple[tuple[str, ...], str, Callable[..., None]]] = {
     "speedscope": ((".speedscope.json",), "speedscope.app: flame graph", _speedscope),
     "folded": ((".folded", ".txt"), "collapsed stacks in ns, for flame graph tools", _folded),
     "pstats": ((".pstats", ".prof"), "calls by function: pstats, snakeviz, tuna", _pstats),
+    "html": ((".html", ".htm"), "a page to look at: timeline, flame graph, table, source", _html),
     "csv": ((".csv",), "the events as a table", _csv),
-    "memory": ((".memory.json", ".memory.csv", ".html"), "memory over time", _memory),
+    "memory": ((".memory.json", ".memory.csv", ".memory.html"), "memory over time", _memory),
 }
 
 

@@ -47,7 +47,9 @@ def check_output(path: str) -> None:
         )
 
 
-def keep(profiler: Any, path: str, kind: str, start_folder: str) -> tuple[str, str, int]:
+def keep(
+    profiler: Any, path: str, kind: str, start_folder: str, sources: bool = True
+) -> tuple[str, str, int]:
     """Write the recording to `path`, or else to another place.
 
     Returns (path, format, 0); after a failure, which is printed, (other path, its format, 1), with
@@ -56,7 +58,7 @@ def keep(profiler: Any, path: str, kind: str, start_folder: str) -> tuple[str, s
     format, then fastprof's own, which is the smallest and can represent every recording.
     """
     try:
-        _write(profiler, path, kind)
+        _write(profiler, path, kind, sources)
         return path, kind, 0
     except Exception as error:
         print_message(f"fastprof: error: {_reason(error)}")
@@ -66,7 +68,7 @@ def keep(profiler: Any, path: str, kind: str, start_folder: str) -> tuple[str, s
             if target is None:
                 continue
             with suppress(Exception):  # try the next place
-                _write(profiler, target, other)
+                _write(profiler, target, other, sources)
                 return target, other, 1
     print_message(
         "fastprof: error: the trace is lost: none of the other folders could be written to either"
@@ -74,11 +76,13 @@ def keep(profiler: Any, path: str, kind: str, start_folder: str) -> tuple[str, s
     return "", kind, 1
 
 
-def _write(profiler: Any, path: str, kind: str) -> None:
+def _write(profiler: Any, path: str, kind: str, sources: bool) -> None:
     if kind == "chrome":
         profiler.export_chrome_trace(path)
     elif kind == "perfetto":
         profiler.export_perfetto_trace(path)
+    elif kind == "html":
+        profiler.export_html(path, sources=sources)
     else:
         write_table(profiler.event_table, path, kind)
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from fastprof.base import errors
+from fastprof.cli.html import add_html_options, html_path, write_report
 from fastprof.cli.options import (
     Subparsers,
     add_reading_options,
@@ -36,13 +38,14 @@ examples:
   fastprof report --by-shape torch_trace.json.gz
   ssh server cat train.fastprof | fastprof report -
   fastprof report --csv averages.csv train.fastprof
+  fastprof report train.trace.json --html --open
 """
 
 
 def add_parser(commands: Subparsers) -> None:
     """Add the subcommand's parser."""
     parser = command_parser(commands, "report", "print the table of a trace", _EPILOG)
-    parser.add_argument("file", metavar="FILE", help="the trace to read")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the trace to read")
     add_report_options(parser)
     add_reading_options(parser)
     parser.set_defaults(command=report)
@@ -50,6 +53,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Print the report; return the exit code."""
+    _take_file(options)
     check_report_options(options)
     table = load_trace(options.file, options)
     kind = table.metadata.get("format", "fastprof")
@@ -62,11 +66,21 @@ def report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _take_file(options: argparse.Namespace) -> None:
+    """Take the trace from `--html FILE`, where it stands for argparse as the path of the report."""
+    if options.file is not None:
+        return
+    if not options.html or options.html.removesuffix(".gz").endswith((".html", ".htm")):
+        raise errors.ValueError("no trace to read. Add FILE, or - for standard input.")
+    options.file, options.html = options.html, ""
+
+
 def add_report_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of report_table()."""
     add_table_options(parser)
     parser.add_argument("--csv", metavar="PATH", help="also write the averages as CSV")
     parser.add_argument("--json", metavar="PATH", help="also write the averages as JSON")
+    add_html_options(parser)
 
 
 def check_report_options(options: argparse.Namespace) -> None:
@@ -75,6 +89,7 @@ def check_report_options(options: argparse.Namespace) -> None:
     for path in (options.csv, options.json):
         if path:
             check_output(path)
+    options.html = html_path(options, options.file)
 
 
 def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> None:
@@ -93,6 +108,8 @@ def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> N
     for note in notes:
         print(note)
     print(text if text else "the trace contains no ranges")
+    if options.html:
+        write_report(table, options.html, options, notes)
     if not (options.csv or options.json):
         return
     averages = events.key_averages(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
+from fastprof.cli.html import add_page_options, open_report
 from fastprof.cli.options import (
     Subparsers,
     add_table_options,
@@ -47,6 +48,7 @@ examples:
   fastprof run -o trace.pftrace --sort-by cpu_time_total train.py
   fastprof run --no-trace -m package.module args...
   fastprof run --calls -o calls.pstats script.py
+  fastprof run --html --open train.py
   fastprof run --follow train.py --workers 4
   fastprof run -o run.fastprof --profile-memory train.py && fastprof report run.fastprof
 
@@ -75,6 +77,12 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--to", choices=tuple(FORMATS), help="trace format (default: by the suffix of PATH)"
     )
+    parser.add_argument(
+        "--html",
+        action="store_true",
+        help="write a page to look at, NAME.html; with -o PATH beside the trace, else in its place",
+    )
+    add_page_options(parser)
     parser.add_argument("--no-trace", action="store_true", help="do not write a trace")
     parser.add_argument("--no-table", action="store_true", help="do not print the table")
     recording = parser.add_argument_group("recording")
@@ -173,7 +181,7 @@ def run(options: argparse.Namespace) -> int:
     if call is None:
         raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")
     start_folder = os.getcwd()
-    path, kind = _output(options, call)
+    outputs = _outputs(options, call)
     if not options.no_table:
         check_table_options(options)
     if options.max_mb < 0:
@@ -217,7 +225,7 @@ def run(options: argparse.Namespace) -> int:
         with patient_with_ctrl_c("writing the trace"):
             whole.__exit__(None, None, None)
             profiler.stop()
-            failed = _report(profiler, options, (path, kind), start_folder, raised)
+            failed = _report(profiler, options, outputs, start_folder, raised)
         if raised is None:
             return failed
     if raised is not None:
@@ -225,43 +233,57 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _output(options: argparse.Namespace, call: ProgramCall) -> tuple[str | None, str]:
-    """Return (absolute path of the trace, its format), validated before the program runs."""
-    if options.no_trace:
-        return None, ""
-    path = options.output or f"{call.file_stem}.trace.json"
-    kind = format_of(path, options.to)
-    if kind == "memory":
-        if not options.profile_memory:
-            raise errors.ValueError(
-                f"cannot write {path}: this format shows memory over time. Add --profile-memory."
-            )
-        check_memory_path(path)
-    check_output(path)
-    return os.path.abspath(path), kind  # absolute: the program may change its folder
+def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, str]]:
+    """Return (absolute path, format) of each file to write, validated before the program runs."""
+    found: list[tuple[str, str]] = []
+    wants_html = _wants_html(options)
+    if not options.no_trace and (options.output is not None or not wants_html):
+        path = options.output or f"{call.file_stem}.trace.json"
+        kind = format_of(path, options.to)
+        if kind == "memory":
+            if not options.profile_memory:
+                raise errors.ValueError(
+                    f"cannot write {path}: this format shows memory over time. Add --profile-memory."
+                )
+            check_memory_path(path)
+        found.append((path, kind))
+    if wants_html and all(kind != "html" for _, kind in found):
+        found.append((f"{call.file_stem}.html", "html"))
+    for path, _ in found:
+        check_output(path)
+    # Absolute: the program may change its folder.
+    return [(os.path.abspath(path), kind) for path, kind in found]
+
+
+def _wants_html(options: argparse.Namespace) -> bool:
+    return bool(options.html or options.open)
 
 
 def _report(
     profiler: Any,
     options: argparse.Namespace,
-    output: tuple[str | None, str],
+    outputs: list[tuple[str, str]],
     start_folder: str,
     raised: BaseException | None,
 ) -> int:
-    """Write the trace and print the table; return 1 if something could not be written."""
-    path, kind = output
+    """Write the files and print the table; return 1 if something could not be written."""
     nothing = _only_the_run(profiler)
     exited = isinstance(raised, SystemExit)
     if nothing and exited and _run_time_s(profiler) < _AT_ONCE_S:
         # The program printed its --help or a usage error: print nothing else.
         return 0
     failed = 0
-    wrote = ""
-    if path is not None and not (nothing and (exited or options.output is None)):
-        path, kind, failed = keep(profiler, path, kind, start_folder)
-        if path:
-            what = "kept the recording in" if failed else "wrote"
-            wrote = f"fastprof: {what} {path}{_how_to_open(kind)}"
+    wrote: list[str] = []
+    pages: list[str] = []
+    if not (nothing and (exited or (options.output is None and not _wants_html(options)))):
+        for wanted, asked in outputs:
+            path, kind, problem = keep(profiler, wanted, asked, start_folder, not options.no_source)
+            failed = failed or problem
+            if path:
+                what = "kept the recording in" if problem else "wrote"
+                wrote.append(f"fastprof: {what} {path}{_how_to_open(kind)}")
+            if path and kind == "html":
+                pages.append(path)
     if not options.no_table:
         try:
             print_message(print_table(profiler.events(), options, sys.stderr, calls=False))
@@ -274,8 +296,11 @@ def _report(
         _report_processes(profiler)
     if nothing:
         print_message(_why_nothing(profiler, options, bool(wrote)))
-    if wrote:
-        print_message(wrote)
+    for line in wrote:
+        print_message(line)
+    if options.open:
+        for page in pages:
+            open_report(page)
     return failed
 
 
@@ -323,4 +348,6 @@ def _how_to_open(kind: str) -> str:
         return "; open it at https://ui.perfetto.dev"
     if kind in ("speedscope", "folded"):
         return "; open it at https://www.speedscope.app"
+    if kind == "html":
+        return "; open it in a browser"
     return "; print it with: fastprof report" if kind == "native" else ""

@@ -21,7 +21,7 @@ from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.table import EventKind, EventTable
 from fastprof.model.tree import EventTree
 
-__all__ = ["DeviceMemory", "export_memory_timeline", "memory_timeline"]
+__all__ = ["DeviceMemory", "export_memory_timeline", "memory_rows", "memory_timeline"]
 
 Array: TypeAlias = NDArray[Any]
 _WIDTH, _HEIGHT, _POINTS = 900, 240, 1800
@@ -50,6 +50,17 @@ def memory_timeline(table: EventTable | EventTree) -> list[DeviceMemory]:
     """
     if isinstance(table, EventTree):
         table = table.table
+    return [
+        DeviceMemory(device, table.start_ns[rows], words[:, 1], words[:, 2], words[:, 3])
+        for device, rows, words in memory_rows(table)
+    ]
+
+
+def memory_rows(table: EventTable) -> list[tuple[str, Array, Array]]:
+    """Return (device, table rows in time order, their four words) of the memory records of each device.
+
+    The words, int64 of shape (rows, 4): address, bytes, total allocated, total reserved.
+    """
     rows = _memory_rows(table)
     if not len(rows):
         return []
@@ -66,12 +77,10 @@ def memory_timeline(table: EventTable | EventTree) -> list[DeviceMemory]:
         chosen = (types << 32 | indices) == code
         at = first[chosen]
         found.append(
-            DeviceMemory(
+            (
                 _device_name(code >> 32, code & 0xFFFFFFFF),
-                table.start_ns[rows[chosen]],
-                words[at + 1],
-                words[at + 2],
-                words[at + 3],
+                rows[chosen],
+                words[at[:, None] + np.arange(4)],
             )
         )
     return found

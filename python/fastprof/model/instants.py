@@ -64,7 +64,7 @@ def _instant(table: EventTable, row: int) -> InstantEvent:
         time_ns=time_ns,
         thread=int(table.thread[row]),
         row=row,
-        parent=int(table.column("parent")[row]),
+        parent=int(table.column("parent")[row]) if table.has("parent") else -1,
         value=value,
         args=args,
     )

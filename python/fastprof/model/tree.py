@@ -190,8 +190,8 @@ class EventTree:
         offsets, indices = self._child_index
         return indices[offsets[index] : offsets[index + 1]]
 
-    @property
-    def _depth(self) -> Array:
+    @cached_property
+    def depth(self) -> Array:
         """Number of ancestors of each row, int32.
 
         By pointer doubling, O(n log depth): one step per level would be quadratic in deep trees.
@@ -207,7 +207,7 @@ class EventTree:
     @cached_property
     def levels(self) -> list[Array]:
         """Indices of the rows of each depth, roots first."""
-        depth = self._depth
+        depth = self.depth
         order = np.argsort(depth, kind="stable")
         counts = np.bincount(depth) if len(self) else np.zeros(0, np.int64)
         return np.split(order, np.cumsum(counts)[:-1]) if len(counts) else []

@@ -428,6 +428,30 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         """Write the last recording in Perfetto's format (usual suffix .pftrace), gzip for .gz."""
         self._finished_results()[-1].write_perfetto_trace(path)
 
+    def export_html(
+        self, path: str | os.PathLike[str], *, title: str = "", sources: bool = True
+    ) -> None:
+        """Write the last recording as one HTML page: timeline, flame graph, table, source and more.
+
+        The page needs no network. title: above it; default: the name of the process. sources: embed the
+        text of the source files that the recording names. Raises errors.ValueError unless `path` ends in
+        .html (or .html.gz), errors.IoError if it cannot be written.
+
+            prof.export_html("train.html")
+        """
+        from fastprof.report.export import export_html
+        from fastprof.report.facts import machine_facts
+
+        result = self._finished_results()[-1]
+        export_html(
+            result.events,
+            path,
+            title=title,
+            sources=sources,
+            facts={**machine_facts(), **self._metadata},
+            missing=self.missing,
+        )
+
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
     ) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "display_codes_by_site",
     "machinery_rows",
     "sequential_sum",
+    "table_notes",
 ]
 
 Array: TypeAlias = NDArray[Any]
@@ -149,7 +150,7 @@ class EventFrame:
             stack=coded.get("stack"),
             use_device=use_device,
             order=order,
-            notes=_notes(tree),
+            notes=table_notes(tree),
         )
 
     @classmethod
@@ -308,7 +309,8 @@ def _open_note(count: int) -> str:
     return f"Unfinished ranges: {count} (counted up to the end of the session)"
 
 
-def _notes(tree: EventTree) -> tuple[str, ...]:
+def table_notes(tree: EventTree) -> tuple[str, ...]:
+    """Return lines on what the table lacks: unfinished ranges, dropped events and names."""
     notes = []
     open_ranges = tree.table.unfinished
     if open_ranges:

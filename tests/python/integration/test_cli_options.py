@@ -116,7 +116,7 @@ def test_programs_as_python_runs_them(folder: Path, words: tuple[str, ...], stdi
         (("run", "-o", "absent/t.json", "s.py"), "does not exist. Create it"),
         (("run", "-o", ".", "--to", "chrome", "s.py"), "it is a folder"),
         (("run", "-o", "t.jsn", "s.py"), "did you mean .json"),
-        (("run", "-o", "m.html", "s.py"), "--profile-memory"),
+        (("run", "-o", "m.memory.html", "s.py"), "--profile-memory"),
         (("run", "--max-mb", "-1", "s.py"), "--max-mb"),
         (("run", "--by-stack", "-1", "s.py"), "--by-stack"),
         (("run", "--counter", "beauty", "s.py"), "beauty"),
@@ -189,11 +189,11 @@ def test_a_full_disk_loses_nothing(folder: Path) -> None:
 
 def test_memory_format_without_memory_records_keeps_the_recording(folder: Path) -> None:
     (folder / "r.py").write_text("import fastprof\nwith fastprof.record_function('work'): pass\n")
-    result = fastprof_(folder, "run", "--profile-memory", "-o", "m.html", "r.py")
+    result = fastprof_(folder, "run", "--profile-memory", "-o", "m.memory.html", "r.py")
     assert result.returncode == 1
     assert "work" in fastprof.load(kept_file(result.stderr)).names
-    result = fastprof_(folder, "run", "--profile-memory", "-o", "m.html", "s.py")
-    assert result.returncode == 0 and (folder / "m.html").stat().st_size > 100
+    result = fastprof_(folder, "run", "--profile-memory", "-o", "m.memory.html", "s.py")
+    assert result.returncode == 0 and (folder / "m.memory.html").stat().st_size > 100
 
 
 def test_standard_input_and_limits_of_reading(folder: Path) -> None:

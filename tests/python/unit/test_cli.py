@@ -231,7 +231,7 @@ def test_convert_to_views(tmp_path: Path) -> None:
     for name in ("o.folded", "o.speedscope.json", "o.csv"):
         assert run("convert", tmp_path / "in", tmp_path / name) == 0
         assert (tmp_path / name).stat().st_size > 100
-    assert run("convert", tmp_path / "in", tmp_path / "o.html") == 2  # no memory in it
+    assert run("convert", tmp_path / "in", tmp_path / "o.memory.html") == 2  # no memory in it
 
 
 def test_convert_to_stdout(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -145,14 +145,14 @@ def test_a_program_that_only_exits_prints_nothing_more(tmp_path: Path, capsys: C
 
 
 def test_memory_over_time_needs_memory(tmp_path: Path, capsys: Capsys) -> None:
-    for path in ("m.html", "m.memory.json"):
+    for path in ("m.memory.html", "m.memory.json"):
         assert cli.main(["run", "-o", path, "-c", "pass"]) == 2
         assert "Add --profile-memory" in capsys.readouterr().err
     assert cli.main(["run", "--profile-memory", "--to", "memory", "-o", "m.png", "-c", ""]) == 2
     assert "Use .json, .csv or .html" in capsys.readouterr().err
     code = "import fastprof; fastprof.report_memory_usage(1, 64)"
-    assert cli.main(["run", "--profile-memory", "-o", "m.html", "-c", code]) == 0
-    assert (tmp_path / "m.html").read_text().startswith("<!doctype html>")
+    assert cli.main(["run", "--profile-memory", "-o", "m.memory.html", "-c", code]) == 0
+    assert (tmp_path / "m.memory.html").read_text().startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(

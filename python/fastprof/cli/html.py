@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options --html and --open of several subcommands: write the HTML report of a table, open it in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from fastprof.cli.outcome import check_output, print_message
+
+__all__ = ["add_html_options", "html_path", "open_report", "write_report"]
+
+
+def add_html_options(parser: argparse.ArgumentParser) -> None:
+    """Add --html [PATH], --open and --no-source."""
+    group = parser.add_argument_group("HTML report")
+    group.add_argument(
+        "--html",
+        nargs="?",
+        const="",
+        metavar="PATH",
+        help="also write a page to look at: timeline, flame graph, table, source (default: NAME.html)",
+    )
+    add_page_options(group)
+
+
+def add_page_options(group: Any) -> None:
+    """Add --open and --no-source."""
+    group.add_argument(
+        "--open", action="store_true", help="open the report in a browser; implies --html"
+    )
+    group.add_argument(
+        "--no-source",
+        action="store_true",
+        help="leave the text of source files out of the HTML report",
+    )
+
+
+def html_path(options: argparse.Namespace, trace: str) -> str | None:
+    """Return the path of the report to write, None for none, before anything is read or run.
+
+    trace: the trace's path, from which the default is made. Raises errors.Error if it cannot be written.
+    """
+    if options.html is None and not options.open:
+        return None
+    from fastprof.report.export import check_html_path
+
+    path = options.html or _beside(trace)
+    check_html_path(path)
+    check_output(path)
+    return path
+
+
+def _beside(trace: str) -> str:
+    if trace == "-":
+        return "report.html"
+    name = os.path.basename(os.path.normpath(trace)).removesuffix(".gz")
+    for suffix in (".json", ".trace", ".pt", ".pftrace", ".perfetto-trace", ".fastprof"):
+        name = name.removesuffix(suffix) or name
+    return f"{name}.html"
+
+
+def write_report(table: Any, path: str, options: argparse.Namespace, notes: list[str]) -> None:
+    """Write the report of a table that was read from a file, and say so."""
+    from fastprof.cli.event_lists import list_of
+    from fastprof.report.export import export_html
+
+    # Members of a trace that describe the profiled machine; those of this one would mislead.
+    members = ("host_name", "trace_id", "format")
+    facts = {
+        name: str(table.metadata[name])
+        for name in members
+        if isinstance(table.metadata.get(name), (str, int))
+    }
+    export_html(
+        list_of(table), path, sources=not options.no_source, facts=facts, notes=tuple(notes)
+    )
+    print(f"wrote {path}")
+    if options.open:
+        open_report(path)
+
+
+def open_report(path: str) -> None:
+    """Open a file in the user's browser; print its path if there is none."""
+    import webbrowser
+    from pathlib import Path
+
+    if not webbrowser.open(Path(path).resolve().as_uri()):
+        print_message(f"fastprof: no browser found: open {path} in one")

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dataset: one profile as the head and the blocks that the page reads (page/model.js is the reader)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.model.columns import EventFlag
+from fastprof.model.table import EventTable
+from fastprof.report.details import (
+    add_columns,
+    add_mark_arguments,
+    add_stacks,
+    add_values,
+    to_bytes,
+)
+from fastprof.report.packing import Packer
+from fastprof.report.rows import Lane, ReportRows, arrange
+from fastprof.report.signals import add_counters, add_flows, add_marks, add_memory
+from fastprof.report.sources import frame_file, source_texts
+from fastprof.report.texts import Strings, bounded
+from fastprof.views import EventList
+from fastprof.views.frame import display_codes_by_site, table_notes
+
+__all__ = ["Dataset", "make_dataset"]
+
+Array: TypeAlias = NDArray[Any]
+VERSION = 1
+_SITE_TEXTS = ("category", "file", "function")
+
+
+@dataclass
+class Dataset:
+    """head: what the page reads first, as JSON. blocks: columns by name. texts: JSON read when looked at."""
+
+    head: dict[str, Any]
+    blocks: dict[str, bytes]
+    texts: dict[str, bytes] = field(default_factory=dict)
+
+
+def make_dataset(
+    events: EventList[Any],
+    *,
+    title: str = "",
+    sources: bool = True,
+    facts: Mapping[str, str] | None = None,
+    missing: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Dataset:
+    """Return the dataset of an event list that was made from a table; see report.export.export_html."""
+    tree = events.event_tree
+    if tree is None:
+        listed = EventList.from_table(events.to_table())
+        tree = listed.event_tree
+        assert tree is not None
+    rows = arrange(tree)
+    table = rows.table
+    strings = Strings()
+    kept_notes = [*table_notes(tree), *notes]
+    lanes, lane_of_track = _lanes(rows, strings)
+    site_numbers, sites = _sites(rows, strings)
+    with Packer() as pack:
+        _add_times(pack, rows, site_numbers)
+        add_columns(pack, rows)
+        stacks = add_stacks(pack, rows, strings, kept_notes)
+        values = add_values(pack, rows, kept_notes)
+        marks = add_marks(pack, rows, lane_of_track, site_numbers)
+        mark_arguments = add_mark_arguments(rows, kept_notes) if marks else {}
+        counters = add_counters(pack, table, strings)
+        memory = add_memory(pack, rows)
+        flows = add_flows(pack, rows, lane_of_track)
+        texts = {"values": {"columns": values, "stacks": stacks, "marks": mark_arguments}}
+        embedded: dict[str, str] = {}
+        if sources:
+            embedded, left_out = source_texts(_files(rows, stacks, strings))
+            if left_out:
+                kept_notes.append(f"source text left out for its size: {', '.join(left_out[:5])}")
+        texts["sources"] = embedded  # type: ignore[assignment]
+        packed = pack.finish()
+    head = {
+        "version": VERSION,
+        "title": bounded(title or table.process_name or "profile", 200),
+        "rows": len(rows),
+        "t0_ns": str(table.t0_ns),
+        "span_ns": max(int(table.t1_ns - table.t0_ns), 0),
+        "pid": table.pid,
+        "process": bounded(table.process_name, 200),
+        "processes": _processes(table),
+        "lanes": lanes,
+        "sites": sites,
+        "marks": marks,
+        "counters": counters,
+        "memory": memory,
+        "flows": flows,
+        "stacks": len(stacks),
+        "use_device": events._use_device,
+        "notes": [bounded(note) for note in kept_notes],
+        "missing": {str(k): bounded(v) for k, v in (missing or {}).items()},
+        "facts": {str(k): bounded(v) for k, v in (facts or {}).items()},
+        "clock_error_ns": table.clock_error_ns,
+        "blocks": {name: directory for name, (directory, _) in packed.items()},
+        "strings": strings.texts(),
+    }
+    return Dataset(
+        head,
+        {name: data for name, (_, data) in packed.items()},
+        {name: to_bytes(value) for name, value in texts.items() if value},
+    )
+
+
+def _add_times(pack: Packer, rows: ReportRows, site_numbers: Array) -> None:
+    """Add the block "rows": start (from t0, differences within a lane), length, site, depth, flags."""
+    table = rows.table
+    start = rows.start_ns - table.t0_ns
+    block = pack.block("rows")
+    deltas = np.diff(start, prepend=0)
+    firsts = np.array([lane.first for lane in rows.lanes], np.int64)
+    deltas[firsts] = 0
+    block.integers("lane_start", start[firsts], signed=True)
+    block.integers("start_delta", deltas)
+    block.integers("length", np.maximum(rows.end_ns - rows.start_ns, 0))
+    sites = rows.column("site")
+    block.integers("site", site_numbers[sites])
+    block.integers("depth", rows.depth)
+    flags = _flags(rows)
+    block.integers("flags", flags)
+
+
+def _flags(rows: ReportRows) -> Array:
+    """Return bits of each row: 1 unfinished, 2 ended on another thread, 4 a frame of before the start."""
+    table = rows.table
+    if not table.has("flags"):
+        return np.zeros(len(rows), np.int64)
+    flags = rows.column("flags")
+    if len(flags) and bool((flags == EventFlag.FINISHED).all()):
+        return np.zeros(len(rows), np.int64)
+    found: Array = ((flags & EventFlag.FINISHED) == 0).astype(np.int64)
+    found |= ((flags & EventFlag.CROSS_THREAD_END) != 0).astype(np.int64) << 1
+    found |= ((flags & EventFlag.ENCLOSING) != 0).astype(np.int64) << 2
+    return found
+
+
+def _lanes(rows: ReportRows, strings: Strings) -> tuple[list[dict[str, Any]], Array]:
+    """Return (the lanes, the number of each track's thread lane). Tracks with instants only get an empty lane."""
+    table = rows.table
+    lanes = list(rows.lanes)
+    tracks = int(table.column("track").max()) + 1 if len(table) else 0
+    of_track = np.full(max(tracks, len(table.tracks), 1), -1, np.int64)
+    for number, lane in enumerate(lanes):
+        if lane.kind == "thread":
+            of_track[lane.track] = number
+    used = np.flatnonzero(np.bincount(table.column("track"), minlength=len(of_track)))
+    for track in used.tolist():
+        if of_track[track] < 0:
+            of_track[track] = len(lanes)
+            lanes.append(Lane("thread", track, "", 0, len(rows), 0))
+    found = []
+    for lane in lanes:
+        known = lane.track < len(table.tracks)
+        track = table.tracks[lane.track] if known else None
+        found.append(
+            {
+                "kind": lane.kind,
+                "name": strings.number(track.name if track else ""),
+                "pid": track.pid if track else table.pid,
+                "tid": track.tid if track else lane.track,
+                "device": lane.device,
+                "stream": lane.stream,
+                "first": lane.first,
+                "count": lane.count,
+            }
+        )
+    return found, of_track
+
+
+def _sites(rows: ReportRows, strings: Strings) -> tuple[Array, dict[str, list[int]]]:
+    """Return (number by table site, columns of the sites that are used)."""
+    table = rows.table
+    used = np.flatnonzero(np.bincount(table.column("site"), minlength=len(table.sites)))
+    numbers = np.zeros(max(len(table.sites), 1), np.int64)
+    numbers[used] = np.arange(len(used))
+    codes = display_codes_by_site(table.sites)
+    shown = table.sites.derived("display names", list)
+    columns: dict[str, list[int]] = {}
+    chosen = used.tolist()
+    columns["name"] = [strings.number(table.sites.names[i]) for i in chosen]
+    columns["key"] = [strings.number(shown[i]) for i in chosen]
+    columns["key_code"] = [codes[i] for i in chosen]
+    for name in _SITE_TEXTS:
+        values = table.sites.field(name)
+        columns[name] = [strings.number(values[i]) for i in chosen]
+    lines = table.sites.field("line")
+    columns["line"] = [int(lines[i]) for i in chosen]
+    calls = table.sites.column("is_python_function")
+    columns["call"] = [int(calls[i]) for i in chosen]
+    return numbers, columns
+
+
+def _processes(table: EventTable) -> dict[str, str]:
+    found = {str(table.pid): bounded(table.process_name, 200)}
+    told = table.metadata.get("processes")
+    for each in told if isinstance(told, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("pid"), int):
+            found[str(each["pid"])] = bounded(each.get("name") or "", 200)
+    return found
+
+
+def _files(rows: ReportRows, stacks: list[list[int]], strings: Strings) -> list[str]:
+    """Return the files named by sites and stacks, those with the most self time first."""
+    table = rows.table
+    files = [
+        str(file) or frame_file(name)
+        for file, name in zip(table.sites.field("file"), table.sites.names, strict=True)
+    ]
+    time: dict[str, float] = {}
+    if any(files):
+        own = rows.take(rows.tree.self_ns)
+        by_site = np.bincount(rows.column("site"), weights=own, minlength=len(files))
+        for name, spent in zip(files, by_site.tolist(), strict=True):
+            if name:
+                time[name] = time.get(name, 0.0) + spent
+    texts = strings.texts()
+    for frame in {frame for stack in stacks for frame in stack}:
+        if name := frame_file(texts[frame]):
+            time.setdefault(name, 0.0)
+    return sorted(time, key=lambda name: -time[name])

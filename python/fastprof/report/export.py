@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""export_html: write the report of a profile, or of two, as one self-contained HTML file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from fastprof.base import errors
+from fastprof.exporters.atomic_file import atomic_binary
+from fastprof.model.table import EventTable
+from fastprof.report.dataset import Dataset, make_dataset
+from fastprof.report.page_text import page_parts
+from fastprof.views import EventList
+
+__all__ = ["check_html_path", "export_comparison", "export_html"]
+
+
+def check_html_path(path: str | os.PathLike[str]) -> None:
+    """Raise errors.ValueError unless the path ends in .html or .htm, optionally with .gz."""
+    name = os.fspath(path).removesuffix(".gz")
+    if os.path.splitext(name)[1] not in (".html", ".htm"):
+        raise errors.ValueError(
+            f"cannot write {path}: the report is an HTML page. Use a path that ends in .html."
+        )
+
+
+def export_html(
+    events: EventList[Any] | EventTable,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "",
+    sources: bool = True,
+    facts: Mapping[str, str] | None = None,
+    missing: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+) -> None:
+    """Write the report of an event list or table; it opens in a browser, without a network.
+
+    title: above the page; default: the process name. sources: embed the text of the source files that the
+    profile names and that exist now, up to 1 MiB each and 8 MiB in all. facts: label -> text about the machine.
+    missing: what was requested and not recorded -> reason. notes: further lines about what the data lack.
+
+    Raises errors.ValueError for another suffix than .html (or .html.gz), errors.IoError if the file cannot
+    be written; an existing file then stays as it was. Any thread.
+
+        fastprof.report.export.export_html(fastprof.load("train.fastprof"), "train.html")
+    """
+    check_html_path(path)
+    dataset = make_dataset(
+        _listed(events), title=title, sources=sources, facts=facts, missing=missing, notes=notes
+    )
+    _write(path, {"a": dataset})
+
+
+def export_comparison(
+    before: EventList[Any] | EventTable,
+    after: EventList[Any] | EventTable,
+    path: str | os.PathLike[str],
+    *,
+    titles: tuple[str, str] = ("before", "after"),
+    sources: bool = True,
+) -> None:
+    """Write one report of two profiles: that of `after`, with a view of what differs from `before`.
+
+    titles: what the page calls them. Errors as of export_html.
+    """
+    check_html_path(path)
+    first = make_dataset(_listed(before), title=titles[0], sources=False)
+    second = make_dataset(_listed(after), title=titles[1], sources=sources)
+    _write(path, {"a": second, "b": first})
+
+
+def _listed(events: EventList[Any] | EventTable) -> EventList[Any]:
+    if isinstance(events, EventTable):
+        return EventList.from_table(events)
+    return events
+
+
+def _write(path: str | os.PathLike[str], datasets: dict[str, Dataset]) -> None:
+    with atomic_binary(path) as file:
+        for part in page_parts(datasets):
+            file.write(part)

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// base: make elements. Text of a profile becomes text nodes only; there is no markup from data anywhere in the page.
+
+/**
+ * @typedef {Record<string, any>} Attributes  "on..." are listeners, "class" and "title" and others are set as they are
+ */
+R.base = (() => {
+  /**
+   * Make an element. Children: nodes, or texts (null is left out).
+   * @param {string} tag
+   * @param {Attributes | null} [attributes]
+   * @param {...(Node | string | number | null | undefined)} children
+   * @returns {any}
+   */
+  function el(tag, attributes, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value === null || value === undefined || value === false) continue;
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else if (name === "css") Object.assign(made.style, value);
+      else if (name === "value" || name === "checked" || name === "disabled") made[name] = value;
+      else made.setAttribute(name, value === true ? "" : String(value));
+    }
+    for (const child of children) {
+      if (child === null || child === undefined) continue;
+      made.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    }
+    return made;
+  }
+
+  /** Replace the children of an element. */
+  function fill(/** @type {Element} */ parent, /** @type {any[]} */ ...children) {
+    parent.replaceChildren(...children.filter((c) => c !== null && c !== undefined));
+  }
+
+  /**
+   * A canvas that fills its parent and is drawn again when its size, the theme or the data change. `draw` is called at
+   * most once a frame.
+   * @param {HTMLElement} parent
+   * @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw  sizes in CSS pixels
+   * @param {string} label  for screen readers
+   */
+  function canvas(parent, draw, label) {
+    const element = el("canvas", { tabindex: "0", role: "img", "aria-label": label });
+    parent.append(element);
+    const context = element.getContext("2d", { alpha: false });
+    let wanted = false;
+    const made = { element, width: 0, height: 0, frames: 0, redraw, drawNow };
+    function drawNow() {
+      wanted = false;
+      const width = parent.clientWidth;
+      const height = parent.clientHeight;
+      if (!width || !height) return;
+      const scale = window.devicePixelRatio || 1;
+      const [across, down] = [Math.round(width * scale), Math.round(height * scale)];
+      if (element.width !== across || element.height !== down) {
+        element.width = across;
+        element.height = down;
+        element.style.width = `${width}px`;
+        element.style.height = `${height}px`;
+      }
+      made.width = width;
+      made.height = height;
+      context.setTransform(scale, 0, 0, scale, 0, 0);
+      context.font = "12px system-ui, sans-serif";
+      context.textBaseline = "middle";
+      draw(context, width, height);
+      made.frames += 1;
+    }
+    function redraw() {
+      if (wanted) return;
+      wanted = true;
+      requestAnimationFrame(drawNow);
+    }
+    new ResizeObserver(redraw).observe(parent);
+    return made;
+  }
+
+  /** A theme's colours, by CSS variable name without the dashes; read again after a change of theme. */
+  let colours = /** @type {Record<string, string>} */ ({});
+  function colour(/** @type {string} */ name) {
+    if (!(name in colours)) {
+      colours[name] = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    }
+    return colours[name];
+  }
+  function forgetColours() {
+    colours = {};
+    slices.length = 0;
+  }
+
+  const slices = /** @type {string[]} */ ([]);
+  const HUES = [212, 152, 28, 262, 348, 186, 48, 310, 98, 232, 12, 168, 72, 288, 330, 200];
+  /** The fill of a slice: one of 16 by the hash of its name, so that a name has one colour everywhere. */
+  function sliceColour(/** @type {number} */ hash) {
+    if (!slices.length) {
+      const dark = colour("scheme") === "dark";
+      for (const hue of HUES) slices.push(dark ? `hsl(${hue} 38% 42%)` : `hsl(${hue} 62% 76%)`);
+    }
+    return slices[hash & 15];
+  }
+
+  /** @returns {number} a hash of a text (FNV-1a) */
+  function hash(/** @type {string} */ text) {
+    let value = 0x811c9dc5;
+    for (let i = 0; i < text.length && i < 400; i++) {
+      value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
+    }
+    return (value ^ (value >>> 13)) >>> 0;
+  }
+
+  /** Offer a text as a file. */
+  function download(/** @type {string} */ name, /** @type {string} */ text, /** @type {string} */ type) {
+    const address = URL.createObjectURL(new Blob([text], { type }));
+    el("a", { href: address, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  /** Put a text on the clipboard. */
+  async function copy(/** @type {string} */ text) {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = el("textarea", { value: text, css: { position: "fixed", opacity: "0" } });
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+  }
+
+  return { el, fill, canvas, colour, forgetColours, sliceColour, hash, download, copy };
+})();

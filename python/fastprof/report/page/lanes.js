@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// lanes: the timeline's layout, from top to bottom: processes with their threads and streams, counters and memory.
+
+/**
+ * @typedef {{type: "process" | "lane" | "counter" | "memory", id: string, label: string, y: number, height: number, lane: number,
+ *            lines: number, series: any, open: boolean}} Band
+ */
+R.lanes = (() => {
+  const LINE = 18; // pixels: a line of slices
+  const HEAD = 22;
+  const GRAPH = 46;
+  const MOST_LINES = 60; // of a lane; deeper ones are reached in the flame graph and by selecting
+
+  /** Which bands are closed, by their id. */
+  const closed = new Set();
+  let extra = /** @type {{counters: any[], memory: any[], marks: any, flows: any}} */ ({ counters: [], memory: [], marks: null, flows: null });
+
+  /** Decode counters, memory, marks and flows, which are not needed for the first picture. */
+  async function readSignals(/** @type {any} */ model) {
+    const counters = [];
+    for (const [number, counter] of model.head.counters.entries()) {
+      const columns = await model.block(`counter ${number}`);
+      counters.push({ name: model.text(counter.name), pid: counter.pid, series: R.chart.series(columns.time, columns.value) });
+    }
+    const memory = [];
+    for (const [number, device] of model.head.memory.entries()) memory.push(await memoryOf(model, number, device.device));
+    extra = { counters, memory, marks: await model.block("marks"), flows: await model.block("flows") };
+    return extra;
+  }
+
+  async function memoryOf(/** @type {any} */ model, /** @type {number} */ number, /** @type {string} */ device) {
+    const columns = await model.block(`memory ${number}`);
+    const held = new Float64Array(columns.time.length);
+    let sum = 0;
+    for (let i = 0; i < held.length; i++) held[i] = sum += columns.bytes[i];
+    return { device, columns, held, series: R.chart.series(columns.time, held) };
+  }
+
+  /** @returns {{bands: Band[], height: number}} */
+  function layout(/** @type {any} */ model) {
+    /** @type {Band[]} */
+    const bands = [];
+    let y = 4;
+    const add = (/** @type {any} */ band) => {
+      bands.push({ lane: -1, lines: 0, series: null, open: !closed.has(band.id), ...band, y });
+      y += band.height;
+    };
+    const pids = [...new Set(model.lanes.map((/** @type {any} */ lane) => lane.pid))];
+    for (const pid of pids) {
+      const id = `process ${pid}`;
+      const name = model.head.processes[String(pid)] || "process";
+      if (pids.length > 1 || name) add({ type: "process", id, label: `${name} · pid ${pid}`, height: HEAD + 4 });
+      if (closed.has(id)) continue;
+      for (const counter of extra.counters) {
+        if (counter.pid === pid) add({ type: "counter", id: `counter ${pid} ${counter.name}`, label: counter.name, height: GRAPH, series: counter.series });
+      }
+      model.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ number) => {
+        if (lane.pid !== pid) return;
+        const laneId = `lane ${number}`;
+        const open = !closed.has(laneId);
+        const lines = open ? Math.max(1, Math.min(lane.levels.length, MOST_LINES)) : 1;
+        add({ type: "lane", id: laneId, label: lane.label, height: lines * LINE + 8, lane: number, lines });
+      });
+      if (pid === pids[0]) {
+        for (const device of extra.memory) {
+          add({ type: "memory", id: `memory ${device.device}`, label: `memory ${device.device}`, height: GRAPH + 14, series: device.series });
+        }
+      }
+    }
+    return { bands, height: y + 12 };
+  }
+
+  function toggle(/** @type {string} */ id) {
+    if (closed.has(id)) closed.delete(id);
+    else closed.add(id);
+  }
+
+  return { LINE, layout, readSignals, toggle, signals: () => extra };
+})();

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// memory: what was held over time, and what was held at the peak, by the range that allocated it.
+
+R.memory = (() => {
+  const { el } = R.base;
+  const { bytes, time, count, percent, shown } = R.format;
+  let model = /** @type {any} */ (null);
+
+  function start(/** @type {HTMLElement} */ parent, /** @type {any} */ of) {
+    model = of;
+    const scrolled = el("div", { class: "scrolled padded" });
+    parent.append(scrolled);
+    R.lanes.readSignals(model).then((/** @type {any} */ { memory }) => {
+      for (const device of memory) scrolled.append(section(device));
+    });
+  }
+
+  /** @returns {number} the index of the record after which most was held */
+  function peakOf(/** @type {any} */ device) {
+    let peak = -1;
+    let most = 0;
+    device.held.forEach((/** @type {number} */ held, /** @type {number} */ i) => { if (held > most) [most, peak] = [held, i]; });
+    return peak;
+  }
+
+  /**
+   * What is held after record `at`, by the key of the allocating row (-1: outside of any range). A free of something
+   * allocated before the recording counts against "before".
+   */
+  function heldBy(/** @type {any} */ device, /** @type {number} */ at) {
+    const { bytes: sizes, pointer, row } = device.columns;
+    const live = new Map();
+    let before = 0;
+    for (let i = 0; i <= at; i++) {
+      if (!pointer[i]) { // no address: only sums are known
+        before += sizes[i];
+      } else if (sizes[i] >= 0) live.set(pointer[i], [row[i] - 1, sizes[i]]);
+      else if (!live.delete(pointer[i])) before += sizes[i];
+    }
+    const groups = new Map();
+    for (const [owner, size] of live.values()) {
+      const key = owner >= 0 ? model.rowKey[owner] : -1;
+      const found = groups.get(key) || { key, size: 0, blocks: 0, row: owner, largest: 0 };
+      found.size += size;
+      found.blocks += 1;
+      if (size > found.largest) [found.largest, found.row] = [size, owner];
+      groups.set(key, found);
+    }
+    return { groups: [...groups.values()].sort((a, b) => b.size - a.size), before };
+  }
+
+  function section(/** @type {any} */ device) {
+    const peak = peakOf(device);
+    const box = el("div", { class: "canvas memory" });
+    const made = el("section", { class: "memory" }, el("h2", null, `Memory of ${shown(device.device)}`), box);
+    const { series } = device;
+    const area = { begin: model.begin, end: model.end };
+    const GAP = 74;
+    const canvas = R.base.canvas(box, (context, width, height) => {
+      context.fillStyle = R.base.colour("canvas");
+      context.fillRect(0, 0, width, height);
+      axes(context, series, area, width, height, GAP);
+      R.chart.draw(context, series, { x: GAP, y: 10, width: width - GAP - 8, height: height - 34, ...area }, R.base.colour("memory"), R.base.colour("memory-area"));
+      if (peak < 0) return;
+      const x = GAP + ((device.columns.time[peak] - area.begin) / (area.end - area.begin)) * (width - GAP - 8);
+      context.fillStyle = R.base.colour("accent");
+      context.fillRect(x, 10, 1, height - 34);
+      context.fillText(`peak ${bytes(device.held[peak])}`, Math.min(x + 6, width - 130), 18);
+    }, "Memory over time");
+    R.state.on(() => canvas.redraw());
+    const held = el("div", null);
+    const show = (/** @type {number} */ at, /** @type {string} */ title) => R.base.fill(held, ...explained(device, at, title));
+    canvas.element.addEventListener("click", (/** @type {MouseEvent} */ event) => {
+      const t = area.begin + ((event.offsetX - GAP) / (canvas.width - GAP - 8)) * (area.end - area.begin);
+      const at = Math.max(R.chart.below(series.time, t) - 1, 0);
+      show(at, `At ${time(series.time[at])}`);
+    });
+    made.append(el("p", { class: "note" }, "Click into the curve to see what was held at that time."), held);
+    if (peak >= 0) show(peak, `At the peak, ${time(series.time[peak])}`);
+    return made;
+  }
+
+  function axes(/** @type {CanvasRenderingContext2D} */ context, /** @type {any} */ series, /** @type {any} */ area, /** @type {number} */ width, /** @type {number} */ height, /** @type {number} */ gap) {
+    const low = Math.min(series.least, 0);
+    context.fillStyle = R.base.colour("muted");
+    for (let i = 0; i <= 4; i++) {
+      const y = 10 + ((height - 34) * i) / 4;
+      const value = series.most + ((low - series.most) * i) / 4;
+      context.fillText(bytes(Math.round(value)), 4, y);
+      const t = area.begin + ((area.end - area.begin) * i) / 4;
+      context.fillText(time(t), Math.min(gap + ((width - gap - 8) * i) / 4, width - 70), height - 10);
+    }
+    context.fillStyle = R.base.colour("grid");
+    for (let i = 0; i <= 4; i++) context.fillRect(gap, 10 + ((height - 34) * i) / 4, width - gap - 8, 1);
+  }
+
+  function explained(/** @type {any} */ device, /** @type {number} */ at, /** @type {string} */ title) {
+    const { groups, before } = heldBy(device, at);
+    const whole = device.held[at] || 1;
+    const rows = groups.slice(0, 40).map((group) => el("tr", { onclick: () => (group.row >= 0 ? R.state.selectRow(group.row) : null) },
+      el("td", { class: "text" }, group.key >= 0 ? shown(model.keys[group.key].name, 120) : "outside of any range"),
+      el("td", null, bytes(group.size)), el("td", { class: "bar" }, el("span", { css: { width: `${(100 * group.size) / groups[0].size}%` } }), el("b", null, percent(group.size / whole))),
+      el("td", null, count(group.blocks)), el("td", null, bytes(group.largest))));
+    return [el("h3", null, `${title}: ${bytes(device.held[at])} held`),
+      el("table", { class: "averages" }, el("tr", null, el("th", { class: "text" }, "Allocated in"), el("th", null, "Held"), el("th", null, "Share"), el("th", null, "Blocks"), el("th", null, "Largest")), ...rows),
+      before ? el("p", { class: "note" }, `${bytes(before)} are of memory whose allocation was not recorded, or of reports without an address.`) : null].filter(Boolean);
+  }
+
+  return { start, peakOf, heldBy };
+})();

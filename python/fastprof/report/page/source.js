@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// source: each file with its lines coloured by time, and jumps to callers, callees and the flame graph.
+
+R.source = (() => {
+  const { el } = R.base;
+  const { time, percent, shown, count } = R.format;
+  let model = /** @type {any} */ (null);
+  let list = /** @type {any} */ (null);
+  let page = /** @type {any} */ (null);
+  let side = /** @type {any} */ (null);
+  let files = /** @type {Map<string, any> | null} */ (null);
+  let texts = /** @type {Record<string, string>} */ ({});
+  let current = { file: "", line: 0 };
+
+  function start(/** @type {HTMLElement} */ parent, /** @type {any} */ of) {
+    model = of;
+    list = el("div", { class: "files" });
+    page = el("div", { class: "code", tabindex: "0" });
+    side = el("div", { class: "neighbours", hidden: true });
+    parent.append(el("div", { class: "source" }, list, page, side));
+    R.state.on((changed) => {
+      if (["interval", "lane", "calls"].some((name) => changed.has(name))) files = null;
+      if (R.state.state.view === "source" && (!files || changed.has("view"))) update();
+    });
+  }
+
+  async function update() {
+    if (!files) {
+      const found = await R.sourceLines.compute(model, R.state.state);
+      texts = (await model.json("sources")) || {};
+      files = found;
+    }
+    const sorted = [...files.values()].sort((a, b) => b.self - a.self);
+    if (!files.has(current.file) && !(current.file in texts)) current = { file: sorted.length ? sorted[0].file : "", line: 0 };
+    const whole = sorted.reduce((sum, file) => sum + file.self, 0) || 1;
+    R.base.fill(list, ...sorted.slice(0, 400).map((file) => el("button", {
+      class: file.file === current.file ? "file chosen" : "file", title: shown(file.file, 1000), onclick: () => open(file.file, 0),
+    }, el("span", null, shown(R.format.baseName(file.file), 60)), el("b", null, percent(file.self / whole)), el("i", { css: { width: `${(100 * file.self) / whole}%` } }))));
+    if (!sorted.length) {
+      R.base.fill(page, el("p", { class: "note padded" }, "No range or call of this profile says where in the source it is. "
+        + "Record stacks (with_stack=True) or calls (python_calls=True, fastprof run --calls)."));
+      return;
+    }
+    showFile(whole);
+  }
+
+  function showFile(/** @type {number} */ whole) {
+    const of = /** @type {Map<string, any>} */ (files).get(current.file) || { lines: new Map(), self: 0 };
+    const text = texts[current.file];
+    const most = Math.max(1, ...[...of.lines.values()].map((line) => Math.max(line.self, line.total)));
+    const lines = text === undefined ? null : text.split(/\r\n|\n|\r/);
+    const numbers = lines ? lines.map((_, i) => i + 1) : [...of.lines.keys()].sort((a, b) => a - b);
+    const table = el("table", { class: "lines" });
+    for (const number of numbers) {
+      const line = of.lines.get(number);
+      const key = line && line.keys.size ? [...line.keys][0] : -1;
+      const share = line ? Math.max(line.self, line.total) / most : 0;
+      table.append(el("tr", {
+        class: number === current.line ? "chosen" : null, "data-line": number,
+        onclick: line ? () => choose(number, key) : null,
+      },
+      el("td", null, line && line.self > 0 ? time(line.self) : ""), el("td", null, line && line.total > 0 ? time(line.total) : ""),
+      el("td", { class: "number" }, number),
+      el("td", { class: "text", css: line ? { background: `color-mix(in srgb, var(--heat) ${Math.round(8 + 52 * share)}%, transparent)` } : {} },
+        lines ? R.format.sourceLine(lines[number - 1]) : shown([...(line ? line.keys : [])].map((each) => model.keys[each].name).join(", ") || "(called from here)", 200))));
+    }
+    R.base.fill(page, el("div", { class: "path" }, shown(current.file, 400), " ", el("span", { class: "note" }, `${time(of.self)} self, ${percent(of.self / whole)} of all`),
+      lines ? null : el("p", { class: "note" }, "The text of this file is not in the report: only lines with time are listed.")),
+    el("table", { class: "lines heads" }, el("tr", null, el("td", null, "self"), el("td", null, "total"), el("td", { class: "number" }, "line"), el("td", null))), table);
+    const hottest = [...of.lines].sort((a, b) => b[1].self - a[1].self)[0];
+    const target = current.line || (hottest ? hottest[0] : 0);
+    const row = target ? table.querySelector(`tr[data-line="${Number(target)}"]`) : null;
+    if (row) page.scrollTop = Math.max(0, row.offsetTop - page.clientHeight / 3);
+  }
+
+  function choose(/** @type {number} */ number, /** @type {number} */ key) {
+    current.line = number;
+    for (const row of page.querySelectorAll("tr[data-line]")) row.classList.toggle("chosen", Number(row.dataset.line) === number);
+    side.hidden = key < 0;
+    if (key < 0) return;
+    R.state.selectKey(key);
+    const { callers, callees } = R.sourceLines.neighbours(model, key);
+    const part = (/** @type {string} */ title, /** @type {any[]} */ entries) => el("section", null, el("h4", null, title),
+      entries.length ? el("ul", null, ...entries.map(([of, [ns, calls]]) => el("li", null,
+        of < 0 ? "the thread's begin" : el("button", { class: "link", onclick: () => openKey(of) }, shown(model.keys[of].name, 100)), ` ${time(ns)}, ${count(calls)}×`)))
+        : el("p", { class: "note" }, "none"));
+    R.base.fill(side, el("h3", null, shown(model.keys[key].name, 200)), part("Called by", callers), part("Calls", callees),
+      el("button", { onclick: () => R.state.set({ view: "flame" }) }, "Flame graph"));
+  }
+
+  /** Open the place where a key is defined; select it where it has none. */
+  function openKey(/** @type {number} */ key) {
+    const of = model.keys[key];
+    const frame = R.format.frame(of.name);
+    R.state.selectKey(key);
+    if (of.file && of.line) open(of.file, of.line);
+    else if (frame) open(frame.file, frame.line);
+  }
+
+  /** Show a file, at a line (0: at the one with most time). */
+  function open(/** @type {string} */ file, /** @type {number} */ line) {
+    current = { file, line };
+    side.hidden = true;
+    if (R.state.state.view === "source") update();
+    else R.state.set({ view: "source" });
+  }
+
+  return { start, open, update, files: () => files };
+})();

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// source_lines: time by line of source. A range with a Python stack gives its self time to the innermost line, and to
+// the lines of its callers as total; a call, or a range with a place of its own, gives them to the line where it is defined.
+
+/**
+ * @typedef {{self: number, total: number, count: number, keys: Set<number>}} SourceLine
+ * @typedef {{file: string, lines: Map<number, SourceLine>, self: number}} SourceFile
+ */
+R.sourceLines = (() => {
+  /** @returns {Promise<Map<string, SourceFile>>} files by name, for the rows of a selection */
+  async function compute(/** @type {any} */ model, /** @type {any} */ selection) {
+    /** @type {Map<string, SourceFile>} */
+    const files = new Map();
+    const line = (/** @type {string} */ file, /** @type {number} */ number) => {
+      let of = files.get(file);
+      if (!of) files.set(file, (of = { file, lines: new Map(), self: 0 }));
+      let found = of.lines.get(number);
+      if (!found) of.lines.set(number, (found = { self: 0, total: 0, count: 0, keys: new Set() }));
+      return found;
+    };
+    const stacks = await model.block("stacks");
+    const texts = stacks ? await model.json("values") : null;
+    const byStack = texts ? texts.stacks.map(() => new Map()) : [];
+    const counts = new Float64Array(byStack.length);
+    const { keys, rowKey } = model;
+    const places = keys.map(place);
+    const open = new Int32Array(keys.length); // rows of a key around the current one: a recursive call adds no total
+    const path = /** @type {number[]} */ ([]);
+    R.aggregate.forRows(model, selection, (row, length, self, parent) => {
+      while (path.length && path[path.length - 1] !== parent) open[rowKey[/** @type {number} */ (path.pop())]] -= 1;
+      const key = rowKey[row];
+      const code = stacks ? stacks.stack[row] : 0;
+      const value = Math.max(self, 0);
+      if (code) {
+        byStack[code - 1].set(key, (byStack[code - 1].get(key) || 0) + value);
+        counts[code - 1] += 1;
+      } else if (places[key]) {
+        const found = line(places[key].file, places[key].line);
+        found.self += value;
+        found.count += 1;
+        found.keys.add(key);
+        if (!open[key]) found.total += length;
+      }
+      open[key] += 1;
+      path.push(row);
+    });
+    byStack.forEach((/** @type {Map<number, number>} */ parts, /** @type {number} */ code) => {
+      if (!parts.size) return;
+      const self = [...parts.values()].reduce((sum, each) => sum + each, 0);
+      const seen = new Set();
+      texts.stacks[code].forEach((/** @type {number} */ frame, /** @type {number} */ depth) => {
+        const at = R.format.frame(model.text(frame));
+        if (!at) return;
+        const found = line(at.file, at.line);
+        if (depth === 0) {
+          found.self += self;
+          found.count += counts[code];
+          for (const key of parts.keys()) found.keys.add(key);
+        }
+        if (!seen.has(found)) found.total += self;
+        seen.add(found);
+      });
+    });
+    for (const file of files.values()) for (const each of file.lines.values()) file.self += each.self;
+    return files;
+  }
+
+  /** Where a key is defined: its site's place, or that in a call's name. */
+  function place(/** @type {any} */ key) {
+    if (key.file && key.line > 0) return { file: key.file, line: key.line };
+    const frame = R.format.frame(key.name);
+    return frame && frame.line > 0 ? frame : null;
+  }
+
+  /** Who calls a key and whom it calls, with the time of these calls, most first. */
+  function neighbours(/** @type {any} */ model, /** @type {number} */ key) {
+    const callers = new Map();
+    const callees = new Map();
+    const add = (/** @type {Map<number, [number, number]>} */ into, /** @type {number} */ of, /** @type {number} */ ns) => {
+      const found = into.get(of) || [0, 0];
+      into.set(of, [found[0] + ns, found[1] + 1]);
+    };
+    const { parent, rowKey, length } = model;
+    for (let row = 0; row < model.n; row++) {
+      const up = parent[row];
+      const above = up >= 0 ? rowKey[up] : -1;
+      if (rowKey[row] === key) add(callers, above, length[row]);
+      if (above === key && up >= 0) add(callees, rowKey[row], length[row]);
+    }
+    const list = (/** @type {Map<number, [number, number]>} */ of) => [...of].sort((a, b) => b[1][0] - a[1][0]).slice(0, 12);
+    return { callers: list(callers), callees: list(callees) };
+  }
+
+  return { compute, neighbours };
+})();

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// summary: what was profiled, where, for how long; what is missing and why; the five things that took most.
+
+R.summary = (() => {
+  const { el } = R.base;
+  const { time, bytes, count, percent, shown } = R.format;
+
+  async function start(/** @type {HTMLElement} */ parent, /** @type {any} */ model) {
+    const { head } = model;
+    const groups = R.aggregate.groups(model, { calls: true });
+    const self = groups.reduce((sum, group) => sum + group.self, 0);
+    const threads = model.lanes.filter((/** @type {any} */ lane) => lane.kind === "thread" && lane.count);
+    const processes = new Set(model.lanes.map((/** @type {any} */ lane) => lane.pid)).size;
+    const streams = model.lanes.filter((/** @type {any} */ lane) => lane.kind === "device").length;
+    const device = groups.reduce((sum, group) => sum + (model.keys[group.key].device ? group.device : 0), 0);
+    const cards = el("div", { class: "cards" },
+      card(time(head.span_ns), "recorded"),
+      card(count(model.n), model.n === 1 ? "event" : "events"),
+      card(count(threads.length), threads.length === 1 ? "thread" : "threads"),
+      processes > 1 ? card(count(processes), "processes") : null,
+      streams ? card(time(device), `on ${count(streams)} device ${streams === 1 ? "stream" : "streams"}`) : null,
+      card(count(groups.length), "distinct names"),
+      ...(await memoryCards(model)));
+    R.base.fill(parent, cards, el("div", { class: "columns" }, tops(model, groups, self), el("div", null, problems(head), about(model))));
+  }
+
+  const card = (/** @type {string} */ value, /** @type {string} */ label) => el("div", { class: "card" }, el("b", null, value), el("span", null, label));
+
+  async function memoryCards(/** @type {any} */ model) {
+    if (!model.head.memory.length) return [];
+    const { memory } = await R.lanes.readSignals(model);
+    return memory.map((/** @type {any} */ each) => card(bytes(each.series.most), `peak of ${each.device}`));
+  }
+
+  /** The five names with the most self time, with bars. */
+  function tops(/** @type {any} */ model, /** @type {any[]} */ groups, /** @type {number} */ self) {
+    const first = [...groups].sort((a, b) => b.self - a.self).filter((group) => group.self > 0).slice(0, 5);
+    const most = first.length ? first[0].self : 1;
+    const list = el("ol", { class: "tops" });
+    for (const group of first) {
+      list.append(el("li", { tabindex: "0", onclick: () => choose(group), onkeydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") choose(group); } },
+        el("div", { class: "top-name" }, shown(group.label, 120)),
+        el("div", { class: "top-bar" }, el("span", { css: { width: `${(100 * group.self) / most}%`, background: R.base.sliceColour(model.keys[group.key].hash) } })),
+        el("div", { class: "top-text" }, `${percent(group.self / self)} · ${time(group.self)} in ${count(group.count)} ${group.count === 1 ? "call" : "calls"}, `
+          + `${time(group.total / group.count)} each, longest ${time(group.most)}`)));
+    }
+    const choose = (/** @type {any} */ group) => { R.state.selectKey(group.key); R.state.set({ view: "table" }); };
+    return el("section", { class: "box" }, el("h2", null, "What took most"),
+      first.length ? list : el("p", null, "The profile contains no ranges. Add some with record_function, or record calls (python_calls=True)."),
+      first.length ? el("p", { class: "note" }, "By self time: the time in a range or call, without those inside it.") : null);
+  }
+
+  function problems(/** @type {any} */ head) {
+    const lines = [...head.notes, ...Object.entries(head.missing).map(([what, why]) => `Not recorded: ${what}: ${why}`)];
+    if (!lines.length) return el("section", { class: "box fine" }, el("h2", null, "Complete"), el("p", null, "Nothing was dropped, and nothing that was asked for is missing."));
+    return el("section", { class: "box warning" }, el("h2", null, "What is not in these data"), el("ul", null, ...lines.map((line) => el("li", null, shown(line, 1000)))));
+  }
+
+  function about(/** @type {any} */ model) {
+    const { head } = model;
+    const list = el("dl", null);
+    const started = new Date(Number(BigInt(head.t0_ns) / 1000000n));
+    const pairs = /** @type {[string, string][]} */ ([
+      ["process", head.process ? `${head.process}, pid ${head.pid}` : String(head.pid)],
+      ["started", Number.isNaN(started.getTime()) || started.getFullYear() < 1990 ? "" : started.toISOString().replace("T", " ").replace("Z", " UTC")],
+      ...Object.entries(head.facts),
+      ["marks", head.marks ? count(head.marks) : ""], ["flows", head.flows ? count(head.flows) : ""],
+    ]);
+    for (const [label, text] of pairs) if (text) list.append(el("dt", null, shown(label)), el("dd", null, shown(String(text), 400)));
+    return el("section", { class: "box" }, el("h2", null, "About this profile"), list);
+  }
+
+  return { start };
+})();

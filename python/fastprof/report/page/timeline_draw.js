@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// timeline_draw: draw the part of the timeline that is in view. The work of a frame depends on pixels, not on rows.
+
+/**
+ * @typedef {{begin: number, end: number, scroll: number}} Window  times in ns from t0; scroll in pixels
+ * @typedef {{row: number, x: number, y: number, width: number}} Drawn
+ */
+R.timelineDraw = (() => {
+  const GUTTER = 168; // pixels for names of threads
+  const RULER = 26;
+  const { time, tick, shown, fitted, bytes } = R.format;
+  /** @type {Drawn[] | null} what the last frame drew one by one, for tests */
+  let record = null;
+
+  const NICE = [1, 2, 5];
+  function stepOf(/** @type {number} */ wanted) {
+    const power = 10 ** Math.floor(Math.log10(wanted));
+    return power * (NICE.find((each) => each * power >= wanted) || 10);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} width
+   * @param {number} height
+   * @param {any} model
+   * @param {{bands: any[], height: number}} layout
+   * @param {Window} view
+   */
+  function draw(context, width, height, model, layout, view) {
+    const { colour } = R.base;
+    context.fillStyle = colour("canvas");
+    context.fillRect(0, 0, width, height);
+    const scale = (width - GUTTER) / (view.end - view.begin);
+    const frame = { context, width, height, model, view, scale, x: (/** @type {number} */ t) => GUTTER + (t - view.begin) * scale };
+    if (record) record.length = 0;
+    grid(frame);
+    for (const band of layout.bands) {
+      const y = RULER + band.y - view.scroll;
+      if (y + band.height < RULER || y > height) continue;
+      if (band.type === "process") processHead(frame, band, y);
+      else if (band.type === "lane") lane(frame, band, y);
+      else graph(frame, band, y);
+    }
+    flows(frame, layout);
+    interval(frame);
+    ruler(frame);
+  }
+
+  function grid(/** @type {any} */ { context, width, height, view, scale, x }) {
+    const step = stepOf(110 / scale);
+    context.fillStyle = R.base.colour("grid");
+    for (let t = Math.ceil(view.begin / step) * step; t < view.end; t += step) context.fillRect(Math.round(x(t)), RULER, 1, height);
+  }
+
+  function ruler(/** @type {any} */ { context, width, view, scale, x }) {
+    const step = stepOf(110 / scale);
+    context.fillStyle = R.base.colour("panel");
+    context.fillRect(0, 0, width, RULER);
+    context.fillStyle = R.base.colour("line");
+    context.fillRect(0, RULER - 1, width, 1);
+    context.fillStyle = R.base.colour("muted");
+    for (let t = Math.ceil(view.begin / step) * step; t < view.end; t += step) {
+      const at = x(t);
+      if (at < GUTTER) continue;
+      context.fillRect(Math.round(at), RULER - 6, 1, 6);
+      if (at + 60 < width) context.fillText(tick(t, step), at + 4, RULER / 2);
+    }
+    context.fillStyle = R.base.colour("panel");
+    context.fillRect(0, 0, GUTTER, RULER - 1);
+    context.fillStyle = R.base.colour("text");
+    context.fillText(`${time(view.end - view.begin)} in view`, 12, RULER / 2);
+  }
+
+  function gutter(/** @type {any} */ { context }, /** @type {any} */ band, /** @type {number} */ y, /** @type {string} */ second) {
+    context.fillStyle = R.base.colour("panel");
+    context.fillRect(0, y, GUTTER - 1, band.height);
+    context.fillStyle = R.base.colour("line");
+    context.fillRect(GUTTER - 1, y, 1, band.height);
+    context.fillRect(0, y + band.height - 1, GUTTER, 1);
+    context.fillStyle = R.base.colour("text");
+    context.fillText(fitted(context, shown(band.label, 80), GUTTER - 30), 22, y + 12);
+    if (second) {
+      context.fillStyle = R.base.colour("muted");
+      context.fillText(fitted(context, second, GUTTER - 30), 22, y + 28);
+    }
+    if (band.type === "lane") {
+      context.fillStyle = R.base.colour("muted");
+      context.fillText(band.open ? "▾" : "▸", 8, y + 12);
+    }
+  }
+
+  function processHead(/** @type {any} */ { context, width }, /** @type {any} */ band, /** @type {number} */ y) {
+    context.fillStyle = R.base.colour("head");
+    context.fillRect(0, y, width, band.height - 2);
+    context.fillStyle = R.base.colour("text");
+    context.font = "600 12px system-ui, sans-serif";
+    context.fillText(`${band.open ? "▾" : "▸"}  ${shown(band.label, 160)}`, 8, y + band.height / 2 - 1);
+    context.font = "12px system-ui, sans-serif";
+  }
+
+  function lane(/** @type {any} */ frame, /** @type {any} */ band, /** @type {number} */ y) {
+    const of = frame.model.lanes[band.lane];
+    frame.context.save();
+    frame.context.beginPath();
+    frame.context.rect(GUTTER, RULER, frame.width - GUTTER, frame.height - RULER);
+    frame.context.clip();
+    for (let line = 0; line < Math.min(band.lines, of.levels.length); line++) {
+      const top = y + 3 + line * R.lanes.LINE;
+      if (top + R.lanes.LINE >= RULER && top <= frame.height) slices(frame, of, line, top);
+    }
+    marks(frame, band, y);
+    frame.context.restore();
+    const hidden = of.levels.length - band.lines;
+    gutter(frame, band, y, band.height > 34 && hidden > 0 && band.open ? `${hidden} deeper lines` : "");
+  }
+
+  /** One line of slices. Those narrower than a pixel are merged with what is in the same pixel. */
+  function slices(/** @type {any} */ { context, width, model, view, x, scale }, /** @type {any} */ lane, /** @type {number} */ line, /** @type {number} */ top) {
+    const rows = lane.levels[line];
+    const { start, length, rowKey, keys } = model;
+    const { state } = R.state;
+    const matches = R.state.matches();
+    const height = R.lanes.LINE - 2;
+    const faint = R.base.colour("faint");
+    const pixel = 1 / scale;
+    const ordered = lane.ordered[line];
+    let at = firstAfter(rows, start, view.begin);
+    if (ordered) {
+      if (at > 0 && start[rows[at - 1]] + length[rows[at - 1]] > view.begin) at -= 1;
+    } else at = 0; // rows that overlap: any earlier one may reach into the view
+    let style = "";
+    let [pendingX, pendingEnd] = [-1, -1]; // a run of merged slices, drawn at once
+    const flush = () => {
+      if (pendingX >= 0) context.fillRect(pendingX, top, Math.max(pendingEnd - pendingX, 1), height);
+      pendingX = -1;
+    };
+    const labels = /** @type {any[]} */ ([]);
+    while (at < rows.length) {
+      const row = rows[at];
+      const from = start[row];
+      if (from > view.end) break;
+      const key = rowKey[row];
+      const wanted = matches ? matches[key] === 1 : state.key < 0 || state.key === key || state.row >= 0;
+      const colour = wanted ? R.base.sliceColour(keys[key].hash) : faint;
+      const left = Math.max(x(from), GUTTER - 2);
+      const wide = length[row] * scale;
+      if (wide < 1.5) {
+        const pixelX = Math.floor(left);
+        if (colour !== style || pixelX > pendingEnd + 1) {
+          flush();
+          if (colour !== style) context.fillStyle = style = colour;
+          pendingX = pixelX;
+        }
+        pendingEnd = pixelX + 1;
+        at = ordered ? Math.max(at + 1, skip(rows, start, view.begin + (pixelX + 1 - GUTTER) * pixel, at)) : at + 1;
+        continue;
+      }
+      flush();
+      const right = Math.min(x(from + length[row]), width + 2);
+      at += 1;
+      if (right < GUTTER) continue;
+      if (colour !== style) context.fillStyle = style = colour;
+      context.fillRect(left, top, Math.max(right - left - 0.7, 1), height);
+      if (record) record.push({ row, x: left, y: top, width: right - left });
+      if (right - left > 22) labels.push(row, left, right - left, wanted);
+      if (row === state.row) labels.push(-1, left, right - left, true);
+    }
+    flush();
+    text(context, model, labels, top, height);
+  }
+
+  function text(/** @type {CanvasRenderingContext2D} */ context, /** @type {any} */ model, /** @type {any[]} */ labels, /** @type {number} */ top, /** @type {number} */ height) {
+    for (let i = 0; i < labels.length; i += 4) {
+      const [row, left, wide, wanted] = labels.slice(i, i + 4);
+      if (row < 0) {
+        context.strokeStyle = R.base.colour("accent");
+        context.lineWidth = 2;
+        context.strokeRect(left + 1, top + 1, Math.max(wide - 2, 2), height - 2);
+        continue;
+      }
+      context.fillStyle = R.base.colour(wanted ? "slice-text" : "muted");
+      const from = Math.max(left, GUTTER);
+      context.fillText(fitted(context, shown(model.siteName(row), 200), left + wide - from - 6), from + 4, top + height / 2 + 0.5);
+    }
+  }
+
+  function firstAfter(/** @type {Uint32Array} */ rows, /** @type {Float64Array} */ start, /** @type {number} */ t) {
+    let [low, high] = [0, rows.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (start[rows[middle]] < t) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** The first position after `from` whose row starts at `t` or later, by doubling steps. */
+  function skip(/** @type {Uint32Array} */ rows, /** @type {Float64Array} */ start, /** @type {number} */ t, /** @type {number} */ from) {
+    let step = 1;
+    let low = from;
+    while (low + step < rows.length && start[rows[low + step]] < t) { low += step; step *= 2; }
+    let high = Math.min(rows.length, low + step);
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (start[rows[middle]] < t) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  function marks(/** @type {any} */ { context, model, view, x }, /** @type {any} */ band, /** @type {number} */ y) {
+    const { marks: all } = R.lanes.signals();
+    if (!all) return;
+    const { state } = R.state;
+    context.fillStyle = R.base.colour("mark");
+    let last = -10;
+    for (let i = 0; i < all.time.length; i++) {
+      if (all.lane[i] !== band.lane || all.time[i] < view.begin || all.time[i] > view.end) continue;
+      const at = x(all.time[i]);
+      if (at < last + 2) continue;
+      last = at;
+      const row = all.row[i] - 1;
+      const top = y + 3 + (row >= 0 ? Math.min(model.depth[row] + 1, band.lines - 1) : 0) * R.lanes.LINE;
+      context.beginPath();
+      context.moveTo(at, top);
+      context.lineTo(at + 4, top + 6);
+      context.lineTo(at, top + 12);
+      context.lineTo(at - 4, top + 6);
+      context.fill();
+      if (state.key >= 0 && model.siteKey[all.site[i]] === state.key) context.fillRect(at, top, 1, 16);
+    }
+  }
+
+  function graph(/** @type {any} */ frame, /** @type {any} */ band, /** @type {number} */ y) {
+    const { context, width, view } = frame;
+    const box = { x: GUTTER, y: y + 6, width: width - GUTTER, height: band.height - 12, begin: view.begin, end: view.end };
+    const memory = band.type === "memory";
+    R.chart.draw(context, band.series, box, R.base.colour(memory ? "memory" : "counter"), R.base.colour(memory ? "memory-area" : "counter-area"));
+    const most = memory ? bytes(band.series.most) : String(Number(band.series.most.toPrecision(4)));
+    gutter(frame, band, y, `max ${most}`);
+  }
+
+  function flows(/** @type {any} */ { context, model, view, x, height, width }, /** @type {any} */ layout) {
+    const { flows: all } = R.lanes.signals();
+    const { row } = R.state.state;
+    if (!all) return;
+    const bandOf = new Map(layout.bands.filter((/** @type {any} */ b) => b.type === "lane").map((/** @type {any} */ b) => [b.lane, b]));
+    const n = all.from_time.length;
+    const selected = row >= 0;
+    if (!selected && n > 2000) return; // all at once would hide what is below them
+    context.lineWidth = selected ? 1.6 : 1;
+    context.strokeStyle = R.base.colour("flow");
+    const y = (/** @type {number} */ lane, /** @type {number} */ at) => {
+      const band = bandOf.get(lane);
+      if (!band) return NaN;
+      const line = at >= 0 ? Math.min(R.model.lineOf(model, at), band.lines - 1) : 0;
+      return RULER + band.y - view.scroll + 3 + line * R.lanes.LINE + R.lanes.LINE / 2;
+    };
+    for (let i = 0; i < n; i++) {
+      const [from, to] = [all.from_row[i] - 1, all.to_row[i] - 1];
+      if (selected && from !== row && to !== row) continue;
+      const [x0, x1] = [x(all.from_time[i]), x(all.to_time[i])];
+      if (Math.max(x0, x1) < GUTTER || Math.min(x0, x1) > width) continue;
+      const [y0, y1] = [y(all.from_lane[i], from), y(all.to_lane[i], to)];
+      if (Number.isNaN(y0 + y1) || Math.max(y0, y1) < RULER || Math.min(y0, y1) > height) continue;
+      const bend = Math.max(20, Math.abs(x1 - x0) / 3);
+      context.beginPath();
+      context.moveTo(Math.max(x0, GUTTER), y0);
+      context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+      context.moveTo(x1 - 6, y1 - 4);
+      context.lineTo(x1, y1);
+      context.lineTo(x1 - 6, y1 + 4);
+      context.stroke();
+    }
+  }
+
+  function interval(/** @type {any} */ { context, height, x }) {
+    const { interval: of } = R.state.state;
+    if (!of) return;
+    const [from, to] = [Math.max(x(of[0]), GUTTER), x(of[1])];
+    if (to < GUTTER) return;
+    context.fillStyle = R.base.colour("interval");
+    context.fillRect(from, RULER, to - from, height);
+    context.fillStyle = R.base.colour("accent");
+    context.fillRect(from, RULER, 1, height);
+    context.fillRect(to, RULER, 1, height);
+    const label = time(of[1] - of[0]);
+    context.fillText(label, Math.max((from + to) / 2 - context.measureText(label).width / 2, GUTTER + 4), height - 10);
+  }
+
+  return { draw, GUTTER, RULER, firstAfter, record: (/** @type {Drawn[] | null} */ into) => { record = into; } };
+})();

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page as text: modules and styles of `page/`, and the data, in one HTML file without requests.
+
+No text of a profile is part of the markup: all of it lies in base64 blocks that page/decode.js reads. The
+content security policy allows the one script and the one style sheet by their hashes, and nothing else: no
+request, no frame, no form, no inline handler.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.resources import files
+
+from fastprof.report.dataset import Dataset
+from fastprof.report.details import to_bytes
+from fastprof.report.packing import pack_text
+
+__all__ = ["MODULES", "STYLES", "page_parts"]
+
+# Modules in the order in which they are defined: each uses those above it when it is defined, any when it runs.
+MODULES = (
+    "base",
+    "format",
+    "decode",
+    "model",
+    "state",
+    "aggregate",
+    "flame_tree",
+    "controls",
+    "details",
+    "chart",
+    "lanes",
+    "timeline_draw",
+    "timeline",
+    "flame",
+    "table",
+    "summary",
+    "source_lines",
+    "source",
+    "steps",
+    "memory",
+    "diff",
+    "main",
+)
+STYLES = ("style", "views")
+
+
+@lru_cache(maxsize=1)
+def _code() -> tuple[str, str]:
+    """Return (script, style sheet)."""
+    folder = files("fastprof.report") / "page"
+    modules = [(folder / f"{name}.js").read_text("utf-8") for name in MODULES]
+    script = '"use strict";\n(() => {\nconst R = {};\n' + "\n".join(modules) + "\n})();\n"
+    style = "\n".join((folder / f"{name}.css").read_text("utf-8") for name in STYLES)
+    return script, style
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def page_parts(datasets: Mapping[str, Dataset]) -> Iterator[bytes]:
+    """Yield the bytes of the page. datasets: by prefix of their blocks' names ("a", and "b" for a comparison)."""
+    script, style = _code()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    yield (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>fastprof report</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        "<noscript>This report draws its data with JavaScript, which is switched off.</noscript>\n"
+        '<div id="report"><p id="opening">Opening the report …</p></div>\n'
+    ).encode()
+    for prefix, dataset in datasets.items():
+        yield from _block(f"{prefix}:head", pack_text(to_bytes(dataset.head), 1))
+        for name, text in dataset.texts.items():
+            yield from _block(f"{prefix}:text:{name}", pack_text(text, 6))
+        for name, data in dataset.blocks.items():
+            yield from _block(f"{prefix}:block:{name}", binascii.b2a_base64(data, newline=False))
+    yield f"<script>{script}</script>\n</body>\n</html>\n".encode()
+
+
+def _block(name: str, base64_text: bytes) -> Iterator[bytes]:
+    """Yield a data block: a script element of a type that no browser runs."""
+    yield f'<script type="application/octet-stream" data-block="{name}">'.encode()
+    yield base64_text
+    yield b"</script>\n"

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the report: the events of a list, by lane, in the order of time, with their depth.
+
+A lane is what the timeline draws as a group of lines: the ranges of a thread, its async ranges, or a stream of a
+device. In a lane, a row's parent is the last row before it that is one level up, so that depths replace parents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base.device_type import DeviceType
+from fastprof.model.parents import new_numbers
+from fastprof.model.table import EventTable
+from fastprof.model.tree import EventTree
+
+__all__ = ["Lane", "ReportRows", "arrange"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A group of rows. kind: "thread", "async" or "device". track: index into the tracks."""
+
+    kind: str
+    track: int
+    device: str  # "cuda:0", for kind "device"
+    stream: int  # device_resource_id, for kind "device"
+    first: int  # row of the report
+    count: int
+
+
+@dataclass(frozen=True)
+class ReportRows:
+    """The rows in the order of the report; arrays of equal length."""
+
+    tree: EventTree
+    order: Array | None  # tree index of each row; None: the same
+    lanes: list[Lane]
+    start_ns: Array
+    end_ns: Array
+    depth: Array
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def table(self) -> EventTable:
+        """The table whose rows these are."""
+        return self.tree.table
+
+    def take(self, by_tree: Array) -> Array:
+        """Arrange an array of the tree's length."""
+        return by_tree if self.order is None else by_tree[self.order]
+
+    def column(self, name: str) -> Array:
+        """Return a column of the table for these rows."""
+        return self.take(self.tree.column(name))
+
+    def of_table_rows(self) -> Array:
+        """Return, by table row, the row of the report; -1 for none. One more entry, -1."""
+        rows = np.arange(len(self.tree)) if self.tree.rows is None else self.tree.rows
+        return new_numbers(self.take(rows), len(self.table))
+
+
+def arrange(tree: EventTree) -> ReportRows:
+    """Arrange the rows of a tree; without a sort if they are in order already, as those of captures are."""
+    table = tree.table
+    code, kinds = _lane_codes(tree)
+    start = tree.column("start_ns")
+    depth = tree.depth
+    changes = np.flatnonzero(code[1:] != code[:-1]) + 1 if len(code) else np.zeros(0, np.int64)
+    firsts = np.concatenate([[0], changes]) if len(code) else changes
+    order = None
+    ordered = len(np.unique(code[firsts])) == len(firsts) and table.begin_ordered
+    if ordered and len(start):
+        backwards = np.flatnonzero(start[1:] < start[:-1]) + 1
+        ordered = bool(np.isin(backwards, changes).all())
+    if not ordered:
+        end = tree.column("end_ns")
+        order = np.lexsort((depth, -end, start, code))
+        code = code[order]
+        changes = np.flatnonzero(code[1:] != code[:-1]) + 1
+        firsts = np.concatenate([[0], changes]) if len(code) else changes
+        start, depth = start[order], depth[order]
+    counts = np.diff(np.append(firsts, len(code)))
+    lanes = [
+        Lane(*kinds[int(code[first])], int(first), int(count))
+        for first, count in zip(firsts, counts, strict=True)
+    ]
+    end = tree.column("end_ns")
+    return ReportRows(tree, order, lanes, start, end if order is None else end[order], depth)
+
+
+def _lane_codes(tree: EventTree) -> tuple[Array, dict[int, tuple[str, int, str, int]]]:
+    """Return (code of each tree row's lane, what a code means: kind, track, device, stream)."""
+    table = tree.table
+    track = tree.column("track").astype(np.int64)
+    code = track * 2
+    is_async = tree.is_async
+    if is_async is not None:
+        code = code + is_async
+    kinds: dict[int, tuple[str, int, str, int]] = {}
+    if tree.on_cpu is not None:
+        on_device = np.flatnonzero(~tree.on_cpu)
+        parts = [
+            tree.column(name)[on_device].astype(np.int64)
+            for name in ("device_type", "device_index", "device_resource_id")
+        ]
+        pids = np.array([t.pid for t in table.tracks] or [table.pid], np.int64)
+        process = pids[np.minimum(track[on_device], len(pids) - 1)]
+        keys, inverse, at = _unique_rows([process, *parts])
+        base = int(code.max()) + 2
+        code = code.copy()
+        code[on_device] = base + inverse
+        for number, (_, device, index, stream) in enumerate(keys):
+            name = f"{_device_name(device)}:{index}"
+            kinds[base + number] = ("device", int(track[on_device[at[number]]]), name, stream)
+    for value in np.unique(code).tolist():
+        if value not in kinds:
+            kinds[value] = ("async" if value % 2 else "thread", value // 2, "", 0)
+    return code, kinds
+
+
+def _unique_rows(columns: list[Array]) -> tuple[list[tuple[int, ...]], Array, Array]:
+    stacked = np.stack(columns, axis=1)
+    keys, first, inverse = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
+    return [tuple(row) for row in keys.tolist()], inverse.reshape(-1), first
+
+
+def _device_name(number: int) -> str:
+    try:
+        return DeviceType(number).name.lower()
+    except ValueError:
+        return f"device{number}"
