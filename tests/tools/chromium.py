@@ -140,14 +140,7 @@ class Chromium:
             session,
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            session,
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        page.resize(width, height)
         self.call("Page.navigate", session, url=path.resolve().as_uri())
         until = time.monotonic() + self.timeout_s
         while not page.run("Boolean(window.fastprof && window.fastprof.ready)"):
@@ -192,6 +185,17 @@ class Page:
         if "exceptionDetails" in answer:
             raise PageError(json.dumps(answer["exceptionDetails"]))
         return answer["result"].get("value")
+
+    def resize(self, width: int, height: int) -> None:
+        """Set the size of the window, in CSS pixels."""
+        self._browser.call(
+            "Emulation.setDeviceMetricsOverride",
+            self._session,
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def settle(self) -> None:
         """Wait until what was asked for has been drawn: two frames."""

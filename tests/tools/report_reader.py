@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the data of an HTML report in Python: the counterpart of page/decode.js, written from the format's description."""
+"""Read the data of an HTML report in Python: the counterpart of page/decode.js, written from packing.py's words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import numpy as np
 
 __all__ = ["ReportData", "read_report"]
 
-_BLOCK = re.compile(rb'<script type="application/octet-stream" data-block="([^"]*)">([^<]*)</script>')
+_BLOCK = re.compile(
+    rb'<script type="application/octet-stream" data-block="([^"]*)">([^<]*)</script>'
+)
 
 
 class ReportData:

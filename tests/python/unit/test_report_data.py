@@ -256,7 +256,9 @@ def test_details_of_rows(tmp_path: Path) -> None:
         if code
     }
     assert found["linear", "input shapes"] == "[[2, 3], [3, 4]]"
-    assert "</script>" in found["epoch", "arguments"] and '"number": 3' in found["epoch", "arguments"]
+    assert (
+        "</script>" in found["epoch", "arguments"] and '"number": 3' in found["epoch", "arguments"]
+    )
     stacks = data.block("stacks")["stack"]
     frames = values["stacks"][stacks[names.index("epoch")] - 1]
     assert "test_details_of_rows" in data.head["strings"][frames[0]]
@@ -365,7 +367,7 @@ def test_two_profiles_in_one_page(tmp_path: Path) -> None:
 def test_errors_and_repetition(tmp_path: Path) -> None:
     table = made([(0, 10, 0, 0)])
     for path in ("r.json", "r", "html"):
-        with pytest.raises(errors.ValueError, match="Use a path that ends in .html"):
+        with pytest.raises(errors.ValueError, match="Use a path that ends in"):
             export_html(table, tmp_path / path)
     with pytest.raises(errors.IoError, match="absent"):
         export_html(table, tmp_path / "absent" / "r.html")

@@ -84,7 +84,7 @@ R.diff = (() => {
     const sorted = [...rows].sort(order[choice.sort]);
     const head = el("tr", null, el("th", { class: "text" }, "Name"), ...["Calls A", "Calls B", "Self A", "Self B", "Change", "Percent"].map((text) => el("th", null, text)));
     R.base.fill(box, el("table", { class: "averages diff" }, head, ...sorted.slice(0, 500).map((row) => el("tr", { onclick: () => (row.key >= 0 ? R.state.selectKey(row.key) : null) },
-      el("td", { class: "text", title: shown(row.name, 1000) }, shown(row.name, 120)), el("td", null, count(row.callsBefore)), el("td", null, count(row.callsAfter)),
+      el("td", { class: "text", title: shown(row.name, 1000) }, R.format.label(row.name, 120)), el("td", null, count(row.callsBefore)), el("td", null, count(row.callsAfter)),
       el("td", null, time(value(row, "before"))), el("td", null, time(value(row, "after"))),
       el("td", { class: delta(row) > 0 ? "worse" : "better" }, signed(delta(row))), el("td", null, change(value(row, "before"), value(row, "after")))))),
     sorted.length > 500 ? el("p", { class: "note" }, `${count(sorted.length - 500)} more names; fastprof diff prints all`) : null);

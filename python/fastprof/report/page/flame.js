@@ -50,7 +50,7 @@ R.flame = (() => {
         state.boxes.push({ node, x, y, width });
         if (width > 24) {
           context.fillStyle = R.base.colour(wanted && node.parent ? "slice-text" : "muted");
-          const name = node.parent ? R.format.shown(node.name, 200) : `${node.name} · ${options.format(options.value(node))}`;
+          const name = node.parent ? R.format.label(node.name, 200) : `${node.name} · ${options.format(options.value(node))}`;
           context.fillText(R.format.fitted(context, name, width - 8), x + 4, y + LINE / 2);
         }
         context.globalAlpha = 1;

@@ -86,7 +86,13 @@ R.format = (() => {
     return match && { file: match[1], line: Number(match[2]), name: match[3] };
   }
 
+  /** A short form of a name: of a call of Python its function and place, "work (train.py:12)"; else the name. */
+  function label(/** @type {string} */ text, limit = 300) {
+    const place = text.endsWith(")") ? null : frame(text);
+    return shown(place && place.name ? `${place.name} (${baseName(place.file)}:${place.line})` : text, limit);
+  }
+
   const baseName = (/** @type {string} */ path) => path.slice(path.lastIndexOf("/") + 1);
 
-  return { time, tick, bytes, count, percent, shown, sourceLine, fitted, frame, baseName };
+  return { time, tick, bytes, count, percent, shown, sourceLine, fitted, frame, baseName, label };
 })();

@@ -98,7 +98,7 @@ R.memory = (() => {
     const { groups, before } = heldBy(device, at);
     const whole = device.held[at] || 1;
     const rows = groups.slice(0, 40).map((group) => el("tr", { onclick: () => (group.row >= 0 ? R.state.selectRow(group.row) : null) },
-      el("td", { class: "text" }, group.key >= 0 ? shown(model.keys[group.key].name, 120) : "outside of any range"),
+      el("td", { class: "text" }, group.key >= 0 ? R.format.label(model.keys[group.key].name, 120) : "outside of any range"),
       el("td", null, bytes(group.size)), el("td", { class: "bar" }, el("span", { css: { width: `${(100 * group.size) / groups[0].size}%` } }), el("b", null, percent(group.size / whole))),
       el("td", null, count(group.blocks)), el("td", null, bytes(group.largest))));
     return [el("h3", null, `${title}: ${bytes(device.held[at])} held`),

@@ -50,7 +50,7 @@ R.source = (() => {
     const most = Math.max(1, ...[...of.lines.values()].map((line) => Math.max(line.self, line.total)));
     const lines = text === undefined ? null : text.split(/\r\n|\n|\r/);
     const numbers = lines ? lines.map((_, i) => i + 1) : [...of.lines.keys()].sort((a, b) => a - b);
-    const table = el("table", { class: "lines" });
+    const table = el("table", { class: "lines" }, el("tr", { class: "heads" }, el("td", null, "self"), el("td", null, "total"), el("td", { class: "number" }, "line"), el("td", null)));
     for (const number of numbers) {
       const line = of.lines.get(number);
       const key = line && line.keys.size ? [...line.keys][0] : -1;
@@ -64,9 +64,9 @@ R.source = (() => {
       el("td", { class: "text", css: line ? { background: `color-mix(in srgb, var(--heat) ${Math.round(8 + 52 * share)}%, transparent)` } : {} },
         lines ? R.format.sourceLine(lines[number - 1]) : shown([...(line ? line.keys : [])].map((each) => model.keys[each].name).join(", ") || "(called from here)", 200))));
     }
-    R.base.fill(page, el("div", { class: "path" }, shown(current.file, 400), " ", el("span", { class: "note" }, `${time(of.self)} self, ${percent(of.self / whole)} of all`),
+    R.base.fill(page, el("div", { class: "path" }, shown(current.file, 400), " ", el("span", { class: "note" }, `${time(of.self)} self, ${percent(of.self / whole)} of the time that has a place in the source`),
       lines ? null : el("p", { class: "note" }, "The text of this file is not in the report: only lines with time are listed.")),
-    el("table", { class: "lines heads" }, el("tr", null, el("td", null, "self"), el("td", null, "total"), el("td", { class: "number" }, "line"), el("td", null))), table);
+    table);
     const hottest = [...of.lines].sort((a, b) => b[1].self - a[1].self)[0];
     const target = current.line || (hottest ? hottest[0] : 0);
     const row = target ? table.querySelector(`tr[data-line="${Number(target)}"]`) : null;
@@ -82,9 +82,9 @@ R.source = (() => {
     const { callers, callees } = R.sourceLines.neighbours(model, key);
     const part = (/** @type {string} */ title, /** @type {any[]} */ entries) => el("section", null, el("h4", null, title),
       entries.length ? el("ul", null, ...entries.map(([of, [ns, calls]]) => el("li", null,
-        of < 0 ? "the thread's begin" : el("button", { class: "link", onclick: () => openKey(of) }, shown(model.keys[of].name, 100)), ` ${time(ns)}, ${count(calls)}×`)))
+        of < 0 ? "the thread's begin" : el("button", { class: "link", onclick: () => openKey(of) }, R.format.label(model.keys[of].name, 100)), ` ${time(ns)}, ${count(calls)}×`)))
         : el("p", { class: "note" }, "none"));
-    R.base.fill(side, el("h3", null, shown(model.keys[key].name, 200)), part("Called by", callers), part("Calls", callees),
+    R.base.fill(side, el("h3", null, R.format.label(model.keys[key].name, 200)), part("Called by", callers), part("Calls", callees),
       el("button", { onclick: () => R.state.set({ view: "flame" }) }, "Flame graph"));
   }
 

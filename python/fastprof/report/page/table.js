@@ -127,7 +127,7 @@ R.table = (() => {
   }
 
   function cell(/** @type {TableColumn} */ column, /** @type {any} */ group, /** @type {any} */ sum, /** @type {number} */ most) {
-    const text = shown(column.text(group, sum) || "", 160);
+    const text = (column.id === "name" ? R.format.label : shown)(column.text(group, sum) || "", 160);
     if (column.id === "name") {
       return el("td", { class: "text", title: shown(group.label, 1000) },
         el("span", { class: "swatch", css: { background: R.base.sliceColour(model.keys[group.key].hash) } }), text,

@@ -8,7 +8,7 @@
 R.timelineDraw = (() => {
   const GUTTER = 168; // pixels for names of threads
   const RULER = 26;
-  const { time, tick, shown, fitted, bytes } = R.format;
+  const { time, tick, shown, label, fitted, bytes } = R.format;
   /** @type {Drawn[] | null} what the last frame drew one by one, for tests */
   let record = null;
 
@@ -180,7 +180,7 @@ R.timelineDraw = (() => {
       }
       context.fillStyle = R.base.colour(wanted ? "slice-text" : "muted");
       const from = Math.max(left, GUTTER);
-      context.fillText(fitted(context, shown(model.siteName(row), 200), left + wide - from - 6), from + 4, top + height / 2 + 0.5);
+      context.fillText(fitted(context, label(model.siteName(row), 200), left + wide - from - 6), from + 4, top + height / 2 + 0.5);
     }
   }
 
