@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -48,17 +48,17 @@ def check_output(path: str) -> None:
 
 
 def keep(
-    profiler: Any, path: str, kind: str, start_folder: str, sources: bool = True
+    profiler: Any, path: str, kind: str, start_folder: str, page: Mapping[str, Any] | None = None
 ) -> tuple[str, str, int]:
     """Write the recording to `path`, or else to another place.
 
-    Returns (path, format, 0); after a failure, which is printed, (other path, its format, 1), with
+    page: options of export_html. Returns (path, format, 0); after a failure, which is printed, (other path, its format, 1), with
     path "" if no place was writable. Tries in turn the folder of `path`, the folder in which the
     program started, the folder for temporary files and the home folder; in each the requested
     format, then fastprof's own, which is the smallest and can represent every recording.
     """
     try:
-        _write(profiler, path, kind, sources)
+        _write(profiler, path, kind, page or {})
         return path, kind, 0
     except Exception as error:
         print_message(f"fastprof: error: {_reason(error)}")
@@ -68,7 +68,7 @@ def keep(
             if target is None:
                 continue
             with suppress(Exception):  # try the next place
-                _write(profiler, target, other, sources)
+                _write(profiler, target, other, page or {})
                 return target, other, 1
     print_message(
         "fastprof: error: the trace is lost: none of the other folders could be written to either"
@@ -76,13 +76,13 @@ def keep(
     return "", kind, 1
 
 
-def _write(profiler: Any, path: str, kind: str, sources: bool) -> None:
+def _write(profiler: Any, path: str, kind: str, page: Mapping[str, Any]) -> None:
     if kind == "chrome":
         profiler.export_chrome_trace(path)
     elif kind == "perfetto":
         profiler.export_perfetto_trace(path)
     elif kind == "html":
-        profiler.export_html(path, sources=sources)
+        profiler.export_html(path, **page)
     else:
         write_table(profiler.event_table, path, kind)
 

@@ -277,7 +277,8 @@ def _report(
     pages: list[str] = []
     if not (nothing and (exited or (options.output is None and not _wants_html(options)))):
         for wanted, asked in outputs:
-            path, kind, problem = keep(profiler, wanted, asked, start_folder, not options.no_source)
+            page = {"title": options.program.label, "sources": not options.no_source}
+            path, kind, problem = keep(profiler, wanted, asked, start_folder, page)
             failed = failed or problem
             if path:
                 what = "kept the recording in" if problem else "wrote"

@@ -126,6 +126,7 @@ def test_the_table_by_shape_thread_and_stack(page: Page, prof: fastprof.profile)
 def test_every_slice_is_drawn_where_the_columns_say(page: Page, prof: fastprof.profile) -> None:
     page.resize(1366, 3000)  # all lines in view
     page.view("timeline")
+    page.key("o")  # with the frames of before the start
     drawn = page.run(
         """(async () => {
             const {timeline, timelineDraw} = fastprof.parts;
@@ -173,7 +174,7 @@ def test_a_click_selects_the_slice_under_it(page: Page, prof: fastprof.profile) 
             const {begin, end, scroll} = timeline.view;
             const x = timelineDraw.GUTTER + (model.start[row] + model.length[row] / 2 - begin) / (end - begin)
                 * (timeline.canvas().width - timelineDraw.GUTTER);
-            const y = timelineDraw.RULER + band.y - scroll + 3 + (model.depth[row] + 0.5) * lanes.LINE;
+            const y = timelineDraw.RULER + band.y - scroll + 3 + (model.depth[row] - band.first + 0.5) * lanes.LINE;
             return {x: box.left + x, y: box.top + y, row};
         })()"""
     )
@@ -451,4 +452,35 @@ def test_many_calls_and_a_narrow_window(browser: Chromium, tmp_path: Path) -> No
         page.screenshot(SCREENSHOTS / f"narrow_{view}.png")
     assert page.run("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.errors == []
+    page.close()
+
+
+def test_a_long_slice_behind_short_ones_is_drawn(browser: Chromium, tmp_path: Path) -> None:
+    """Short slices are merged by pixel; one that begins in the pixel of others and is long must not be."""
+    rows = []
+    for group in range(40):
+        begin = group * 1_000_000
+        rows += [(begin + 10 * i, begin + 10 * i + 9) for i in range(50)]
+        rows.append((begin + 600, begin + 900_000))
+    start, end = np.array(rows).T
+    table = EventTable(
+        {"start_ns": T0 + start, "end_ns": T0 + end, "site": (end - start > 100).astype(int)},
+        sites=[fastprof.Site("short"), fastprof.Site("long")],
+        t0_ns=T0,
+    )
+    export_html(table, tmp_path / "r.html")
+    page = browser.open(tmp_path / "r.html")
+    page.view("timeline")
+    drawn = page.run(
+        """(async () => {
+            const {timeline, timelineDraw} = fastprof.parts;
+            const {model} = await fastprof.ready;
+            const drawn = [];
+            timelineDraw.record(drawn);
+            timeline.canvas().drawNow();
+            timelineDraw.record(null);
+            return drawn.map(({row}) => model.siteName(row));
+        })()"""
+    )
+    assert drawn == ["long"] * 40
     page.close()

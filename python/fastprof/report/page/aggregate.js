@@ -114,5 +114,5 @@ R.aggregate = (() => {
     return [...found.values()];
   }
 
-  return { groups, forRows };
+  return { groups, forRows, withoutCalls };
 })();

@@ -3,7 +3,7 @@
 
 /**
  * @typedef {{type: "process" | "lane" | "counter" | "memory", id: string, label: string, y: number, height: number, lane: number,
- *            lines: number, series: any, open: boolean}} Band
+ *            first: number, lines: number, series: any, open: boolean}} Band  first: the line drawn at the top
  */
 R.lanes = (() => {
   const LINE = 18; // pixels: a line of slices
@@ -42,7 +42,7 @@ R.lanes = (() => {
     const bands = [];
     let y = 4;
     const add = (/** @type {any} */ band) => {
-      bands.push({ lane: -1, lines: 0, series: null, open: !closed.has(band.id), ...band, y });
+      bands.push({ lane: -1, first: 0, lines: 0, series: null, open: !closed.has(band.id), ...band, y });
       y += band.height;
     };
     const pids = [...new Set(model.lanes.map((/** @type {any} */ lane) => lane.pid))];
@@ -58,8 +58,9 @@ R.lanes = (() => {
         if (lane.pid !== pid) return;
         const laneId = `lane ${number}`;
         const open = !closed.has(laneId);
-        const lines = open ? Math.max(1, Math.min(lane.levels.length, MOST_LINES)) : 1;
-        add({ type: "lane", id: laneId, label: lane.label, height: lines * LINE + 8, lane: number, lines });
+        const first = showsOuter ? 0 : outerLines(model, lane);
+        const lines = open ? Math.max(1, Math.min(lane.levels.length - first, MOST_LINES)) : 1;
+        add({ type: "lane", id: laneId, label: lane.label, height: Math.max(lines * LINE + 8, first ? 40 : 0), lane: number, first, lines });
       });
       if (pid === pids[0]) {
         for (const device of extra.memory) {
@@ -70,10 +71,20 @@ R.lanes = (() => {
     return { bands, height: y + 12 };
   }
 
+  /** Whether lines of nothing but frames of before the start are drawn. */
+  let showsOuter = false;
+
+  /** The number of such lines at the top of a lane, if they are many; the last of them is drawn. */
+  function outerLines(/** @type {any} */ model, /** @type {any} */ lane) {
+    let lines = 0;
+    while (lines < lane.levels.length && lane.levels[lines].every((/** @type {number} */ row) => model.flags[row] & 4)) lines++;
+    return lines > 4 ? lines - 1 : 0;
+  }
+
   function toggle(/** @type {string} */ id) {
     if (closed.has(id)) closed.delete(id);
     else closed.add(id);
   }
 
-  return { LINE, layout, readSignals, toggle, signals: () => extra };
+  return { LINE, layout, readSignals, toggle, toggleOuter: () => { showsOuter = !showsOuter; }, signals: () => extra };
 })();

@@ -30,15 +30,18 @@ R.memory = (() => {
   function heldBy(/** @type {any} */ device, /** @type {number} */ at) {
     const { bytes: sizes, pointer, row } = device.columns;
     const live = new Map();
+    const kept = []; // blocks at whose address another one was allocated: their free was not recorded
     let before = 0;
     for (let i = 0; i <= at; i++) {
       if (!pointer[i]) { // no address: only sums are known
         before += sizes[i];
-      } else if (sizes[i] >= 0) live.set(pointer[i], [row[i] - 1, sizes[i]]);
-      else if (!live.delete(pointer[i])) before += sizes[i];
+      } else if (sizes[i] >= 0) {
+        if (live.has(pointer[i])) kept.push(live.get(pointer[i]));
+        live.set(pointer[i], [row[i] - 1, sizes[i]]);
+      } else if (!live.delete(pointer[i])) before += sizes[i];
     }
     const groups = new Map();
-    for (const [owner, size] of live.values()) {
+    for (const [owner, size] of [...live.values(), ...kept]) {
       const key = owner >= 0 ? model.rowKey[owner] : -1;
       const found = groups.get(key) || { key, size: 0, blocks: 0, row: owner, largest: 0 };
       found.size += size;

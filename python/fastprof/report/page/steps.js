@@ -13,10 +13,15 @@ R.steps = (() => {
 
   /** @returns {any[]} the steps in order: row, name, length, parts by key */
   function find(/** @type {any} */ of) {
-    const { keys, rowKey, parent, length, n } = of;
+    const { keys, rowKey, length, n } = of;
     const isStep = keys.map((/** @type {any} */ key) => key.name === "ProfilerStep*" && !key.device);
     const found = new Map();
+    // The parts of a step are the ranges and ops in it; of a program that only records calls, its calls.
+    const parents = [R.aggregate.withoutCalls(of), of.parent];
+    const hasRanges = keys.some((/** @type {any} */ key, /** @type {number} */ i) => !key.call && !isStep[i] && !key.device && inSteps(of, isStep, i));
+    const parent = hasRanges ? parents[0] : parents[1];
     for (let row = 0; row < n; row++) {
+      if (hasRanges && keys[rowKey[row]].call) continue;
       if (isStep[rowKey[row]]) found.set(row, { row, name: of.siteName(row), length: length[row], parts: new Map(), rest: length[row] });
       const step = found.get(parent[row]);
       if (!step) continue;
@@ -24,6 +29,13 @@ R.steps = (() => {
       step.rest -= length[row];
     }
     return [...found.values()];
+  }
+
+  /** Whether a row of the key is directly in a step, but for calls. */
+  function inSteps(/** @type {any} */ of, /** @type {boolean[]} */ isStep, /** @type {number} */ key) {
+    const parent = R.aggregate.withoutCalls(of);
+    for (let row = 0; row < of.n; row++) if (of.rowKey[row] === key && parent[row] >= 0 && isStep[of.rowKey[parent[row]]]) return true;
+    return false;
   }
 
   const median = (/** @type {number[]} */ values) => {
@@ -63,10 +75,10 @@ R.steps = (() => {
     },
     el("span", { class: "step-name" }, shown(step.name, 40)),
     el("span", { class: "step-bar" }, ...kinds.map((key) => step.parts.has(key)
-      ? part(step.parts.get(key), R.base.sliceColour(model.keys[key].hash), `${shown(model.keys[key].name, 100)}: ${time(step.parts.get(key))}`) : null),
+      ? part(step.parts.get(key), R.base.sliceColour(model.keys[key].hash), `${R.format.label(model.keys[key].name, 100)}: ${time(step.parts.get(key))}`) : null),
     part(step.length - kinds.reduce((sum, key) => sum + (step.parts.get(key) || 0), 0), "var(--faint)", "everything else")),
     el("span", { class: step.length > 1.5 * middle ? "step-time slow" : "step-time" }, time(step.length))));
-    R.base.fill(box, el("p", { class: "legend" }, ...kinds.map((key) => el("span", null, el("span", { class: "swatch", css: { background: R.base.sliceColour(model.keys[key].hash) } }), shown(model.keys[key].name, 40)))),
+    R.base.fill(box, el("p", { class: "legend" }, ...kinds.map((key) => el("span", null, el("span", { class: "swatch", css: { background: R.base.sliceColour(model.keys[key].hash) } }), R.format.label(model.keys[key].name, 40)))),
       ...rows);
   }
 
@@ -81,7 +93,7 @@ R.steps = (() => {
     }).sort((a, b) => Math.abs(b.own - b.usual) - Math.abs(a.own - a.usual)).slice(0, 30);
     const middle = median(steps.map((each) => each.length));
     const line = (/** @type {string} */ name, /** @type {number} */ own, /** @type {number} */ usual, /** @type {number} */ key) => el("tr", { onclick: key >= 0 ? () => R.state.selectKey(key) : null },
-      el("td", { class: "text" }, shown(name, 80)), el("td", null, time(own)), el("td", null, time(usual)),
+      el("td", { class: "text", title: shown(name) }, R.format.label(name, 60)), el("td", null, time(own)), el("td", null, time(usual)),
       el("td", { class: own > usual ? "worse" : "better" }, `${own >= usual ? "+" : "−"}${time(Math.abs(own - usual))}`));
     R.base.fill(side, el("h3", null, `${shown(step.name, 60)} beside the median step`),
       el("p", { class: "note" }, `${time(step.length)}; the median of ${steps.length} steps is ${time(middle)} (${percent(step.length / middle)})`),

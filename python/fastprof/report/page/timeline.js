@@ -81,7 +81,7 @@ R.timeline = (() => {
     show(middle - span / 2, middle + span / 2);
     const lane = model.laneOf(row);
     const band = layout.bands.find((/** @type {any} */ each) => each.lane === lane);
-    if (band) view.scroll = band.y + R.model.lineOf(model, row) * R.lanes.LINE - 120;
+    if (band) view.scroll = band.y + (R.model.lineOf(model, row) - band.first) * R.lanes.LINE - 120;
     redraw();
   }
 
@@ -96,9 +96,9 @@ R.timeline = (() => {
   function rowAt(/** @type {number} */ x, /** @type {number} */ y) {
     const band = bandAt(y);
     if (!band || band.type !== "lane" || x < GUTTER) return -1;
-    const line = Math.floor((y - RULER + view.scroll - band.y - 3) / R.lanes.LINE);
+    const line = band.first + Math.floor((y - RULER + view.scroll - band.y - 3) / R.lanes.LINE);
     const lane = model.lanes[band.lane];
-    if (line < 0 || line >= Math.min(band.lines, lane.levels.length)) return -1;
+    if (line < band.first || line >= Math.min(band.first + band.lines, lane.levels.length)) return -1;
     const rows = lane.levels[line];
     const slack = (2 * (view.end - view.begin)) / canvas.width; // two pixels
     const t = timeAt(x);
@@ -228,7 +228,7 @@ R.timeline = (() => {
       w: () => zoom(0.7, middle), s: () => zoom(1 / 0.7, middle), a: () => pan(-0.2), d: () => pan(0.2),
       "+": () => zoom(0.7, middle), "-": () => zoom(1 / 0.7, middle), ArrowLeft: () => pan(-0.1), ArrowRight: () => pan(0.1),
       ArrowUp: () => { view.scroll -= 60; redraw(); }, ArrowDown: () => { view.scroll += 60; redraw(); },
-      0: fit, Home: fit, f: () => { if (row >= 0) zoomTo(row); },
+      0: fit, Home: fit, o: () => { R.lanes.toggleOuter(); layout = R.lanes.layout(model); redraw(); }, f: () => { if (row >= 0) zoomTo(row); },
       m: () => { if (row >= 0) R.state.set({ interval: [model.start[row], model.start[row] + model.length[row]] }); },
     };
     const action = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];

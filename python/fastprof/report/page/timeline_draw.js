@@ -8,6 +8,7 @@
 R.timelineDraw = (() => {
   const GUTTER = 168; // pixels for names of threads
   const RULER = 26;
+  const MERGED = 2; // pixels: slices narrower than 1.5 that begin in one of these cells are drawn as one
   const { time, tick, shown, label, fitted, bytes } = R.format;
   /** @type {Drawn[] | null} what the last frame drew one by one, for tests */
   let record = null;
@@ -104,17 +105,18 @@ R.timelineDraw = (() => {
     frame.context.beginPath();
     frame.context.rect(GUTTER, RULER, frame.width - GUTTER, frame.height - RULER);
     frame.context.clip();
-    for (let line = 0; line < Math.min(band.lines, of.levels.length); line++) {
-      const top = y + 3 + line * R.lanes.LINE;
+    for (let line = band.first; line < Math.min(band.first + band.lines, of.levels.length); line++) {
+      const top = y + 3 + (line - band.first) * R.lanes.LINE;
       if (top + R.lanes.LINE >= RULER && top <= frame.height) slices(frame, of, line, top);
     }
     marks(frame, band, y);
     frame.context.restore();
-    const hidden = of.levels.length - band.lines;
-    gutter(frame, band, y, band.height > 34 && hidden > 0 && band.open ? `${hidden} deeper lines` : "");
+    const deeper = of.levels.length - band.lines - band.first;
+    const second = band.first ? `${band.first} outer lines (O)` : deeper > 0 ? `${deeper} deeper lines` : "";
+    gutter(frame, band, y, band.height > 34 && band.open ? second : "");
   }
 
-  /** One line of slices. Those narrower than a pixel are merged with what is in the same pixel. */
+  /** One line of slices. Those narrower than a pixel are merged with what is in the same cell. */
   function slices(/** @type {any} */ { context, width, model, view, x, scale }, /** @type {any} */ lane, /** @type {number} */ line, /** @type {number} */ top) {
     const rows = lane.levels[line];
     const { start, length, rowKey, keys } = model;
@@ -145,14 +147,14 @@ R.timelineDraw = (() => {
       const left = Math.max(x(from), GUTTER - 2);
       const wide = length[row] * scale;
       if (wide < 1.5) {
-        const pixelX = Math.floor(left);
+        const pixelX = Math.floor(left / MERGED) * MERGED;
         if (colour !== style || pixelX > pendingEnd + 1) {
           flush();
           if (colour !== style) context.fillStyle = style = colour;
           pendingX = pixelX;
         }
-        pendingEnd = pixelX + 1;
-        at = ordered ? Math.max(at + 1, skip(rows, start, view.begin + (pixelX + 1 - GUTTER) * pixel, at)) : at + 1;
+        pendingEnd = pixelX + MERGED;
+        at = ordered ? nextPixel(rows, start, length, view.begin + (pixelX + MERGED - GUTTER) * pixel, at) : at + 1;
         continue;
       }
       flush();
@@ -208,6 +210,13 @@ R.timelineDraw = (() => {
     return low;
   }
 
+  /** The next position to look at after `at`, whose pixel ends at `t`: of the slices that begin in it, only the last can reach further. */
+  function nextPixel(/** @type {Uint32Array} */ rows, /** @type {Float64Array} */ start, /** @type {ArrayLike<number>} */ length, /** @type {number} */ t, /** @type {number} */ at) {
+    const next = Math.max(at + 1, skip(rows, start, t, at));
+    const last = rows[next - 1];
+    return next - 1 > at && start[last] + length[last] > t ? next - 1 : next;
+  }
+
   function marks(/** @type {any} */ { context, model, view, x }, /** @type {any} */ band, /** @type {number} */ y) {
     const { marks: all } = R.lanes.signals();
     if (!all) return;
@@ -220,7 +229,7 @@ R.timelineDraw = (() => {
       if (at < last + 2) continue;
       last = at;
       const row = all.row[i] - 1;
-      const top = y + 3 + (row >= 0 ? Math.min(model.depth[row] + 1, band.lines - 1) : 0) * R.lanes.LINE;
+      const top = y + 3 + (row >= 0 ? Math.max(0, Math.min(model.depth[row] + 1 - band.first, band.lines - 1)) : 0) * R.lanes.LINE;
       context.beginPath();
       context.moveTo(at, top);
       context.lineTo(at + 4, top + 6);
@@ -253,7 +262,7 @@ R.timelineDraw = (() => {
     const y = (/** @type {number} */ lane, /** @type {number} */ at) => {
       const band = bandOf.get(lane);
       if (!band) return NaN;
-      const line = at >= 0 ? Math.min(R.model.lineOf(model, at), band.lines - 1) : 0;
+      const line = at >= 0 ? Math.max(0, Math.min(R.model.lineOf(model, at) - band.first, band.lines - 1)) : 0;
       return RULER + band.y - view.scroll + 3 + line * R.lanes.LINE + R.lanes.LINE / 2;
     };
     for (let i = 0; i < n; i++) {
