@@ -148,13 +148,22 @@ def main() -> None:
     folded = options.out / "digits.folded"
     flame = options.out / "digits.speedscope.json"
     own = options.out / "digits.fastprof"
-    print("Writing the traces ...", flush=True)
+    report = options.out / "digits.html"
+    print("Writing the report and the traces ...", flush=True)
+    profile.export_html(
+        report,
+        title="digits: training with NumPy and PyTorch"
+        if with_torch
+        else "digits: training with NumPy",
+    )
     profile.export_chrome_trace(str(trace))
     export_range_stacks(profile.event_table, folded)
     export_speedscope(profile.event_table, flame, "digits")
     fastprof.save(profile, own)
     print(f"""
 {len(profile.events())} ranges. Written:
+  {report}
+      the report: open it in a browser (no network is needed)
   {trace}
       time line: open https://ui.perfetto.dev and drop the file on it (it stays on your machine)
   {flame}

@@ -11,6 +11,7 @@ import sys
 from typing import Any, NamedTuple
 
 from fastprof.base import errors
+from fastprof.cli.html import add_html_options, html_path, open_report
 from fastprof.cli.options import (
     Subparsers,
     add_reading_options,
@@ -47,6 +48,8 @@ examples:
         fails if the time of a name grew by more than 10 %; ignores names below 1 ms in both traces
   fastprof diff --max-total-growth 5 main.json branch.json
         fails if the time of all names together grew by more than 5 %
+  fastprof diff --html diff.html before.json after.json
+        also writes a page with a flame graph of what grew and what shrank
 """
 
 
@@ -97,6 +100,7 @@ def add_parser(commands: Subparsers) -> None:
         "--row-limit", type=int, default=30, metavar="N", help="rows to print, -1 for all (30)"
     )
     parser.add_argument("--json", metavar="PATH", help="also write all rows to a JSON file")
+    add_html_options(parser)
     add_reading_options(parser)
     limits = parser.add_argument_group("limits (for CI)")
     limits.add_argument(
@@ -136,24 +140,39 @@ def diff(options: argparse.Namespace) -> int:
         )
     if options.json:
         check_output(options.json)
-    changes = _changes(
-        _averages(options.before, options), _averages(options.after, options), options
-    )
+    page = html_path(options, "diff")
+    lists = [_listed(path, options) for path in (options.before, options.after)]
+    changes = _changes(_averages(lists[0]), _averages(lists[1]), options)
     total = _total(changes)
     exceeded = _exceeded(changes, total, options)
     print(f"A: {options.before}\nB: {options.after}\n")
     print(_text(_sorted(changes, options.sort), total, options))
     if options.json:
         _write_json(changes, total, options)
+    if page is not None:
+        _write_page(lists, page, options)
     for line in exceeded:
         print(line)
     return FAILED if exceeded else 0
 
 
-def _averages(path: str, options: argparse.Namespace) -> dict[str, Any]:
+def _listed(path: str, options: argparse.Namespace) -> Any:
     from fastprof.cli.event_lists import list_of
 
-    events = list_of(load_trace(path, options))
+    return list_of(load_trace(path, options))
+
+
+def _write_page(lists: list[Any], path: str, options: argparse.Namespace) -> None:
+    from fastprof.report.export import export_comparison
+
+    titles = (os.path.basename(options.before), os.path.basename(options.after))
+    export_comparison(*lists, path, titles=titles, sources=not options.no_source)
+    print(f"wrote {path}")
+    if options.open:
+        open_report(path)
+
+
+def _averages(events: Any) -> dict[str, Any]:
     columns: dict[str, Any] = events.key_averages(include_python_functions=True).to_columns()
     return columns
 

@@ -52,10 +52,11 @@ def keep(
 ) -> tuple[str, str, int]:
     """Write the recording to `path`, or else to another place.
 
-    page: options of export_html. Returns (path, format, 0); after a failure, which is printed, (other path, its format, 1), with
-    path "" if no place was writable. Tries in turn the folder of `path`, the folder in which the
-    program started, the folder for temporary files and the home folder; in each the requested
-    format, then fastprof's own, which is the smallest and can represent every recording.
+    page: options of export_html. Returns (path, format, 0); after a failure, which is printed, (other
+    path, its format, 1), with path "" if no place was writable. Tries in turn the folder of `path`,
+    the folder in which the program started, the folder for temporary files and the home folder; in
+    each the requested format, then fastprof's own, which is the smallest and can represent every
+    recording.
     """
     try:
         _write(profiler, path, kind, page or {})

@@ -6,6 +6,7 @@ Screenshots are kept in build/report_screenshots.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -484,3 +485,94 @@ def test_a_long_slice_behind_short_ones_is_drawn(browser: Chromium, tmp_path: Pa
     )
     assert drawn == ["long"] * 40
     page.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_overlap_are_all_drawn(browser: Chromium, tmp_path: Path, seed: int) -> None:
+    """Rows without parents that overlap lie on one line; each that is wide enough is drawn, wherever it began."""
+    rng = np.random.default_rng(seed)
+    start = np.sort(rng.integers(0, 1_000_000, 3000))
+    length = np.exp(rng.uniform(0, np.log(300_000), 3000)).astype(np.int64)
+    table = EventTable(
+        {
+            "start_ns": T0 + start,
+            "end_ns": T0 + start + length,
+            "site": rng.integers(0, 3, 3000),
+            "parent": np.full(3000, -1),
+        },
+        sites=[fastprof.Site(name) for name in "abc"],
+        t0_ns=T0,
+    )
+    export_html(table, tmp_path / "r.html")
+    page = browser.open(tmp_path / "r.html")
+    page.view("timeline")
+    missing = page.run(
+        """(async () => {
+            const {timeline, timelineDraw} = fastprof.parts;
+            const {model} = await fastprof.ready;
+            let missing = 0;
+            let wide = 0;
+            for (let i = 0; i < 60; i++) {
+                timeline.show(i * 15000, i * 15000 + 1000000 * 0.8 ** (i % 20));
+                const drawn = [];
+                timelineDraw.record(drawn);
+                timeline.canvas().drawNow();
+                timelineDraw.record(null);
+                const rows = new Set(drawn.map(({row}) => row));
+                const {begin, end} = timeline.view;
+                const cell = 2 * (end - begin) / (timeline.canvas().width - timelineDraw.GUTTER);
+                for (let row = 0; row < model.n; row++) {
+                    const last = model.start[row] + model.length[row];
+                    if (model.length[row] <= cell || last <= begin + cell || model.start[row] >= end) continue;
+                    wide += 1;
+                    if (!rows.has(row)) missing += 1;
+                }
+            }
+            return [missing, wide > 1000];
+        })()"""
+    )
+    assert missing == [0, True]
+    page.close()
+
+
+def test_device_lanes_of_a_loaded_trace(browser: Chromium, tmp_path: Path) -> None:
+    """A trace as torch.profiler writes it on a GPU: kernels on streams, an arrow from the launch."""
+    launch = {"External id": 7, "correlation": 3}
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 50,
+         "args": {"External id": 7}},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 20,
+         "dur": 10, "args": launch},
+        *({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 40 + 100 * i, "dur": 90,
+           "args": {"stream": 7, "device": 0, **launch}} for i in range(2)),
+    ]  # fmt: skip
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
+    result = subprocess.run(
+        [sys.executable, "-m", "fastprof", "report", "t.json", "--html"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    page = browser.open(tmp_path / "t.html")
+    lanes = page.run("fastprof.ready.then(({model}) => model.lanes.map((l) => [l.label, l.count]))")
+    assert ["cuda:0 stream 7", 2] in lanes
+    page.view("table")
+    page.run("fastprof.parts.table.update()")
+    groups = {g["label"]: g for g in page.run("fastprof.parts.table.groups()")}
+    averages = {a.key: a for a in _cli_list(tmp_path / "t.json").key_averages()}
+    assert set(groups) == set(averages)
+    for name, average in averages.items():
+        group = groups[name]
+        assert group["count"] == average.count
+        assert group["selfDevice"] == round(average.self_device_time_total * 1000)
+        assert group["device"] == round(average.device_time_total * 1000)
+        assert group["total"] == round(average.cpu_time_total * 1000)
+    page.view("summary")
+    assert "on 1 device stream" in page.run("document.body.innerText")
+    assert page.errors == []
+    page.close()
+
+
+def _cli_list(path: Path) -> Any:
+    from fastprof.cli.event_lists import list_of
+
+    return list_of(fastprof.load(path))

@@ -4,9 +4,12 @@
 /**
  * @typedef {{name: string, hash: number, device: boolean, call: boolean, category: string, file: string, line: number}} Key
  * @typedef {{kind: string, name: string, label: string, pid: number, tid: number, device: string, stream: number,
- *            first: number, count: number, levels: Uint32Array[], ordered: boolean[]}} Lane
+ *            first: number, count: number, levels: Uint32Array[], reach: (Float64Array | null)[]}} Lane
+ *   levels: rows by line. reach: of a line whose rows overlap, the latest end in each 64 of them; null where they do not
  */
 R.model = (() => {
+  const BLOCK = 64; // rows: see Lane.reach
+
   class Model {
     constructor(/** @type {string} */ prefix, /** @type {any} */ head) {
       this.prefix = prefix;
@@ -87,7 +90,7 @@ R.model = (() => {
       const thread = name || (lane.tid ? `thread ${lane.tid}` : "thread");
       const label = lane.kind === "device" ? `${lane.device} stream ${lane.stream}`
         : lane.kind === "async" ? `${thread}, async` : thread;
-      return { ...lane, name, label, levels: [], ordered: [] };
+      return { ...lane, name, label, levels: [], reach: [] };
     });
     model.start = start;
     let [low, high] = [0, model.head.span_ns];
@@ -176,13 +179,20 @@ R.model = (() => {
     for (let line = 0; line < counts.length; line++) lane.levels.push(new Uint32Array(counts[line] || 0));
     const filled = new Uint32Array(counts.length);
     const end = new Float64Array(counts.length).fill(-Infinity);
-    lane.ordered = new Array(counts.length).fill(true);
+    const overlap = new Array(counts.length).fill(false);
     for (let row = lane.first; row < last; row++) {
       const line = level[row];
       lane.levels[line][filled[line]++] = row;
-      if (start[row] + length[row] < end[line]) lane.ordered[line] = false;
+      if (start[row] + length[row] < end[line]) overlap[line] = true;
       else end[line] = start[row] + length[row];
     }
+    lane.reach = lane.levels.map((rows, line) => (overlap[line] ? latestEnds(model, rows) : null));
+  }
+
+  function latestEnds(/** @type {any} */ { start, length }, /** @type {Uint32Array} */ rows) {
+    const ends = new Float64Array(Math.ceil(rows.length / BLOCK)).fill(-Infinity);
+    rows.forEach((row, i) => { ends[i >> 6] = Math.max(ends[i >> 6], start[row] + length[row]); });
+    return ends;
   }
 
   /** The line in its lane on which a row is drawn. */

@@ -106,7 +106,7 @@ R.timeline = (() => {
     for (let i = R.timelineDraw.firstAfter(rows, model.start, t + slack) - 1, n = 0; i >= 0 && n < 64; i--, n++) {
       const row = rows[i];
       if (model.start[row] + model.length[row] >= t - slack && (best < 0 || model.length[row] > model.length[best])) best = row;
-      if (lane.ordered[line] && model.start[row] < t - slack) break;
+      if (!lane.reach[line] && model.start[row] < t - slack) break;
     }
     return best;
   }

@@ -125,11 +125,9 @@ R.timelineDraw = (() => {
     const height = R.lanes.LINE - 2;
     const faint = R.base.colour("faint");
     const pixel = 1 / scale;
-    const ordered = lane.ordered[line];
-    let at = firstAfter(rows, start, view.begin);
-    if (ordered) {
-      if (at > 0 && start[rows[at - 1]] + length[rows[at - 1]] > view.begin) at -= 1;
-    } else at = 0; // rows that overlap: any earlier one may reach into the view
+    const reach = lane.reach[line];
+    let at = reach ? nextReaching(model, rows, reach, view.begin, 0) : firstAfter(rows, start, view.begin);
+    if (!reach && at > 0 && start[rows[at - 1]] + length[rows[at - 1]] > view.begin) at -= 1;
     let style = "";
     let [pendingX, pendingEnd] = [-1, -1]; // a run of merged slices, drawn at once
     const flush = () => {
@@ -154,7 +152,8 @@ R.timelineDraw = (() => {
           pendingX = pixelX;
         }
         pendingEnd = pixelX + MERGED;
-        at = ordered ? nextPixel(rows, start, length, view.begin + (pixelX + MERGED - GUTTER) * pixel, at) : at + 1;
+        const t = view.begin + (pixelX + MERGED - GUTTER) * pixel;
+        at = reach ? nextReaching(model, rows, reach, t, at + 1) : nextPixel(rows, start, length, t, at);
         continue;
       }
       flush();
@@ -217,6 +216,16 @@ R.timelineDraw = (() => {
     return next - 1 > at && start[last] + length[last] > t ? next - 1 : next;
   }
 
+  /** The first position from `from` whose row begins at `t` or later, or ends after it. */
+  function nextReaching(/** @type {any} */ { start, length }, /** @type {Uint32Array} */ rows, /** @type {Float64Array} */ reach, /** @type {number} */ t, /** @type {number} */ from) {
+    let at = from;
+    while (at < rows.length && start[rows[at]] < t && start[rows[at]] + length[rows[at]] <= t) {
+      at += 1;
+      while (at % 64 === 0 && at + 64 < rows.length && reach[at / 64] <= t && start[rows[at + 63]] < t) at += 64;
+    }
+    return at;
+  }
+
   function marks(/** @type {any} */ { context, model, view, x }, /** @type {any} */ band, /** @type {number} */ y) {
     const { marks: all } = R.lanes.signals();
     if (!all) return;
@@ -258,6 +267,7 @@ R.timelineDraw = (() => {
     const selected = row >= 0;
     if (!selected && n > 2000) return; // all at once would hide what is below them
     context.lineWidth = selected ? 1.6 : 1;
+    context.globalAlpha = selected ? 1 : 0.35;
     context.strokeStyle = R.base.colour("flow");
     const y = (/** @type {number} */ lane, /** @type {number} */ at) => {
       const band = bandOf.get(lane);
@@ -281,6 +291,7 @@ R.timelineDraw = (() => {
       context.lineTo(x1 - 6, y1 + 4);
       context.stroke();
     }
+    context.globalAlpha = 1;
   }
 
   function interval(/** @type {any} */ { context, height, x }) {
