@@ -132,7 +132,7 @@ def main() -> None:
         import torch  # noqa: F401 - so that the table shows the training, not the import
 
     print(f"Training on scikit-learn's digits, {options.epochs} epochs ...", flush=True)
-    with fastprof.profile() as profile:
+    with fastprof.profile(record_shapes=True) as profile:
         data = load_data()
         with record_function("train (NumPy)"):
             right = {"NumPy": train_numpy(data, options.epochs)}
@@ -150,12 +150,7 @@ def main() -> None:
     own = options.out / "digits.fastprof"
     report = options.out / "digits.html"
     print("Writing the report and the traces ...", flush=True)
-    profile.export_html(
-        report,
-        title="digits: training with NumPy and PyTorch"
-        if with_torch
-        else "digits: training with NumPy",
-    )
+    profile.export_html(report, title="digits")
     profile.export_chrome_trace(str(trace))
     export_range_stacks(profile.event_table, folded)
     export_speedscope(profile.event_table, flame, "digits")

@@ -13,7 +13,7 @@ import binascii
 import hashlib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 from fastprof.report.dataset import Dataset
 from fastprof.report.details import to_bytes
@@ -52,7 +52,7 @@ STYLES = ("style", "views")
 @lru_cache(maxsize=1)
 def _code() -> tuple[str, str]:
     """Return (script, style sheet)."""
-    folder = files("fastprof.report") / "page"
+    folder = Path(__file__).parent / "page"
     modules = [(folder / f"{name}.js").read_text("utf-8") for name in MODULES]
     script = '"use strict";\n(() => {\nconst R = {};\n' + "\n".join(modules) + "\n})();\n"
     style = "\n".join((folder / f"{name}.css").read_text("utf-8") for name in STYLES)

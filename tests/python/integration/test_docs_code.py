@@ -8,6 +8,7 @@ string `text` need something that is not there (a trainer, a model) and are left
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -109,5 +110,6 @@ def test_commands(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
+            env={**os.environ, "BROWSER": "true"},  # for --open: a program that does nothing
         )
         assert result.returncode == 0, (line, result.stderr)

@@ -60,7 +60,7 @@ R.details = (() => {
     const read = (/** @type {string} */ name) => (own[name] ? own[name][row] : null);
     /** @type {[string, any][]} */
     const pairs = [
-      ["begin", time(model.start[row])],
+      ["begin", R.format.tick(model.start[row], Math.max(1, Math.min(model.length[row] / 10, 1e6)))],
       ["length", time(model.length[row])],
       ["self", lane.kind === "thread" ? `${time(model.self[row])} (${percent(model.self[row] / model.length[row])})` : null],
       ["on", `${lane.label}, pid ${lane.pid}`],

@@ -10,6 +10,7 @@ R.timelineDraw = (() => {
   const RULER = 26;
   const MERGED = 2; // pixels: slices narrower than 1.5 that begin in one of these cells are drawn as one
   const { time, tick, shown, label, fitted, bytes } = R.format;
+  const MOST_FLOWS = 40; // arrows in view that are drawn without a selection
   /** @type {Drawn[] | null} what the last frame drew one by one, for tests */
   let record = null;
 
@@ -265,7 +266,11 @@ R.timelineDraw = (() => {
     const bandOf = new Map(layout.bands.filter((/** @type {any} */ b) => b.type === "lane").map((/** @type {any} */ b) => [b.lane, b]));
     const n = all.from_time.length;
     const selected = row >= 0;
-    if (!selected && n > 2000) return; // all at once would hide what is below them
+    let inView = 0;
+    for (let i = 0; i < n && !selected; i++) {
+      if (Math.max(all.from_time[i], all.to_time[i]) >= view.begin && Math.min(all.from_time[i], all.to_time[i]) <= view.end) inView += 1;
+      if (inView > MOST_FLOWS) return; // more would hide what is below them: zoom in, or select one end
+    }
     context.lineWidth = selected ? 1.6 : 1;
     context.globalAlpha = selected ? 1 : 0.35;
     context.strokeStyle = R.base.colour("flow");
