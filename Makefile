@@ -57,8 +57,8 @@ test-python: $(INSTALLED)  ## run the Python tests, and those that drive compile
 
 test-integrations: $(INSTALLED)  ## install torch, trace readers and the like, and run the tests that need them
 	$(BIN)/python tests/tools/requirements.py integrations | xargs -d '\n' $(BIN)/pip install -q
-	@test -d $(READERS)/node_modules/speedscope || ! command -v npm >/dev/null \
-	  || npm install --silent --no-audit --no-fund --prefix $(READERS) speedscope@1
+	@test -d $(READERS)/node_modules/typescript || ! command -v npm >/dev/null \
+	  || npm install --silent --no-audit --no-fund --prefix $(READERS) speedscope@1 typescript@5
 	$(BIN)/python -m pytest -m integrations
 
 test-aarch64: $(TOOLS)  ## run C++ tests for aarch64 under qemu-user (AARCH64=all: every one)

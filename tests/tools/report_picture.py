@@ -13,7 +13,7 @@ from chromium import Chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Two batches of training in view, the quickest in a row, with an op selected whose arrow leads to its backward function.
+# Two batches of training in view, the quickest, with an op selected whose arrow leads to its backward function.
 _CHOOSE = """(async () => {
     const {model} = await fastprof.ready;
     const {state, timeline} = fastprof.parts;

@@ -19,7 +19,7 @@ from fastprof.report.dataset import Dataset
 from fastprof.report.details import to_bytes
 from fastprof.report.packing import pack_text
 
-__all__ = ["MODULES", "STYLES", "page_parts"]
+__all__ = ["MODULES", "STYLES", "page_parts", "page_script"]
 
 # Modules in the order in which they are defined: each uses those above it when it is defined, any when it runs.
 MODULES = (
@@ -34,7 +34,9 @@ MODULES = (
     "details",
     "chart",
     "lanes",
+    "timeline_marks",
     "timeline_draw",
+    "overview",
     "timeline",
     "flame",
     "table",
@@ -49,14 +51,19 @@ MODULES = (
 STYLES = ("style", "views")
 
 
+_FOLDER = Path(__file__).parent / "page"
+
+
 @lru_cache(maxsize=1)
-def _code() -> tuple[str, str]:
-    """Return (script, style sheet)."""
-    folder = Path(__file__).parent / "page"
-    modules = [(folder / f"{name}.js").read_text("utf-8") for name in MODULES]
-    script = '"use strict";\n(() => {\nconst R = {};\n' + "\n".join(modules) + "\n})();\n"
-    style = "\n".join((folder / f"{name}.css").read_text("utf-8") for name in STYLES)
-    return script, style
+def page_script() -> str:
+    """Return the page's script: the modules in one function."""
+    modules = [(_FOLDER / f"{name}.js").read_text("utf-8") for name in MODULES]
+    return '"use strict";\n(() => {\nconst R = {};\n' + "\n".join(modules) + "\n})();\n"
+
+
+@lru_cache(maxsize=1)
+def _style() -> str:
+    return "\n".join((_FOLDER / f"{name}.css").read_text("utf-8") for name in STYLES)
 
 
 def _hash(text: str) -> str:
@@ -65,7 +72,7 @@ def _hash(text: str) -> str:
 
 def page_parts(datasets: Mapping[str, Dataset]) -> Iterator[bytes]:
     """Yield the bytes of the page. datasets: by prefix of their blocks' names ("a", and "b" for a comparison)."""
-    script, style = _code()
+    script, style = page_script(), _style()
     policy = (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"

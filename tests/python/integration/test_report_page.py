@@ -221,9 +221,13 @@ def test_the_flame_graph_adds_up(page: Page, prof: fastprof.profile) -> None:
     page.screenshot(SCREENSHOTS / "flame.png")
     page.run("(fastprof.parts.flame.choice.byThread = true, fastprof.parts.flame.update())")
     assert page.run(f"({sums})(fastprof.parts.flame.tree())")["total"] == got["total"]
+    page.run(
+        "(Object.assign(fastprof.parts.flame.choice, {byThread: false, stacks: true}), fastprof.parts.flame.update())"
+    )
+    assert page.run(f"({sums})(fastprof.parts.flame.tree())")["total"] == got["total"]
     # Upside down: a first level of what ran itself, with its self time.
     page.run(
-        "(Object.assign(fastprof.parts.flame.choice, {byThread: false, inverted: true}), fastprof.parts.flame.update())"
+        "(Object.assign(fastprof.parts.flame.choice, {stacks: false, inverted: true}), fastprof.parts.flame.update())"
     )
     first = page.run("fastprof.parts.flame.tree().children.map((node) => [node.name, node.total])")
     assert dict(first) == wanted
@@ -247,6 +251,15 @@ def test_the_search_finds_the_same_everywhere(page: Page, prof: fastprof.profile
         page.run(f"fastprof.parts.state.set({{query: '{query}'}})")
         said = page.run("document.querySelector('.find .note').innerText")
         assert f"{count} events" in said and said.startswith("2 names")
+    page.view("timeline")
+    found = []
+    for _ in range(count):
+        page.run("fastprof.parts.timeline.find(1)")
+        found.append(page.run("fastprof.parts.state.state.row"))
+    assert len(set(found)) == count and found == sorted(found)
+    page.run("fastprof.parts.timeline.find(-1)")
+    assert page.run("fastprof.parts.state.state.row") == found[-2]
+    page.view("flame")
     share = page.run("document.querySelector('.view.flame .note').innerText")
     assert share.startswith("matched: ")
     page.view("table")

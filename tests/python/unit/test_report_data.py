@@ -300,7 +300,7 @@ HOSTILE = [
     "lone \ud800 and \udfff surrogates",
     "<!-- -->",
     "]]>&amp;'\"`${1}",
-    "long " * 100_000,
+    "long " * 2_000_000,
 ]
 
 

@@ -13,7 +13,7 @@ R.base = (() => {
    * @returns {any}
    */
   function el(tag, attributes, ...children) {
-    const made = document.createElement(tag);
+    const made = /** @type {any} */ (document.createElement(tag));
     for (const [name, value] of Object.entries(attributes || {})) {
       if (value === null || value === undefined || value === false) continue;
       if (name.startsWith("on")) made.addEventListener(name.slice(2), value);

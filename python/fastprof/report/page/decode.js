@@ -27,7 +27,7 @@ R.decode = (() => {
 
   /** @returns {Promise<Uint8Array>} */
   async function inflate(/** @type {Uint8Array} */ bytes) {
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const stream = new Blob([/** @type {any} */ (bytes)]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 

@@ -113,12 +113,13 @@ R.flame = (() => {
   let shownGraph = /** @type {any} */ (null);
   let matchedText = /** @type {any} */ (null);
   let tree = /** @type {any} */ (null);
-  const choice = { inverted: false, byThread: false, metric: "time" };
+  const choice = { inverted: false, byThread: false, stacks: false, metric: "time" };
 
   function start(/** @type {HTMLElement} */ parent, /** @type {any} */ of) {
     model = of;
     const form = R.controls.bar();
     R.controls.toggle(form, "Upside down", choice.inverted, (on) => { choice.inverted = on; update(); });
+    if (model.head.stacks) R.controls.toggle(form, "By Python stack", choice.stacks, (on) => { choice.stacks = on; update(); });
     R.controls.toggle(form, "By thread", choice.byThread, (on) => { choice.byThread = on; update(); });
     const metrics = { ...METRICS };
     if (!(model.head.blocks.numbers || []).some((/** @type {any} */ c) => c.name === "self_cpu_memory_usage")) delete metrics.memory;
@@ -148,7 +149,9 @@ R.flame = (() => {
     const numbers = choice.metric === "memory" ? await model.block("numbers") : null;
     const metric = choice.metric === "count" ? () => 1
       : numbers ? (/** @type {number} */ row) => numbers.self_cpu_memory_usage[row] : (/** @type {number} */ row, /** @type {number} */ self) => self;
-    tree = R.flameTree.build(model, R.state.state, metric, choice.byThread);
+    const codes = choice.stacks ? (await model.block("stacks")).stack : null;
+    tree = codes ? R.flameTree.buildFromStacks(model, R.state.state, metric, codes, (await model.json("values")).stacks)
+      : R.flameTree.build(model, R.state.state, metric, choice.byThread);
     if (choice.inverted) tree = R.flameTree.inverted(tree);
     shownGraph.set(tree);
     tellMatched();

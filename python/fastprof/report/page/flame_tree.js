@@ -60,6 +60,43 @@ R.flameTree = (() => {
     return summed(root);
   }
 
+  /**
+   * Merge the rows of a selection by their Python stack, outermost frame first, with their own name innermost.
+   * @param {any} model
+   * @param {any} selection
+   * @param {(row: number, self: number) => number} metric
+   * @param {ArrayLike<number>} codes  of the rows, 0 for none
+   * @param {number[][]} stacks  frames, innermost first
+   */
+  function buildFromStacks(model, selection, metric, codes, stacks) {
+    const root = node("all", -1, null);
+    const children = new Map([[root, new Map()]]);
+    const leaves = new Map();
+    const child = (/** @type {FlameNode} */ of, /** @type {string} */ name, /** @type {number} */ key) => {
+      const known = /** @type {Map<string, FlameNode>} */ (children.get(of));
+      let next = known.get(name);
+      if (!next) {
+        known.set(name, (next = node(name, key, of)));
+        children.set(next, new Map());
+      }
+      return next;
+    };
+    R.aggregate.forRows(model, selection, (/** @type {number} */ row, /** @type {number} */ length, /** @type {number} */ self) => {
+      const key = model.rowKey[row];
+      const id = codes[row] * model.keys.length + key;
+      let leaf = leaves.get(id);
+      if (!leaf) {
+        let at = root;
+        const frames = codes[row] ? stacks[codes[row] - 1] : [];
+        for (let i = frames.length - 1; i >= 0 && at.depth < MAX_DEPTH; i--) at = child(at, model.text(frames[i]), -1);
+        leaves.set(id, (leaf = child(at, model.keys[key].name, key)));
+      }
+      leaf.self += Math.max(metric(row, self), 0);
+      leaf.count += 1;
+    });
+    return summed(root);
+  }
+
   /** Totals from self values; children with most first, those of nothing left out. */
   function summed(/** @type {FlameNode} */ root) {
     /** @type {FlameNode[]} */
@@ -131,5 +168,5 @@ R.flameTree = (() => {
     return tree.total > 0 ? found / tree.total : 0;
   }
 
-  return { build, inverted, compared, share };
+  return { build, buildFromStacks, inverted, compared, share };
 })();

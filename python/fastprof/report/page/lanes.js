@@ -7,6 +7,8 @@
  */
 R.lanes = (() => {
   const LINE = 18; // pixels: a line of slices
+  const GUTTER = 168; // for the names of threads, at the left
+  const RULER = 26; // for the ruler, at the top
   const HEAD = 22;
   const GRAPH = 46;
   const MOST_LINES = 60; // of a lane; deeper ones are reached in the flame graph and by selecting
@@ -86,5 +88,5 @@ R.lanes = (() => {
     else closed.add(id);
   }
 
-  return { LINE, layout, readSignals, toggle, toggleOuter: () => { showsOuter = !showsOuter; }, signals: () => extra };
+  return { LINE, GUTTER, RULER, layout, readSignals, toggle, toggleOuter: () => { showsOuter = !showsOuter; }, signals: () => extra };
 })();

@@ -7,7 +7,7 @@ R.main = (() => {
   const KEYS = [
     ["1 … 9", "open a view"], ["/", "search names: words, or /a regular expression/"], ["Esc", "clear the selection, the interval or the search"],
     ["W S, + −, Ctrl+wheel", "zoom the timeline"], ["A D, ← →, drag", "move it"], ["Shift+drag, or drag in the ruler", "measure an interval"],
-    ["F, double click", "zoom to the selected slice"], ["M", "measure the selected slice"], ["0", "show everything"], ["O", "show or hide frames of before the start"], ["T", "dark or light"], ["?", "these keys"],
+    ["F, double click", "zoom to the selected slice"], ["M", "measure the selected slice"], ["N, P", "the next or previous slice that the search matches, or of the selected name"], ["0", "show everything"], ["O", "show or hide frames of before the start"], ["T", "dark or light"], ["?", "these keys"],
   ];
   const themes = ["system", "light", "dark"];
 

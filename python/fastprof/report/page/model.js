@@ -15,6 +15,10 @@ R.model = (() => {
       this.prefix = prefix;
       this.head = head;
       this.n = head.rows;
+      this.lanes = /** @type {Lane[]} */ ([]);
+      this.keys = /** @type {Key[]} */ ([]);
+      this.rowKey = new Uint32Array(0);
+      this.site = /** @type {ArrayLike<number>} */ ([]);
       this.waiting = /** @type {Map<string, Promise<any>>} */ (new Map());
     }
 

@@ -30,8 +30,9 @@ R.source = (() => {
       texts = (await model.json("sources")) || {};
       files = found;
     }
-    const sorted = [...files.values()].sort((a, b) => b.self - a.self);
-    if (!files.has(current.file) && !(current.file in texts)) current = { file: sorted.length ? sorted[0].file : "", line: 0 };
+    const known = /** @type {Map<string, any>} */ (files);
+    const sorted = [...known.values()].sort((a, b) => b.self - a.self);
+    if (!known.has(current.file) && !(current.file in texts)) current = { file: sorted.length ? sorted[0].file : "", line: 0 };
     const whole = sorted.reduce((sum, file) => sum + file.self, 0) || 1;
     R.base.fill(list, ...sorted.slice(0, 400).map((file) => el("button", {
       class: file.file === current.file ? "file chosen" : "file", title: shown(file.file, 1000), onclick: () => open(file.file, 0),

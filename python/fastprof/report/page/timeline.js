@@ -3,7 +3,7 @@
 
 R.timeline = (() => {
   const { el } = R.base;
-  const { GUTTER, RULER } = R.timelineDraw;
+  const { GUTTER, RULER } = R.lanes;
   const { time, shown } = R.format;
   let model = /** @type {any} */ (null);
   let layout = /** @type {any} */ (null);
@@ -22,14 +22,12 @@ R.timeline = (() => {
     tip = el("div", { class: "tip", hidden: true });
     parent.append(top, box, tip, el("p", { class: "keys" },
       "drag pan · Ctrl+wheel or W S zoom · A D move · Shift+drag measure · double click zoom in · F fit selection · 0 all · Esc clear"));
-    overview = R.base.canvas(top, drawOverview, "Overview of the whole recording");
+    overview = R.overview.start(top, model, view, show);
     canvas = R.base.canvas(box, (context, width, height) => {
       clamp(height);
       R.timelineDraw.draw(context, width, height, model, layout, view);
     }, "Timeline; the table has the same data as text");
     listen(canvas.element);
-    overview.element.addEventListener("pointerdown", onOverview);
-    overview.element.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => { if (event.buttons) onOverview(event); });
     R.state.on(() => redraw());
     R.lanes.readSignals(model).then(() => {
       layout = R.lanes.layout(model);
@@ -82,6 +80,33 @@ R.timeline = (() => {
     const lane = model.laneOf(row);
     const band = layout.bands.find((/** @type {any} */ each) => each.lane === lane);
     if (band) view.scroll = band.y + (R.model.lineOf(model, row) - band.first) * R.lanes.LINE - 120;
+    redraw();
+  }
+
+  /** Select the next row (step 1) or the one before (-1) that the search matches, or that has the selected name; show it. */
+  function find(/** @type {number} */ step) {
+    const matches = R.state.matches();
+    const { row, key } = R.state.state;
+    if (!matches && key < 0) return;
+    const first = row < 0 ? (step > 0 ? 0 : model.n - 1) : row + step;
+    for (let n = 0, at = first; n < model.n; n++, at += step) {
+      const each = (at + model.n) % model.n;
+      if (matches ? !matches[model.rowKey[each]] : model.rowKey[each] !== key) continue;
+      R.state.selectRow(each);
+      bring(each);
+      return;
+    }
+  }
+
+  /** Move the view to a row, at the same zoom. */
+  function bring(/** @type {number} */ row) {
+    const span = view.end - view.begin;
+    const middle = model.start[row] + Math.min(model.length[row], span) / 2;
+    if (model.start[row] < view.begin || model.start[row] > view.end) show(middle - span / 2, middle + span / 2);
+    const band = layout.bands.find((/** @type {any} */ each) => each.lane === model.laneOf(row));
+    if (!band) return;
+    const y = band.y + (R.model.lineOf(model, row) - band.first) * R.lanes.LINE;
+    if (y < view.scroll || y > view.scroll + canvas.height - 2 * RULER) view.scroll = y - 120;
     redraw();
   }
 
@@ -212,13 +237,6 @@ R.timeline = (() => {
     tip.style.top = `${Math.min(box.top + y + 16, window.innerHeight - tip.offsetHeight - 8)}px`;
   }
 
-  function onOverview(/** @type {PointerEvent} */ event) {
-    const share = event.offsetX / overview.width;
-    const middle = model.begin + share * (model.end - model.begin);
-    const half = (view.end - view.begin) / 2;
-    show(middle - half, middle + half);
-  }
-
   /** @returns {boolean} whether the key meant something here */
   function onKey(/** @type {KeyboardEvent} */ event) {
     const { row } = R.state.state;
@@ -228,7 +246,7 @@ R.timeline = (() => {
       w: () => zoom(0.7, middle), s: () => zoom(1 / 0.7, middle), a: () => pan(-0.2), d: () => pan(0.2),
       "+": () => zoom(0.7, middle), "-": () => zoom(1 / 0.7, middle), ArrowLeft: () => pan(-0.1), ArrowRight: () => pan(0.1),
       ArrowUp: () => { view.scroll -= 60; redraw(); }, ArrowDown: () => { view.scroll += 60; redraw(); },
-      0: fit, Home: fit, o: () => { R.lanes.toggleOuter(); layout = R.lanes.layout(model); redraw(); }, f: () => { if (row >= 0) zoomTo(row); },
+      0: fit, Home: fit, n: () => find(1), p: () => find(-1), o: () => { R.lanes.toggleOuter(); layout = R.lanes.layout(model); redraw(); }, f: () => { if (row >= 0) zoomTo(row); },
       m: () => { if (row >= 0) R.state.set({ interval: [model.start[row], model.start[row] + model.length[row]] }); },
     };
     const action = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
@@ -236,41 +254,5 @@ R.timeline = (() => {
     return Boolean(action);
   }
 
-  // ---- overview: how much of each pixel's time the threads were in a range ------------------------------------------------
-
-  let shares = /** @type {Float64Array | null} */ (null);
-  function busy() {
-    const bins = 800;
-    const found = new Float64Array(bins);
-    const scale = bins / (model.end - model.begin);
-    for (const lane of model.lanes) {
-      for (const row of lane.levels[lane.levels.length > 1 ? 1 : 0] || []) {
-        const [from, to] = [(model.start[row] - model.begin) * scale, (model.start[row] + model.length[row] - model.begin) * scale];
-        for (let bin = Math.floor(from); bin < Math.min(to, bins); bin++) found[bin] += Math.min(to, bin + 1) - Math.max(from, bin);
-      }
-    }
-    return found;
-  }
-
-  function drawOverview(/** @type {CanvasRenderingContext2D} */ context, /** @type {number} */ width, /** @type {number} */ height) {
-    shares = shares || busy();
-    context.fillStyle = R.base.colour("panel");
-    context.fillRect(0, 0, width, height);
-    const most = Math.max(1e-9, ...shares);
-    context.fillStyle = R.base.colour("overview");
-    shares.forEach((share, bin) => {
-      const tall = (share / most) * (height - 4);
-      context.fillRect((bin * width) / 800, height - tall, width / 800 + 0.5, tall);
-    });
-    const x = (/** @type {number} */ t) => ((t - model.begin) / (model.end - model.begin)) * width;
-    const [from, to] = [Math.max(x(view.begin), 0), Math.min(x(view.end), width)];
-    context.fillStyle = R.base.colour("outside");
-    context.fillRect(0, 0, from, height);
-    context.fillRect(to, 0, width - to, height);
-    context.fillStyle = R.base.colour("accent");
-    context.fillRect(from, 0, 1.5, height);
-    context.fillRect(to - 1.5, 0, 1.5, height);
-  }
-
-  return { start, redraw, zoomTo, onKey, fit, show, view, rowAt, canvas: () => canvas, layout: () => layout };
+  return { start, redraw, zoomTo, find, onKey, fit, show, view, rowAt, canvas: () => canvas, layout: () => layout };
 })();

@@ -6,11 +6,9 @@
  * @typedef {{row: number, x: number, y: number, width: number}} Drawn
  */
 R.timelineDraw = (() => {
-  const GUTTER = 168; // pixels for names of threads
-  const RULER = 26;
+  const { GUTTER, RULER } = R.lanes;
   const MERGED = 2; // pixels: slices narrower than 1.5 that begin in one of these cells are drawn as one
   const { time, tick, shown, label, fitted, bytes } = R.format;
-  const MOST_FLOWS = 40; // arrows in view that are drawn without a selection
   /** @type {Drawn[] | null} what the last frame drew one by one, for tests */
   let record = null;
 
@@ -43,7 +41,7 @@ R.timelineDraw = (() => {
       else if (band.type === "lane") lane(frame, band, y);
       else graph(frame, band, y);
     }
-    flows(frame, layout);
+    R.timelineMarks.flows(frame, layout);
     interval(frame);
     ruler(frame);
   }
@@ -110,7 +108,7 @@ R.timelineDraw = (() => {
       const top = y + 3 + (line - band.first) * R.lanes.LINE;
       if (top + R.lanes.LINE >= RULER && top <= frame.height) slices(frame, of, line, top);
     }
-    marks(frame, band, y);
+    R.timelineMarks.marks(frame, band, y);
     frame.context.restore();
     const deeper = of.levels.length - band.lines - band.first;
     const second = band.first ? `${band.first} outer lines (O)` : deeper > 0 ? `${deeper} deeper lines` : "";
@@ -227,29 +225,6 @@ R.timelineDraw = (() => {
     return at;
   }
 
-  function marks(/** @type {any} */ { context, model, view, x }, /** @type {any} */ band, /** @type {number} */ y) {
-    const { marks: all } = R.lanes.signals();
-    if (!all) return;
-    const { state } = R.state;
-    context.fillStyle = R.base.colour("mark");
-    let last = -10;
-    for (let i = 0; i < all.time.length; i++) {
-      if (all.lane[i] !== band.lane || all.time[i] < view.begin || all.time[i] > view.end) continue;
-      const at = x(all.time[i]);
-      if (at < last + 2) continue;
-      last = at;
-      const row = all.row[i] - 1;
-      const top = y + 3 + (row >= 0 ? Math.max(0, Math.min(model.depth[row] + 1 - band.first, band.lines - 1)) : 0) * R.lanes.LINE;
-      context.beginPath();
-      context.moveTo(at, top);
-      context.lineTo(at + 4, top + 6);
-      context.lineTo(at, top + 12);
-      context.lineTo(at - 4, top + 6);
-      context.fill();
-      if (state.key >= 0 && model.siteKey[all.site[i]] === state.key) context.fillRect(at, top, 1, 16);
-    }
-  }
-
   function graph(/** @type {any} */ frame, /** @type {any} */ band, /** @type {number} */ y) {
     const { context, width, view } = frame;
     const box = { x: GUTTER, y: y + 6, width: width - GUTTER, height: band.height - 12, begin: view.begin, end: view.end };
@@ -257,46 +232,6 @@ R.timelineDraw = (() => {
     R.chart.draw(context, band.series, box, R.base.colour(memory ? "memory" : "counter"), R.base.colour(memory ? "memory-area" : "counter-area"));
     const most = memory ? bytes(band.series.most) : String(Number(band.series.most.toPrecision(4)));
     gutter(frame, band, y, `max ${most}`);
-  }
-
-  function flows(/** @type {any} */ { context, model, view, x, height, width }, /** @type {any} */ layout) {
-    const { flows: all } = R.lanes.signals();
-    const { row } = R.state.state;
-    if (!all) return;
-    const bandOf = new Map(layout.bands.filter((/** @type {any} */ b) => b.type === "lane").map((/** @type {any} */ b) => [b.lane, b]));
-    const n = all.from_time.length;
-    const selected = row >= 0;
-    let inView = 0;
-    for (let i = 0; i < n && !selected; i++) {
-      if (Math.max(all.from_time[i], all.to_time[i]) >= view.begin && Math.min(all.from_time[i], all.to_time[i]) <= view.end) inView += 1;
-      if (inView > MOST_FLOWS) return; // more would hide what is below them: zoom in, or select one end
-    }
-    context.lineWidth = selected ? 1.6 : 1;
-    context.globalAlpha = selected ? 1 : 0.35;
-    context.strokeStyle = R.base.colour("flow");
-    const y = (/** @type {number} */ lane, /** @type {number} */ at) => {
-      const band = bandOf.get(lane);
-      if (!band) return NaN;
-      const line = at >= 0 ? Math.max(0, Math.min(R.model.lineOf(model, at) - band.first, band.lines - 1)) : 0;
-      return RULER + band.y - view.scroll + 3 + line * R.lanes.LINE + R.lanes.LINE / 2;
-    };
-    for (let i = 0; i < n; i++) {
-      const [from, to] = [all.from_row[i] - 1, all.to_row[i] - 1];
-      if (selected && from !== row && to !== row) continue;
-      const [x0, x1] = [x(all.from_time[i]), x(all.to_time[i])];
-      if (Math.max(x0, x1) < GUTTER || Math.min(x0, x1) > width) continue;
-      const [y0, y1] = [y(all.from_lane[i], from), y(all.to_lane[i], to)];
-      if (Number.isNaN(y0 + y1) || Math.max(y0, y1) < RULER || Math.min(y0, y1) > height) continue;
-      const bend = Math.max(20, Math.abs(x1 - x0) / 3);
-      context.beginPath();
-      context.moveTo(Math.max(x0, GUTTER), y0);
-      context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
-      context.moveTo(x1 - 6, y1 - 4);
-      context.lineTo(x1, y1);
-      context.lineTo(x1 - 6, y1 + 4);
-      context.stroke();
-    }
-    context.globalAlpha = 1;
   }
 
   function interval(/** @type {any} */ { context, height, x }) {
