@@ -91,7 +91,7 @@ R.base = (() => {
 
   const slices = /** @type {string[]} */ ([]);
   const HUES = [212, 152, 28, 262, 348, 186, 48, 310, 98, 232, 12, 168, 72, 288, 330, 200];
-  /** The fill of a slice: one of 16 by the hash of its name, so that a name has one colour everywhere. */
+  /** The fill of a slice: one of 16, by the lowest bits of its key's hash, so that a name has one colour everywhere. */
   function sliceColour(/** @type {number} */ hash) {
     if (!slices.length) {
       const dark = colour("scheme") === "dark";

@@ -129,7 +129,7 @@ R.flame = (() => {
     form.append(el("button", { onclick: () => shownGraph.zoom(tree) }, "Reset zoom"), (matchedText = el("span", { class: "note", role: "status" })));
     parent.append(form);
     shownGraph = graph(parent, {
-      format, value: (node) => node.total, fill: (node) => R.base.sliceColour(R.base.hash(node.name)),
+      format, value: (node) => node.total, fill: (node) => R.base.sliceColour(node.key >= 0 ? model.keys[node.key].hash : R.base.hash(node.name)),
       tip: (node, root) => [R.format.shown(node.name), `${format(node.total)} · ${R.format.percent(node.total / root.total)} of all`,
         `self ${format(node.self)} · ${R.format.count(node.count)} calls`],
       select: (node) => { if (node.key >= 0) R.state.selectKey(node.key); },

@@ -77,6 +77,7 @@ R.model = (() => {
     readLanes(model, rows);
     readKeys(model);
     nest(model);
+    giveColours(model);
     model.lanes.forEach((/** @type {Lane} */ lane) => place(model, lane));
     return model;
   }
@@ -160,6 +161,19 @@ R.model = (() => {
     }
     model.parent = parent;
     model.self = self;
+  }
+
+  /** The 16 names with the most self time get the 16 colours; others that of their hash. */
+  function giveColours(/** @type {any} */ { keys, rowKey, self, length, n }) {
+    const time = new Float64Array(keys.length);
+    for (let row = 0; row < n; row++) time[rowKey[row]] += keys[rowKey[row]].device ? length[row] : Math.max(self[row], 0);
+    const taken = new Set();
+    for (const number of Array.from(keys.keys()).sort((a, b) => time[b] - time[a]).slice(0, 16)) {
+      let colour = keys[number].hash & 15;
+      while (taken.has(colour)) colour = (colour + 5) & 15;
+      taken.add(colour);
+      keys[number].hash = colour;
+    }
   }
 
   /** Put the rows of a lane into lines: by depth, or, where rows do not nest, into the first line that is free. */
