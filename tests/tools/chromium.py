@@ -36,6 +36,10 @@ _FLAGS = (
     "--mute-audio",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
+    # A page that is taken to be hidden gets no frames.
+    "--disable-renderer-backgrounding",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
     "--remote-debugging-pipe",
 )
 
@@ -141,6 +145,7 @@ class Chromium:
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
         page.resize(width, height)
+        self.call("Page.bringToFront", session)
         self.call("Page.navigate", session, url=path.resolve().as_uri())
         until = time.monotonic() + self.timeout_s
         while not page.run("Boolean(window.fastprof && window.fastprof.ready)"):
