@@ -166,7 +166,8 @@ def _write_page(lists: list[Any], path: str, options: argparse.Namespace) -> Non
     from fastprof.report.export import export_comparison
 
     titles = (os.path.basename(options.before), os.path.basename(options.after))
-    export_comparison(*lists, path, titles=titles, sources=not options.no_source)
+    before, after = lists
+    export_comparison(before, after, path, titles=titles, sources=not options.no_source)
     print(f"wrote {path}")
     if options.open:
         open_report(path)

@@ -277,8 +277,8 @@ def _report(
     pages: list[str] = []
     if not (nothing and (exited or (options.output is None and not _wants_html(options)))):
         for wanted, asked in outputs:
-            page = {"title": options.program.label, "sources": not options.no_source}
-            path, kind, problem = keep(profiler, wanted, asked, start_folder, page)
+            details = {"title": options.program.label, "sources": not options.no_source}
+            path, kind, problem = keep(profiler, wanted, asked, start_folder, details)
             failed = failed or problem
             if path:
                 what = "kept the recording in" if problem else "wrote"

@@ -74,13 +74,15 @@ def make_dataset(
         counters = add_counters(pack, table, strings)
         memory = add_memory(pack, rows)
         flows = add_flows(pack, rows, lane_of_track)
-        texts = {"values": {"columns": values, "stacks": stacks, "marks": mark_arguments}}
+        texts: dict[str, Any] = {
+            "values": {"columns": values, "stacks": stacks, "marks": mark_arguments}
+        }
         embedded: dict[str, str] = {}
         if sources:
             embedded, left_out = source_texts(_files(rows, stacks, strings))
             if left_out:
                 kept_notes.append(f"source text left out for its size: {', '.join(left_out[:5])}")
-        texts["sources"] = embedded  # type: ignore[assignment]
+        texts["sources"] = embedded
         packed = pack.finish()
     head = {
         "version": VERSION,

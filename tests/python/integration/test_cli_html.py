@@ -55,6 +55,7 @@ def files(folder: Path) -> set[str]:
         (["--html", "--no-trace"], {"s.html"}),
         (["--html", "--no-table", "--no-source"], {"s.html"}),
         (["--html", "--calls"], {"s.html"}),
+        (["--html", "--calls", "--min-duration", "50"], {"s.html"}),
         (["--html", "--follow"], {"s.html"}),
         (["--html", "--this-thread", "--record-shapes", "--profile-memory"], {"s.html"}),
         (["--html", "--with-stack", "-o", "t.pftrace"], {"s.html", "t.pftrace"}),
