@@ -2,6 +2,7 @@
 """Random mutants: small faults put into the sources one at a time, and whether the unit tests notice them.
 
     python tests/tools/mutants.py --count 60 --seed 3      python/fastprof against tests/python/unit
+    python tests/tools/mutants.py --only record/,shards    those of some files
     python tests/tools/mutants.py --cpp --count 30         public headers against tests/cpp/unit
     python tests/tools/mutants.py --again                  those that survived before, after tests were added
 
@@ -54,6 +55,8 @@ HARMFUL = (
     "python/fastprof/exporters/atomic_file.py",
     "csrc/include/fastprof/export/trace_file.hpp",
 )
+# Beside tests/python/unit: the unit tests of profiler/child.py and startup/, whose work is in other processes.
+IN_PROCESSES = ("test_follow_children.py", "test_followed_life.py")
 UNIT = ["-m", "not integrations", "-q", "-p", "no:cacheprovider"]
 
 
@@ -172,7 +175,9 @@ class TestMap:
         package = hashlib.sha256()
         for path in sorted((TREE / PACKAGE).rglob("*.py")):
             package.update(path.read_bytes())
-        for path in sorted((TREE / "tests/python/unit").glob("test_*.py")):
+        files = sorted((TREE / "tests/python/unit").glob("test_*.py"))
+        files += [TREE / "tests/python/integration" / name for name in IN_PROCESSES]
+        for path in files:
             content = package.copy()
             content.update(path.read_bytes())
             self._add(path, WORK / "map" / f"{path.stem}-{content.hexdigest()[:16]}")
@@ -230,7 +235,7 @@ class TestMap:
         return self._quickest(near, budget_s) + self._quickest(others, budget_s)
 
     def _quickest(self, tests: Iterable[str], budget_s: float) -> list[str]:
-        chosen = []
+        chosen: list[str] = []
         for test in sorted(tests, key=lambda test: self.seconds[test]):
             budget_s -= self.seconds[test]
             if chosen and budget_s < 0:
@@ -310,7 +315,9 @@ def main() -> int:
     parser.add_argument(
         "--budget", type=float, default=20, help="seconds of tests that a mutant gets (20)"
     )
-    parser.add_argument("--only", default="", help="part of the paths to choose from")
+    parser.add_argument(
+        "--only", default="", help="parts of the paths to choose from, with commas between them"
+    )
     parser.add_argument(
         "--again", action="store_true", help="try those that survived earlier runs, not random ones"
     )
@@ -350,7 +357,8 @@ def sift(mutants: list[Mutant], options: argparse.Namespace, is_noticed: Any) ->
     known = equivalent()
     kept = SURVIVED[options.cpp]
     earlier = kept.read_text().splitlines() if kept.exists() else []
-    candidates = [mutant for mutant in mutants if options.only in mutant.path]
+    parts = options.only.split(",")
+    candidates = [mutant for mutant in mutants if any(part in mutant.path for part in parts)]
     if options.again:
         candidates = [mutant for mutant in candidates if mutant.shown in earlier]
     random.Random(options.seed).shuffle(candidates)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What followed processes need before anything is recorded: their folder, the environment, descriptors."""
+"""ShardFolder: what followed processes find and leave in it, how it ends; descriptors that others may close."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import select
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import fastprof
 from fastprof import errors
 from fastprof.profiler.child import options_for_children
-from fastprof.record import process_starts
+from fastprof.record import shard_folder
 from fastprof.record.own_descriptor import OwnDescriptor
 from fastprof.record.shard_folder import ShardFolder, process_start
 
@@ -87,9 +87,92 @@ def test_compacting_keeps_every_byte_of_ended_processes(folder: ShardFolder) -> 
     assert len(folder.shards()) == 2
 
 
+def test_compacting_looks_at_an_ended_process_once(folder: ShardFolder) -> None:
+    again = Path(folder.path, f"{os.getpid()}-{process_start(os.getpid())}-2.shard")
+    broken, ended = Path(folder.path, "2-0.shard"), Path(folder.path, "3-0.shard")
+    for path in (again, ended):
+        path.write_bytes(bytes(8192))
+    broken.mkdir()
+    seen = {ended.name}
+    before = ended.stat().st_ino
+    folder.compact(seen)
+    assert seen == {ended.name, broken.name} and ended.stat().st_ino == before
+    assert sorted(os.listdir(folder.path)) == sorted(
+        [again.name, broken.name, ended.name, "options.json", "running"]
+    )
+    folder.compact(set())
+    assert ended.stat().st_ino != before and ended.read_bytes() == bytes(8192)
+
+
+def test_a_copy_that_fails_leaves_the_shard(
+    folder: ShardFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(folder.path, "1-0.shard")
+    path.write_bytes(b"records")
+
+    def fail(*_: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(os, "replace", fail)
+    folder.compact(set())
+    monkeypatch.undo()
+    assert path.read_bytes() == b"records" and folder.shards() == [str(path)]
+    assert sorted(os.listdir(folder.path)) == ["1-0.shard", "options.json", "running"]
+
+
+def test_other_files_are_no_notes(folder: ShardFolder) -> None:
+    for name in ("x.note", "12.text", "12.note.part"):
+        Path(folder.path, name).write_text("no note")
+    Path(folder.path, "12.note").write_text("one\ntwo\n")
+    assert list(folder.notes()) == [(12, "one"), (12, "two")]
+    assert folder.shards() == []
+
+
+def test_a_folder_that_cannot_be_filled_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_folder, "_shared_memory", lambda: str(tmp_path))
+    with pytest.raises(TypeError):
+        ShardFolder.make({"not": {"JSON"}})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
+    path, over = tmp_path / "folder", tmp_path / "folder.over" / "kept"
+    path.mkdir()
+    over.mkdir(parents=True)
+    with pytest.raises(OSError, match="not empty"):
+        ShardFolder(str(path)).remove()
+    assert path.exists() and over.exists()
+
+
+def test_shared_memory_is_used_if_it_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    for folder, room, used in (
+        (tmp_path, 1, True),
+        (tmp_path, 1 << 62, False),
+        (tmp_path / "file", 1, False),
+        (tmp_path / "absent", 1, False),
+    ):
+        monkeypatch.setattr(shard_folder, "_SHARED_MEMORY", str(folder))
+        monkeypatch.setattr(shard_folder, "_ROOM", room)
+        assert shard_folder._shared_memory() == (str(folder) if used else None)
+    facts = os.statvfs(tmp_path)
+    monkeypatch.setattr(shard_folder, "_SHARED_MEMORY", str(tmp_path))
+    monkeypatch.setattr(os, "statvfs", lambda path: facts)
+    for missing in (0, 1):
+        room = facts.f_bavail * facts.f_frsize + missing
+        monkeypatch.setattr(shard_folder, "_ROOM", room)
+        assert (shard_folder._shared_memory() is None) == bool(missing)
+
+
 def test_start_of_processes() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
-    assert process_start(os.getpid()) is not None
+    began = process_start(child.pid)
+    now = time.clock_gettime(time.CLOCK_BOOTTIME) * 100
+    assert began is not None and now - 60_000 < began <= now + 1
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert process_start(child.pid) is None  # a zombie
     child.wait(timeout=60)
@@ -111,33 +194,27 @@ def test_a_descriptor_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         os.close(other)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"A": "1", "PYTHONPATH": "/p"},
-        {b"A": b"1", b"PYTHONPATH": b"/p"},
-        [b"A=1", b"PYTHONPATH=/p"],
-    ],
-)
-def test_an_environment_of_its_own_gets_the_folder(given: Any) -> None:
-    found = process_starts.with_folder(given, "/shards")
-    if isinstance(found, list):
-        found = dict(entry.split(b"=", 1) for entry in found)
-    assert found[b"A"] == b"1" and found[b"FASTPROF_FOLLOW"] == b"/shards"
-    startup, _, rest = found[b"PYTHONPATH"].partition(b":")
-    assert os.path.exists(os.path.join(startup, b"sitecustomize.py")) and rest == b"/p"
-    assert process_starts.with_folder(found, "/shards") is found  # nothing to add
+def test_a_descriptor_is_closed_once(tmp_path: Path) -> None:
+    ours = OwnDescriptor(os.open(tmp_path, os.O_RDONLY))
+    ours.close()
+    assert not ours.is_ours()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(ours.number)
+    same = os.open(tmp_path, os.O_RDONLY)  # the same file, by somebody else
+    try:
+        assert same == ours.number
+        ours.close()
+        os.fstat(same)
+    finally:
+        os.close(same)
 
 
-def test_no_environment_is_inherited() -> None:
-    assert process_starts.with_folder(None, "/shards") is None
-
-
-def test_numbers_of_arrows_differ() -> None:
-    following = process_starts.Followed("/shards", 32767)
-    numbers = [following.next_fork() for _ in range(1000)]
-    numbers += [following.link_of(pid) for pid in (os.getpid(), 1, 4194303)]
-    assert len(set(numbers)) == len(numbers) and 0 < min(numbers) <= max(numbers) < 1 << 63
+def test_what_was_never_open_is_not_ours(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    os.close(descriptor)
+    never = OwnDescriptor(descriptor)
+    assert not never.is_ours()
+    never.close()
 
 
 def test_children_get_the_options_as_plain_values() -> None:
@@ -145,7 +222,7 @@ def test_children_get_the_options_as_plain_values() -> None:
         record_shapes=True,
         overflow="spill",
         max_bytes=1 << 20,
-        python_calls=fastprof.CallFilter(modules=["a"], max_depth=3),
+        python_calls=fastprof.CallFilter(modules=("a",), max_depth=3),
     )._options
     told = options_for_children(options)
     assert told["recording"]["record_shapes"] is True

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EndWatch: the thread in a followed process that waits for the end of the profile."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastprof.profiler.end_watch import EndWatch
+from fastprof.record.own_descriptor import OwnDescriptor
+
+
+class Profile:
+    """What a profile is to a followed process: a pipe whose other end closes when the profile ends."""
+
+    def __init__(self) -> None:
+        reader, self.writer = os.pipe()
+        self.over = threading.Event()
+        self.threads_before = set(os.listdir("/proc/self/task"))
+        self.watch = EndWatch(OwnDescriptor(reader), self.over.set)
+        self.descriptors = [
+            self.watch._end.number,
+            self.watch._woken.number,
+            self.watch._wake.number,
+        ]
+
+    def end(self) -> None:
+        os.close(self.writer)
+        self.writer = -1
+
+    def threads(self) -> set[str]:
+        """The threads that began since."""
+        return set(os.listdir("/proc/self/task")) - self.threads_before
+
+    def is_waiting(self) -> bool:
+        """Whether the thread is there; an ended one would have released the lock within this time."""
+        gone: bool = self.watch._gone.acquire(timeout=0.2)
+        if gone:
+            self.watch._gone.release()
+        return not gone
+
+
+@pytest.fixture
+def profile() -> Iterator[Profile]:
+    made = Profile()
+    yield made
+    if made.writer >= 0:
+        made.watch.pause()
+        made.end()
+    made.watch.close()
+
+
+def is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def eventually(condition: object) -> bool:
+    """Whether the callable condition becomes true within a minute."""
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:  # type: ignore[operator]
+        time.sleep(0.001)
+    return bool(condition())  # type: ignore[operator]
+
+
+def test_the_end_is_told_and_the_descriptors_are_closed(profile: Profile) -> None:
+    profile.watch.begin()
+    assert profile.is_waiting() and not profile.over.is_set()
+    profile.end()
+    assert profile.over.wait(60)
+    assert eventually(lambda: not any(map(is_open, profile.descriptors)))
+    assert eventually(lambda: profile.threads() == set())
+
+
+def test_an_end_before_the_begin_is_told_too(profile: Profile) -> None:
+    profile.end()
+    profile.watch.begin()
+    assert profile.over.wait(60)
+
+
+def test_no_thread_is_there_during_a_pause(profile: Profile) -> None:
+    for _ in range(3):
+        profile.watch.begin()
+        assert profile.is_waiting()
+        profile.watch.pause()
+        assert not profile.is_waiting()
+        assert eventually(lambda: profile.threads() == set())
+    profile.end()
+    assert not profile.over.is_set()
+    profile.watch.begin()
+    assert profile.over.wait(60)
+
+
+def test_signals_are_for_the_programs_threads(profile: Profile) -> None:
+    profile.watch.begin()
+    assert eventually(lambda: len(profile.threads()) == 1)
+    (thread,) = profile.threads()
+
+    def blocked() -> int:
+        status = Path(f"/proc/self/task/{thread}/status").read_text()
+        (line,) = (line for line in status.splitlines() if line.startswith("SigBlk"))
+        return int(line.split()[1], 16)
+
+    assert eventually(lambda: blocked() & 1 << (signal.SIGINT - 1))
+    assert threading.active_count() == len(threading.enumerate())
+    assert all(str(t.native_id) != thread for t in threading.enumerate())
+
+
+def test_a_program_that_closes_all_descriptors(profile: Profile, tmp_path: Path) -> None:
+    """As daemons do: its files get the same numbers, and nothing is written into them."""
+    for descriptor in profile.descriptors:
+        os.close(descriptor)
+    files = [os.open(tmp_path / str(i), os.O_RDWR | os.O_CREAT) for i in range(3)]
+    try:
+        assert sorted(files) == sorted(profile.descriptors)
+        profile.watch.begin()
+        assert not profile.is_waiting() and profile.threads() == set()
+        profile.watch.pause()
+        profile.watch.close()
+        assert [os.fstat(descriptor).st_size for descriptor in files] == [0, 0, 0]
+    finally:
+        for descriptor in files:
+            os.close(descriptor)
+
+
+def test_one_closed_descriptor_is_enough_to_do_without(profile: Profile) -> None:
+    os.close(profile.watch._end.number)
+    profile.watch.begin()
+    assert not profile.is_waiting()
+    os.close(profile.watch._woken.number)
+    profile.watch.pause()  # writes into no pipe that nobody reads
+
+
+def test_without_a_thread_a_fork_does_not_wait(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    profile.watch.begin()
+    assert not profile.watch._gone.locked()
+    profile.watch.pause()
+
+
+def test_closing_in_a_forked_child(profile: Profile) -> None:
+    profile.watch.close()
+    assert not any(map(is_open, profile.descriptors))
+    profile.watch.close()
+    profile.watch.begin()
+    profile.watch.pause()
+    assert not profile.over.is_set()
