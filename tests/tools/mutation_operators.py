@@ -12,7 +12,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Edit", "changes_python", "cpp_edits", "lines_of_functions", "python_edits"]
+__all__ = [
+    "Edit",
+    "changes_python",
+    "cpp_edits",
+    "lines_of_functions",
+    "python_edits",
+    "without_texts",
+]
 
 
 class Edit(NamedTuple):
@@ -228,6 +235,17 @@ def lines_of_functions(source: bytes) -> set[int]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         for line in range(node.body[0].lineno, (node.end_lineno or 0) + 1)
     }
+
+
+def without_texts(source: bytes) -> bytes:
+    """Return a Python file in a form that comments, docstrings and the layout of lines do not change."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        first = body[0] if isinstance(body, list) and body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            first.value.value = None
+    return ast.dump(tree).encode()
 
 
 def changes_python(source: bytes, edit: Edit) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activities: names, filters, and what is missing here."""
+"""Activities: their names, their filters, and which of them this machine cannot record."""
 
 from __future__ import annotations
 

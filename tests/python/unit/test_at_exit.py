@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_importable: modules come back during the shutdown only, and only those that are gone."""
+"""make_importable: restores modules that the interpreter's shutdown has removed from sys.modules, and no others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastprof.profiler import at_exit
 
 
 def imported(monkeypatch: pytest.MonkeyPatch, shutting_down: bool, is_kept: bool) -> list[str]:
-    """Names that are importable after a call, of one that is gone and one that is there."""
+    """Return which of two names can be imported after the call: one module was removed, one was not."""
     gone, there = types.ModuleType("gone"), types.ModuleType("there")
     loaded: dict[str, types.ModuleType | None] = {"gone": None, "there": there}
     copies = {

@@ -56,7 +56,7 @@ def test_what_is_set_counts_from_the_next_recording() -> None:
     p = fastprof.profile()
     p.profile_memory = True
     with p:
-        p.profile_memory = False  # of the next
+        p.profile_memory = False  # counts from the next recording on
         fastprof.report_memory_usage(1, 100)
     assert len(p.event_table.column("kind")) == 1
     with p:

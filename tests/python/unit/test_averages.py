@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Averages of lists: what groups, what adds up, what is blank, in which order."""
+"""Averages of lists: which events form a group, which fields are summed, which are left blank, and the order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CallFilter: what it accepts and how it becomes absolute; TracedCalls: what it asks of the native part and reports."""
+"""CallFilter: accepted values, absolute paths. TracedCalls: what it passes to the native part, what it reports."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_depths() -> None:
 
 
 class _Native:
-    """The native tracing: keeps what it is given, and answers with what a test sets."""
+    """A double of the native tracing: keeps its arguments, and returns what a test has set."""
 
     def __init__(self, **given: Any) -> None:
         self.given = given

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_indices: each column that points somewhere, at its last good value and at its first bad one."""
+"""check_indices: each column of indices, with its largest valid value and with its smallest invalid one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_values: each kind of value of an imported table at the ends of its range, and just outside."""
+"""check_values: each kind of value in an imported table, at both ends of its range and just outside."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def run(*args: str | Path) -> int:
 
 
 def table_of(**calls: list[int]) -> EventTable:
-    """One range after the other: name -> durations in us."""
+    """Return a table of ranges that follow one another. calls: name -> durations in us."""
     start, site, duration = [], [], []
     now = T0
     for number, durations in enumerate(calls.values()):
@@ -243,7 +243,7 @@ def test_convert_to_stdout(tmp_path: Path, capfdbinary: pytest.CaptureFixture[by
 
 
 def test_tables_of_any_order_and_kind_become_traces(tmp_path: Path) -> None:
-    """Every column present, rows shuffled: the writers take it, or a clear error says why not."""
+    """A table with every column and its rows in random order can be written and read again."""
     table = every_column_table()
     order = np.random.default_rng(1).permutation(len(table))
     fastprof.save(table[order], tmp_path / "in")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies and pickles of results and ranges are equal to what they were made of, and independent."""
+"""Copies and pickles of results and ranges are equal to their originals, and independent of them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_deep_lists(copied: Callable[[Any], Any]) -> None:
     events = fastprof.EventList.from_table(table)
     assert len(copied(events)) == depth
     assert copied(events[3]).name == events[3].name
-    events.sort(key=lambda event: event.name)  # objects from here on
+    events.sort(key=lambda event: event.name)  # the list computes from objects from here on
     again = copied(events)
     assert [e.name for e in again] == [e.name for e in events]
     assert again[-1].cpu_parent is not None
@@ -115,7 +115,7 @@ def test_record_functions(copied: Callable[[Any], Any]) -> None:
     with fastprof.profile() as profile:
         for made in (*ranges, *unsealed):
             with made:
-                open_copy = copied(made)  # of an open range: a closed one
+                open_copy = copied(made)  # the copy of an open range is a closed one
                 with open_copy:
                     pass
                 assert type(open_copy) is type(made) and open_copy.name == made.name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What details say, by a capture's own walk: as NumPy finds it, and refused where it is not there."""
+"""Columns of a capture's details: the native walk finds what NumPy finds, and refuses blocks that are cut short."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def block(kind: int, *contents: int) -> list[int]:
 
 
 def matrix(rows: int, columns: int) -> list[int]:
-    """One dense float matrix among the contents of a shapes block."""
+    """Return the words of a dense float matrix in an op_inputs block."""
     return [1 | 1 << 5 | 2 << 8 | 6 << 16, rows | columns << 32, columns | 1 << 32]
 
 
@@ -42,7 +42,7 @@ def matrices(*sizes: tuple[int, int]) -> list[int]:
 
 
 def capture_of(rows: list[tuple[int, int, list[int] | None]], words: list[int]) -> _core.Capture:
-    """Rows of (site, parent, blocks); `words` lie in front of their payload."""
+    """Return a capture of rows (site, parent, blocks). words: lie in front of the payload of each row."""
     payload = []
     for _, _, blocks in rows:
         payload.append(NO_PAYLOAD if blocks is None else len(words))

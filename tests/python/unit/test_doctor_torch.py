@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fastprof doctor says of a torch: it is imported by another process, whose answer or failure is told."""
+"""fastprof doctor: torch is imported in another process; doctor prints the answer or failure of that process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastprof.cli import torch_check
 
 
 def findings(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, str]]:
-    """Of a module torch that is this code."""
+    """Return what doctor finds when this code is the module torch."""
     (folder / "torch.py").write_text(textwrap.dedent(code))
     monkeypatch.setenv("PYTHONPATH", str(folder))
     return list(torch_check.torch_findings("9.9"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every name of torch.profiler and torch.autograd.profiler is here; what this build does not do says so when used."""
+"""Every name of torch.profiler and torch.autograd.profiler exists here; using an unsupported one raises an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastprof import errors
 from fastprof.profiler import step_tracker
 from fastprof.profiler.step_tracker import PROFILER_STEP, KinetoStepTracker
 
-# __all__ of both modules in PyTorch 2.13, and what scripts import besides.
+# __all__ of both modules in PyTorch 2.13, and other names that scripts import.
 NAMES = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler",
     "ProfilerAction", "ProfilerActivity", "kineto_available", "DeviceType", "record_function",
@@ -172,7 +172,7 @@ def test_a_profile_counts_its_steps() -> None:
         for _ in range(3):
             p.step()
     assert KinetoStepTracker.current_step() == before + 3
-    # A profile counts from when it is made: of the same steps, none is counted twice.
+    # A profile counts steps from its creation on, so that no step is counted twice.
     p = fastprof.profile(schedule=fastprof.schedule(wait=1, warmup=1, active=1))
     KinetoStepTracker.increment_step("Optimizer")
     p.step()

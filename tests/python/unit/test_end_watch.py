@@ -18,7 +18,7 @@ from fastprof.record.own_descriptor import OwnDescriptor
 
 
 class Profile:
-    """What a profile is to a followed process: a pipe whose other end closes when the profile ends."""
+    """The profile as a followed process sees it: a pipe whose other end closes when the profile ends."""
 
     def __init__(self) -> None:
         reader, self.writer = os.pipe()
@@ -36,11 +36,11 @@ class Profile:
         self.writer = -1
 
     def threads(self) -> set[str]:
-        """The threads that began since."""
+        """Return the threads that have started since."""
         return set(os.listdir("/proc/self/task")) - self.threads_before
 
     def is_waiting(self) -> bool:
-        """Whether the thread is there; an ended one would have released the lock within this time."""
+        """Return whether the thread runs; it releases the lock when it ends."""
         gone: bool = self.watch._gone.acquire(timeout=0.2)
         if gone:
             self.watch._gone.release()
@@ -66,7 +66,7 @@ def is_open(descriptor: int) -> bool:
 
 
 def eventually(condition: object) -> bool:
-    """Whether the callable condition becomes true within a minute."""
+    """Return whether a condition becomes true within a minute."""
     deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:  # type: ignore[operator]
         time.sleep(0.001)
@@ -117,7 +117,7 @@ def test_signals_are_for_the_programs_threads(profile: Profile) -> None:
 
 
 def test_a_program_that_closes_all_descriptors(profile: Profile, tmp_path: Path) -> None:
-    """As daemons do: its files get the same numbers, and nothing is written into them."""
+    """Daemons do so. Their own files get the same numbers: nothing may be written into those."""
     for descriptor in profile.descriptors:
         os.close(descriptor)
     files = [os.open(tmp_path / str(i), os.O_RDWR | os.O_CREAT) for i in range(3)]
@@ -138,7 +138,7 @@ def test_one_closed_descriptor_is_enough_to_do_without(profile: Profile) -> None
     profile.watch.begin()
     assert not profile.is_waiting()
     os.close(profile.watch._woken.number)
-    profile.watch.pause()  # writes into no pipe that nobody reads
+    profile.watch.pause()  # does not write into a pipe without a reader
 
 
 def test_without_a_thread_a_fork_does_not_wait(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execution traces that the environment asks for: torch's observer, where torch is, and never without being asked."""
+"""Execution traces requested by the environment: torch's observer is used if torch is imported, and only on request."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports of lists and tables: whole files or none, strict JSON, the formats' rules."""
+"""Exports of lists and tables: files are complete or absent, JSON is strict, each format's rules hold."""
 
 from __future__ import annotations
 

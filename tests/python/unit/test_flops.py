@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FLOP formulas: the table that C++ is held to as well, and brute-force counting loops."""
+"""FLOP formulas, compared with tests/cases/flops.txt, which the C++ test reads too, and with counting loops."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_convolution_counts_every_product(stride: int, padding: int, dilation: i
 
 
 def test_transposed_convolution_is_the_adjoint() -> None:
-    """Without padding it pairs input and weight as the convolution back from its output does."""
+    """Without padding it needs as many products as the convolution from its output back to its input."""
     forward = estimate_flops("conv1d", [[2, 6, 11], [4, 6, 3]])
     back = estimate_flops("conv_transpose1d", [[2, 4, 9], [4, 6, 3]])
     assert forward == back

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links from forward ops to backward functions, against the rule followed event by event."""
+"""Links from forward ops to backward functions, compared with a loop that applies the rule event by event."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SITES = (
 
 
 def table_of(rows: list[tuple[int, int, int, int]]) -> EventTable:
-    """Rows of (start, thread, sequence number, forward thread or 0)."""
+    """Return a table of rows (start, thread, sequence number, forward thread or 0)."""
     return EventTable(
         {
             "start_ns": [r[0] for r in rows],
@@ -92,7 +92,7 @@ def test_without_numbers_there_are_none() -> None:
 
 
 def recorded(rows: list[tuple[int, int, int, int]]) -> _core.Capture:
-    """The same rows, by thread, as a session records them: each a site named by its number."""
+    """Record the same rows in a session, on a thread each; the name of a row is its number."""
     sites, payload, words = [], [], []
     for number, (_, _, sequence, forward) in enumerate(rows):
         scope = RecordScope.BACKWARD_FUNCTION if forward else RecordScope.FUNCTION
@@ -113,7 +113,7 @@ def recorded(rows: list[tuple[int, int, int, int]]) -> _core.Capture:
 
 
 def arrows_of(capture: _core.Capture, path: Path, size: int) -> tuple[list[int], list[bool]]:
-    """The arrows that the C++ writer draws, by row."""
+    """Return the arrows in the trace of the C++ writer, as pairs of rows."""
     write_chrome_capture(capture, path, {})
     events = json.loads(path.read_text())["traceEvents"]
     row_at = {(e["tid"], e["ts"]): int(e["name"]) for e in events if e["ph"] == "X"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importing fastprof: cheap, without side effects, and of one version everywhere."""
+"""Importing fastprof: it is cheap and has no side effects, and all parts have the same version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import fastprof
 from fastprof import _paths
 
 ROOT = Path(__file__).resolve().parents[3]
-# Modules that programs name by a path of the root -> the room they live in.
+# Modules that programs import from the root of the package -> the folder that contains them.
 PUBLIC_PATHS = {
     "errors": "base",
     "itt": "compat",
@@ -69,7 +69,7 @@ def test_a_public_path_has_the_very_objects_of_its_room(module: str) -> None:
 
 @pytest.mark.parametrize("name", fastprof.errors.__all__)
 def test_errors_are_of_their_public_path(name: str) -> None:
-    """In tracebacks and pickles, which programs of other versions read."""
+    """Errors appear as fastprof.errors in tracebacks and pickles, which programs with other versions read."""
     kind = getattr(fastprof.errors, name)
     assert (kind.__module__, kind.__qualname__) == ("fastprof.errors", name)
     assert type(pickle.loads(pickle.dumps(kind("why")))) is kind

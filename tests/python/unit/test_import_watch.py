@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""after_import(): a call when a module has been imported, and no trace of the watch afterwards."""
+"""after_import(): calls a function once a module has been imported, and leaves nothing behind afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fastprof.adapters.import_watch import after_import
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder on sys.path; modules made there are forgotten afterwards."""
+    """A folder on sys.path; its modules are removed from sys.modules afterwards."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(import_watch, "_awaited", {})
     before = set(sys.modules)
@@ -79,7 +79,7 @@ def test_an_import_in_progress_when_it_is_awaited(modules: Path) -> None:
 
 
 def test_two_watches_in_front_of_each_other(modules: Path) -> None:
-    """Another finder that asks all the others, as the watch does."""
+    """Another finder also queries all other finders, as the watch does: no endless recursion."""
     (modules / "awaited_twice.py").write_text("")
     seen: list[int] = []
 

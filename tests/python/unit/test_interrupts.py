@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C anywhere in start(), step(), stop() and the block: nothing stays on, and no result is lost."""
+"""Ctrl-C anywhere in start(), step(), stop() and the with block: no session stays active and no result is lost."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[_core.Session]]:
-    """Every native session that profiles make; at the end none runs, and nothing else is on."""
+    """Every native session that profiles create. At the end of the test none runs, and nothing else is active."""
     made: list[_core.Session] = []
-    # An exception between the end of a with block and the call of __exit__ leaves a lock taken. No real signal
-    # arrives there; here it does, so these tests have locks of their own.
+    # An exception between the end of a with block and the call of __exit__ leaves a lock taken. Real signals never
+    # arrive there, but the interrupts of these tests do: so the tests use locks of their own.
     for module in (torch_ops, import_watch):
         monkeypatch.setattr(module, "_lock", threading.RLock())
 
@@ -66,9 +66,9 @@ def nothing_is_on(sessions: list[_core.Session]) -> bool:
 def every_place(
     prepare: Callable[[], Any], work: Callable[[Any], Any], check: Callable[[Any], None]
 ) -> int:
-    """prepare(), interrupt work() at the first place, check(); the same at each later one.
+    """Call prepare(), interrupt work() at the first possible place, call check(); repeat for each later place.
 
-    Once without an interrupt before: an interrupted import leaves a file open, which is no fault of ours.
+    work() first runs once without an interrupt: an interrupted import would leave a file open.
     """
     subject = prepare()
     work(subject)
@@ -203,7 +203,7 @@ def test_step(following: int, sessions: list[_core.Session]) -> None:
                 p.step()
             assert p.current_action is ProfilerAction.NONE
         p.stop()
-        # What was recorded before the interrupt was handed over, once.
+        # The handler got the events from before the interrupt, once.
         lists = [[event.name for event in result.events] for result in handled]
         assert ["first" in each for each in lists].count(True) == 1, lists
         assert all(names(p))
@@ -327,6 +327,6 @@ def test_an_interrupt_that_ends_the_program_loses_no_trace(tmp_path: Path) -> No
     done = subprocess.run(
         [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
-    # CPython forgets that it died of an interrupt if modules are imported at its exit: then 1.
+    # If modules are imported at exit, CPython forgets the interrupt and exits with status 1.
     assert done.returncode in (-signal.SIGINT, 1) and "KeyboardInterrupt" in done.stderr
     assert [site.name for site in fastprof.load(tmp_path / "trace.json").sites] == ["work"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""join_tables on hand-written tables: rows, sites, tracks, parents and codes of each table keep what they mean."""
+"""join_tables on hand-written tables: rows, sites, tracks, parents and codes keep their meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastprof.model.table import CodedColumn, EventTable, Site, Track
 
 
 def table(first_ns: int, **more: object) -> EventTable:
-    """An outer range, one in it, and one on another track, in an order that is not begin order."""
+    """Return an outer range, one inside it and one on another track, not in the order of their begins."""
     arguments: dict[str, object] = {
         "sites": [Site("inner"), Site("outer")],
         "tracks": [Track(0, 7, 71), Track(1, 7, 72)],

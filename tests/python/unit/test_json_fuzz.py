@@ -44,7 +44,7 @@ def strict(path: Path) -> Any:
 
 
 def shown(text: str) -> str:
-    """What a file holds of a name: NUL as its symbol, U+FFFD for a surrogate."""
+    """Return a name as files contain it: NUL as the symbol U+2400, surrogates as U+FFFD."""
     return "".join(
         "\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text.replace("\0", "\u2400")
     )
@@ -91,7 +91,7 @@ def test_everything_that_a_profile_writes(
         assert strict(packed)["traceEvents"] == trace["traceEvents"]
         for path in (list_, flame, rows, memory):
             strict(path)
-        # What we wrote we read.
+        # fastprof reads what it has written.
         table = fastprof.load(plain)
         fastprof.save(p, Path(folder, "t.fastprof"))
         again = fastprof.load(Path(folder, "t.fastprof"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists over columns: no object before it is wanted, looking changes nothing, assigning counts."""
+"""Lists over columns: event objects are made on access, reading changes nothing, assigned fields are used."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_events_are_identical_while_held_and_free_afterwards() -> None:
     assert next(iter(events)) is first
     assert first.time_range == Interval(0.0, 0.007)
     gone = weakref.ref(events[1])
-    assert gone() is None  # no cycle: freed without the collector
+    assert gone() is None  # no reference cycle: freed without the garbage collector
     del first, events
     assert gc.collect() >= 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory records to ranges: both rules, and totals that reconcile."""
+"""Attribution of memory reports to ranges: both rules, and sums that equal the totals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SITES = [
 
 
 def table_of(rows: list[tuple[int, int, int, int, int]], **columns: Any) -> EventTable:
-    """Rows of (start, end, track, site, bytes)."""
+    """Return a table of rows (start, end, track, site, bytes)."""
     kinds = [SITES[site].kind for _, _, _, site, _ in rows]
     payload = np.where(
         np.array(kinds, np.int64) >= EventKind.MEMORY, np.arange(len(rows)) * 4, NO_PAYLOAD
@@ -56,7 +56,7 @@ ROWS = [
     (20, 20, 0, 3, 100),  # in inner
     (30, 30, 0, 4, 7),  # in inner, on a device
     (50, 50, 0, 3, 1),  # at inner's end
-    (150, 150, 0, 3, 5),  # in nothing
+    (150, 150, 0, 3, 5),  # outside of all ranges
     (160, 160, 0, 5, 999),  # out of memory
     (0, 40, 1, 2, 0),  # another thread
     (20, 20, 1, 3, -30),  # a free there
@@ -178,7 +178,7 @@ def test_interval_rule_stays_within_a_process(rows: list[tuple[int, int, int, in
 def test_innermost_rule_by_brute_force(
     rows: list[tuple[int, int, int, int, int]], random: Any, with_parents: bool
 ) -> None:
-    """Against walking up the tree from each record by itself; async rows and odd parents too."""
+    """Compared with a walk up the tree from each report, also with async rows and unusual parents."""
     columns: dict[str, Any] = {
         "is_async": np.array([site < 3 and random.random() < 0.2 for _, _, _, site, _ in rows])
     }
@@ -196,7 +196,7 @@ def test_innermost_rule_by_brute_force(
             continue
         if with_parents:
             at = int(columns["parent"][row])
-        else:  # of the ranges that are open then, the one that is inside of the others
+        else:  # the innermost of the ranges that are open then
             both = [i for i in listed if rows[i][2] == track and not columns["is_async"][i]]
             order = sorted([*both, row], key=lambda i: (rows[i][0], -rows[i][1]))
             stack: list[int] = []

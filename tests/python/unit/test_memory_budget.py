@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MemoryBudget and the estimates that it is given: a limit may be reached, and estimates are not below what is used."""
+"""MemoryBudget: a limit may be reached but not exceeded, and estimates are not below the memory that is used."""
 
 from __future__ import annotations
 

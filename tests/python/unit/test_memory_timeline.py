@@ -27,7 +27,7 @@ CPU, CUDA = 0, 1
 
 
 def table(records: list[tuple[int, int, int, int]]) -> EventTable:
-    """(time in us, site, bytes, allocated) of memory rows; site 0: cpu:0, 1: cuda:2, 2: a range."""
+    """Return a table of memory rows (time in us, site, bytes, allocated). Site 0 is cpu:0, 1 cuda:2, 2 a range."""
     kinds = [EventKind.RANGE if site == 2 else EventKind.MEMORY for _, site, _, _ in records]
     start = [T0 + time * 1000 for time, _, _, _ in records]
     words: list[int] = []

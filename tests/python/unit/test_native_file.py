@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""save() and load() of fastprof's own files: nothing is lost, and damaged files are told so."""
+"""save() and load() of fastprof's own format: nothing is lost, and damaged files raise FormatError."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_limits_hold(tmp_path: Path) -> None:
 
 
 def test_damage_anywhere_is_noticed(tmp_path: Path) -> None:
-    """Cut and flipped files: FormatError, or, where padding was hit, the same table."""
+    """Truncated files and flipped bits raise FormatError, or give the same table if only padding is damaged."""
     fastprof.save(every_column_table(), tmp_path / "t")
     data = (tmp_path / "t").read_bytes()
     good = fastprof.load(tmp_path / "t")
@@ -225,7 +225,7 @@ def test_damage_anywhere_is_noticed(tmp_path: Path) -> None:
 
 
 def test_random_headers_never_escape_format_error(tmp_path: Path) -> None:
-    """The checksum made right over a damaged header, so that what lies behind it is reached."""
+    """The checksum is computed anew for a damaged header, so that the checks behind it are reached."""
     fastprof.save(every_column_table(), tmp_path / "t")
     data = (tmp_path / "t").read_bytes()
     rng = random.Random(12)

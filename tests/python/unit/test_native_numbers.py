@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every enum that Python has a copy of: names and numbers are those of the native part and of its headers."""
+"""Enums that exist in Python and in C++: names and numbers are the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fastprof.model.columns import NO_PARENT, NO_PAYLOAD, EventFlag, EventKind
 from fastprof.model.sites import Site
 
 HEADERS = Path(__file__).resolve().parents[3] / "csrc" / "include" / "fastprof"
-# Enum or namespace of C++ -> its header, Python's copy, and what C++ alone has.
+# Enum or namespace of C++ -> its header, Python's copy, and the names that only C++ has.
 COPIES: dict[str, tuple[str, type[enum.IntEnum] | type[enum.IntFlag], set[str]]] = {
     "ArgType": ("recorder/state/site.hpp", numbers.ArgType, set()),
     "DetailType": ("recorder/state/site.hpp", numbers.DetailType, set()),
@@ -89,7 +89,7 @@ def test_the_name_of_the_autograd_engine() -> None:
 
 @pytest.mark.parametrize("kind", list(EventKind), ids=lambda kind: kind.name)
 def test_payload_words_of_a_kind_without_arguments(kind: EventKind) -> None:
-    """As many as the native part asks for (payload_words_of); other readers index with them."""
+    """Their number is that of payload_words_of() in the native part: other readers index with it."""
     site = Site("a", kind=int(kind))
 
     def fits(count: int) -> bool:

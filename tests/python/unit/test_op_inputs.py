@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of ops: what Python's decoder and the C++ one, through a Chrome trace, read from the same words.
+"""Inputs of ops: Python's decoder and the C++ one, which writes Chrome traces, read the same from the same words.
 
-Every kind of input with every bit of its head, every dtype, lists in lists, and blocks that are cut
-anywhere. Where the two show a thing differently on purpose, `shown()` and `members()` say how.
+Covers every kind of input with every bit of its head, every dtype, nested lists, and blocks that are truncated
+anywhere. `shown()` and `members()` contain the intended differences between the two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from fastprof.exporters.trace_writers import write_chrome_capture
 from fastprof.model.sites import Site
 from fastprof.model.table import EventFlag
 
-SHOWN_TENSORS = 30  # op_inputs_text.hpp: of a longer list so many, "...", and the last
+SHOWN_TENSORS = (
+    30  # op_inputs_text.hpp: a longer list is shown as this many values, "...", and the last value
+)
 INPUTS = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
 
 
@@ -100,7 +102,7 @@ def text(value: str, cut: bool = False) -> list[int]:
 def block(
     inputs: Sequence[list[int]], keywords: dict[str, list[int]] | None = None, left_out: int = 0
 ) -> list[int]:
-    """The contents of a block."""
+    """Return the words of a block."""
     named = keywords or {}
     words = [len(inputs) | len(named) << 16 | (len(inputs) + left_out) << 32]
     for one in inputs:
@@ -145,7 +147,7 @@ def shown_real(value: float) -> str:
 
 
 def shown(value: Any) -> str:
-    """As traces have a value: PyTorch's text of it."""
+    """Return a value as traces contain it: as PyTorch's text."""
     if value is None or isinstance(value, str):
         return ""
     if isinstance(value, bool):
@@ -167,7 +169,7 @@ def shown_sizes(sizes: list[Any], is_list: bool, cut: bool) -> list[Any]:
 
 
 def keyword(value: Any) -> Any:
-    """A keyword's value in JSON; what traces do not show is None."""
+    """Return a keyword's value as JSON contains it; None for values that traces leave out."""
     if isinstance(value, list):
         return [keyword(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -176,7 +178,7 @@ def keyword(value: Any) -> Any:
 
 
 def members(decoded: OpInputs, stored: int, cut: Sequence[bool]) -> dict[str, Any]:
-    """The args of a trace. stored: inputs for which there was room; cut: by input, whether a list of tensors is."""
+    """Return the args of a trace. stored: inputs that fitted; cut: for each, whether its list was truncated."""
     types = decoded.input_dtypes[:stored]
     lists = [(one == "TensorList", one_cut) for one, one_cut in zip(types, cut, strict=True)]
     columns = (
@@ -188,7 +190,9 @@ def members(decoded: OpInputs, stored: int, cut: Sequence[bool]) -> dict[str, An
             shown_sizes(s, *how)
             for s, how in zip(decoded.structured_input_strides, lists, strict=False)
         ],
-        ["" if name.startswith("dtype ") else name for name in types],  # of a number without a name
+        [
+            "" if name.startswith("dtype ") else name for name in types
+        ],  # of a dtype number without a name
         [shown(value) for value in decoded.concrete_inputs[:stored]],
     )
     more = [] if stored == len(decoded.input_dtypes) else ["..."]
@@ -200,7 +204,7 @@ def members(decoded: OpInputs, stored: int, cut: Sequence[bool]) -> dict[str, An
 
 
 def traced(blocks: Sequence[list[int]], folder: Path) -> list[dict[str, Any]]:
-    """The args of ops with these inputs, as the C++ writer puts them into a trace."""
+    """Return the args that the C++ writer writes for ops with these inputs."""
     words: list[int] = []
     payload = []
     for contents in blocks:
@@ -270,7 +274,7 @@ def test_every_dtype(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", [*NESTED, *([kind] for kind in range(10, 16))], ids=str)
 def test_what_no_writer_writes_is_refused(bad: list[int], tmp_path: Path) -> None:
-    """Python raises; the trace has what lies in front of it."""
+    """Python's decoder raises; the trace contains the inputs before the invalid one."""
     words = block([MATRIX, bad, VECTOR], {"k": integer(1)})
     with pytest.raises(IndexError):
         decode_op_inputs(words)
@@ -287,7 +291,7 @@ def test_a_keyword_without_a_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_blocks_that_end_too_early(tmp_path: Path) -> None:
-    """Both refuse the same ones, and the trace shows whole inputs only."""
+    """Both decoders refuse the same blocks, and the trace contains complete inputs only."""
     whole = block([*KINDS[-8:], MATRIX], {"k": text("abcdefghi")})
     cut = [whole[:count] for count in range(1, len(whole))]
     ends = np.cumsum([1, *(len(one) for one in [*KINDS[-8:], MATRIX])]).tolist()

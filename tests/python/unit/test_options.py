@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_options: what each argument becomes alone and together with others, and the first value that is refused."""
+"""make_options: the result of each argument alone and with others, and the first value of each that is refused."""
 
 from __future__ import annotations
 

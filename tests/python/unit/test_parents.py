@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parents of selected and rearranged rows, against the rule followed row by row."""
+"""Parents of selected and reordered rows, compared with a loop over the rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_new_numbers_follow_the_rows() -> None:
 
 
 def test_parents_of_a_tree_by_row_of_its_table() -> None:
-    """Rows that nest by time, with marks between them that are in no tree."""
+    """Ranges that nest by time, and marks between them, which belong to no tree."""
     columns = {"start_ns": [0, 5, 10, 12, 40], "end_ns": [100, 5, 30, 20, 50]}
     kind = [EventKind.RANGE, EventKind.MARK, *[EventKind.RANGE] * 3]
     for chosen in (kind, [EventKind.RANGE] * 5):

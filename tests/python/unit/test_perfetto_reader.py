@@ -43,7 +43,7 @@ def load(folder: Path, data: bytes, **limits: int) -> EventTable:
 
 
 def slices(table: EventTable) -> list[tuple[int, int, str, str]]:
-    """(ns, duration, name, category) of ranges and marks; duration -1: unfinished."""
+    """Return (ns, duration, name, category) of ranges and marks; the duration of unfinished ones is -1."""
     categories = table.sites.field("category")
     found = []
     for row, kind in enumerate(table.column("kind").tolist()):
@@ -68,7 +68,7 @@ def counters(table: EventTable) -> list[tuple[int, str, float]]:
 
 
 def flows(table: EventTable) -> list[tuple[str, str]]:
-    """(name, name) of the slices that each arrow leads from and to."""
+    """Return the names of the two slices that each arrow connects."""
     kind, start, end, track = (
         table.column(n).tolist() for n in ("kind", "start_ns", "end_ns", "track")
     )
@@ -130,7 +130,7 @@ def test_the_quick_way_reads_the_same(
 
 
 def test_what_was_remembered_is_forgotten_when_its_meaning_changes(tmp_path: Path) -> None:
-    """Packets that are equal but for their time mean another name, track or clock after a change of state."""
+    """Packets that differ only in their timestamp get another name, track or clock after a change of state."""
     begin = event(0, BEGIN, sequence_flags=NEEDED, name_iid=1)["track_event"]
 
     def pair(ns: int) -> list[dict[Any, Any]]:
@@ -196,7 +196,11 @@ def test_an_end_in_another_sequence_and_of_a_track_that_nobody_described(tmp_pat
         encode_trace([event(5, BEGIN, "a", track_uuid=9), event(8, END, seq=2, track_uuid=9)]),
     )
     assert slices(table) == [(5, 3, "a", "")]
-    assert table.tracks[0][1:4] == (0, 0, "a")  # an unnamed track is called like its first event
+    assert table.tracks[0][1:4] == (
+        0,
+        0,
+        "a",
+    )  # a track without a name gets that of its first event
 
 
 def test_a_descriptor_may_follow_its_events_and_a_ring_of_parents_ends(tmp_path: Path) -> None:
@@ -250,11 +254,11 @@ def test_snapshots_that_contradict_and_clocks_that_are_set_back(tmp_path: Path) 
     packets = [
         state(),
         clocks((6, 1000), (70, 10), unit_multiplier_ns=10),
-        clocks((6, 2000), (70, 10), unit_multiplier_ns=20),  # another unit
+        clocks((6, 2000), (70, 10), unit_multiplier_ns=20),  # in another unit
         clocks((6, 3000), (6, 10)),  # one clock twice
         event(11, INSTANT, "a", timestamp_clock_id=70),
         clocks((6, 4000), (1, 900)),
-        clocks((6, 5000), (1, 100)),  # the wall clock was set back: nothing can be read off it
+        clocks((6, 5000), (1, 100)),  # the wall clock was set back: times on it have no meaning
         event(950, INSTANT, "b", timestamp_clock_id=1),
     ]
     table = load(tmp_path, encode_trace(packets))
@@ -346,7 +350,7 @@ def test_compressed_packets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["interned names and defaults", "annotations", "flows"])
 def test_a_trace_that_is_cut_short(tmp_path: Path, name: str) -> None:
-    """Cut between packets it is a shorter trace; cut anywhere else it is refused with the place."""
+    """A trace that ends between packets is a shorter trace; one that ends within a packet raises, with the offset."""
     packets = [field(1, encode(packet)) for packet in SCENARIOS[name].packets]
     data = b"".join(packets)
     ends = {sum(map(len, packets[:i])) for i in range(len(packets) + 1)}
@@ -396,7 +400,7 @@ def mutated(rng: random.Random, message: dict[Any, Any]) -> dict[Any, Any]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_traces_are_read_or_refused_and_can_be_used(tmp_path: Path, seed: int) -> None:
-    """Packets of all scenarios, with fields left out, repeated, replaced: meaning is damaged, not bytes."""
+    """Packets of all scenarios with fields omitted, repeated or replaced: valid Protobuf with a damaged meaning."""
     rng = random.Random(seed)
     everything = [packet for scenario in SCENARIOS.values() for packet in scenario.packets]
     used = 0

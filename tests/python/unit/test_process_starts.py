@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How processes that a program starts learn of the folder for their records: environment, arrows, cleaning up."""
+"""process_starts: the environment of new processes, an arrow for each start, and restoring everything at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORK_EXEC, SPAWN = 5, 2  # where fork_exec and posix_spawn take the environment
 
 
 def functions() -> list[Any]:
-    """The functions that start processes, and the copies that subprocess has of them."""
+    """Return the functions that start processes, and the references that subprocess holds."""
     return [
         _posixsubprocess.fork_exec,
         subprocess._fork_exec,  # type: ignore[attr-defined]
@@ -30,7 +30,7 @@ def functions() -> list[Any]:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Processes are followed into the folder /shards with the number 5; the list grows with each start."""
+    """Follow processes into the folder /shards, with the number 5. The list gets an element for each start."""
     monkeypatch.setenv("PYTHONPATH", "/p")
     starts: list[int] = []
     process_starts.begin("/shards", 5, lambda: starts.append(1))
@@ -85,7 +85,7 @@ def test_functions_that_start_processes_are_exchanged_once_and_put_back() -> Non
 
 def test_what_the_program_exchanged_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     before = functions()
-    monkeypatch.setattr(os, "posix_spawn", os.posix_spawn)  # undoes what follows
+    monkeypatch.setattr(os, "posix_spawn", os.posix_spawn)  # so that it is restored
     process_starts.begin("/shards", 5, lambda: None)
     kept: Any = os.posix_spawn
 

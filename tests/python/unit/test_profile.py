@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profile(): arguments, life, schedules, results, metadata, memory and stacks."""
+"""profile(): start and stop, arguments, schedules, memory and stacks."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_wrong_arguments() -> None:
 
 @pytest.mark.integrations
 def test_arguments_of_pytorchs_profilers_are_accepted() -> None:
-    """Every parameter of both, by introspection."""
+    """All parameters of both profilers, found by introspection."""
     import inspect
 
     torch_profiler = pytest.importorskip("torch.profiler")

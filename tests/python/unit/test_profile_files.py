@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profile(): traces and metadata, what pauses leave out of them, and perf counters."""
+"""profile(): traces and metadata, pauses, which leave events out of them, and perf counters."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_long_writes_tell_how_far_they_are(
     assert len(steps) >= size_bytes // (5 << 20) > 0
     before = path.read_bytes()
     stop = True
-    with pytest.raises(KeyboardInterrupt):  # Ctrl-C while it is written: the file is what it was
+    with pytest.raises(KeyboardInterrupt):  # Ctrl-C during the write: the file is unchanged
         write(str(path))
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
     stop = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profiler_legacy: the exclusive profiler from Python, its bytes and JSON, remote events, node ids."""
+"""profiler_legacy: the exclusive profiler in Python, its byte format and JSON, remote events, node ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CPU_START = fastprof.LegacyRecord("mark", "__start_profile", cpu_ns=1_000)
 
 
 def run_python(code: str) -> str:
-    """Run a program with a time limit; its standard output."""
+    """Run a program with a time limit, and return its standard output."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,

@@ -44,7 +44,7 @@ def stats(kernels: object = None, flags: list[int] | None = None) -> PythonCallS
 def test_functions_have_counts_and_times_as_cprofile_counts_them(kernels: object) -> None:
     found = {f.function: f[3:] for f in stats(kernels).functions}
     assert found == {
-        "main": (1, 1, 20, 100),  # the range between is no call: f is main's
+        "main": (1, 1, 20, 100),  # the range between them is no call: main calls f
         "f": (2, 1, (80 - 40 - 10) + (40 - 5 - 15), 80),
         "<built-in method builtins.len>": (2, 2, 15, 15),
         "g": (1, 1, 15, 15),
@@ -117,7 +117,7 @@ def test_nested_codes_kernel_is_equal_to_python() -> None:
         up = np.array(parent, np.int32)
         expected = nested_codes(up, code)
         assert np.array_equal(_core.nested_codes(parent=up, code=code, codes=4), expected)
-        for row, own in enumerate(code.tolist()):  # by walking up
+        for row, own in enumerate(code.tolist()):  # compared with a walk up the tree
             above, at = False, parent[row]
             while at >= 0:
                 above, at = above or bool(code[at] == own), parent[at]

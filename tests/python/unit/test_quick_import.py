@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quick ways of load() read what the plain ones read, and name the same place when something is wrong."""
+"""The fast paths of load() read what its plain ones read, and report the same place in a damaged file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Load = Callable[[Path], EventTable]
 
 @pytest.fixture
 def plainly(monkeypatch: pytest.MonkeyPatch) -> Load:
-    """load() with one value, one packet at a time."""
+    """Call load() without its fast paths: it decodes one value or packet at a time."""
 
     def load(path: Path) -> EventTable:
         with monkeypatch.context() as patch:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of Python ranges: their bound, what is cut, and names that are reclaimed between profiles."""
+"""Names of Python ranges: the limit of their memory, long names that are cut, and reclaiming between profiles."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""record_function: names, entries, arguments, decorators, and what a profile sees of them."""
+"""record_function: names, entering, arguments, decorators, and the events that a profile gets."""
 
 from __future__ import annotations
 

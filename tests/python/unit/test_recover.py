@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""recover(): what a killed Python process recorded, from the backing file of its profile; damaged files."""
+"""recover(): reads the records of a killed Python process from its profile's backing file; damaged files."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_stacks_are_there(tmp_path: Path) -> None:
     events = list_of(table)
     assert len(events) > 100
     stacks = {tuple(event.stack) for event in events if event.name == "with text"}
-    # From the loop of the main thread, and from the other thread.
+    # One from the loop of the main thread, one from the other thread.
     assert len(stacks) == 2
     for stack in stacks:
         assert [re.sub(r"\(\d+\)", "()", frame) for frame in stack][:1] == ["<string>(): work"]
@@ -159,7 +159,7 @@ def test_stacks_of_an_earlier_session_are_there(tmp_path: Path) -> None:
 
 
 def test_no_room_is_reported(tmp_path: Path) -> None:
-    """A limit of file sizes stands for a full disk."""
+    """A limit on file sizes simulates a full disk."""
     program = """
     import resource, sys, warnings, fastprof
     resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
@@ -205,7 +205,7 @@ def test_the_magic_is_the_native_one(file: Path) -> None:
 
 
 def use(table: EventTable) -> None:
-    """Read what a user would."""
+    """Read everything that a user can read of a table."""
     events = list_of(table)
     str(events.key_averages().table(row_limit=3))
     for event in events[:50]:
@@ -214,7 +214,7 @@ def use(table: EventTable) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_files(tmp_path: Path, seed: int) -> None:
-    """Truncated and flipped files give a table or FormatError, never anything else."""
+    """Truncated files and flipped bits give a table or FormatError, and no other error."""
     source = tmp_path / "source"
     killed(
         source,
@@ -222,7 +222,7 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
         "dict(with_stack=True, python_calls=False, record_shapes=True, profile_memory=True)",
     )
     good = source.read_bytes()
-    # Only written pages: the rest of the 2 MB segments is zero, and stays.
+    # Damage only pages that were written: the rest of the 2 MB segments is zero.
     used = [at for at in range(0, len(good), 64) if any(good[at : at + 64])]
     random.seed(seed)
     path = tmp_path / "damaged"
@@ -252,7 +252,7 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
 
 
 def offsets_of(heading: str) -> dict[str, int]:
-    """Return field -> offset of the table in docs/backing_file.md behind the line that begins so."""
+    """Return field -> offset from the table in docs/backing_file.md that follows this line."""
     page = (Path(__file__).resolve().parents[3] / "docs" / "backing_file.md").read_text()
     table = page[page.index(f"\n{heading}") :].split("\n\n")[1]
     rows = re.findall(r"^\| (\d+) \| [^|]*\| (.*) \|$", table, re.MULTILINE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table text: exact layout, and what differs from PyTorch on purpose."""
+"""Tables as text: the exact layout, and the intended differences from PyTorch."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_stack_lines_can_be_limited() -> None:
 
 
 def test_unknown_values_do_not_stop_the_table() -> None:
-    """Rows without stack, shapes and flops beside rows that have them."""
+    """Rows without stack, shapes and flops can stand beside rows that have them."""
     events = EventList(
         [event("a", 0, 10), event("b", 20, 30, flops=2, stack=["f"], input_shapes=[[1]])],
         with_flops=True,
@@ -108,7 +108,7 @@ def test_shares_of_a_zero_total_are_nan() -> None:
 def test_device_time_needs_a_device_on_some_event() -> None:
     first, second = event("a", 0, 1), event("b", 2, 3, use_device="xpu")
     second.append_kernel("k", 0, 5.0)
-    assert "XPU total" in EventList([first, second]).table()  # not only the first event is asked
+    assert "XPU total" in EventList([first, second]).table()  # not only the first event counts
     averages = EventList([first, second]).key_averages()
     averages[1].use_device = None
     with pytest.raises(errors.StateError, match="use_device"):
@@ -164,7 +164,7 @@ def test_html_escapes_names() -> None:
 
 
 def column_of(text: str, header: str) -> list[str]:
-    """The cells under a header, with their spaces."""
+    """Return the cells under a header, with their spaces."""
     lines = text.splitlines()
     rulers = [i for i, line in enumerate(lines) if line.startswith("---")]
     spans, at = [], 0
@@ -176,7 +176,7 @@ def column_of(text: str, header: str) -> list[str]:
 
 
 def test_names_are_cut_at_the_width_of_their_column() -> None:
-    """PyTorch's rule: names of cap - 3 characters and more are cut to that, and dots make them cap characters long."""
+    """PyTorch's rule: names of cap - 3 characters or more are cut to cap - 3 characters, and "..." is appended."""
     names = ["n" * length for length in (10, 16, 17, 18, 30)]
     events = EventList([event(name, i, i + 1, id=i) for i, name in enumerate(names)])
     assert column_of(events.table(max_name_column_width=20), "Name") == [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof run in this process: what each option asks of the profile, where the program begins on the command line."""
+"""fastprof run in this process: options become arguments of profile(), and the program's arguments are found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Capsys = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def own_process_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """What a program that is run changes is as before afterwards."""
+    """Restore everything that a program changes in this process."""
     main, hook, argv, path = sys.modules["__main__"], sys.excepthook, sys.argv[:], sys.path[:]
     monkeypatch.chdir(tmp_path)
     yield
@@ -223,7 +223,7 @@ def test_what_cannot_be_written_is_known_before_the_run(path: str, what: str) ->
 
 
 class _Failing:
-    """A profile whose exports fail until `left` of them were tried."""
+    """A profile whose first `left` exports fail."""
 
     def __init__(self, left: int) -> None:
         self.left = left

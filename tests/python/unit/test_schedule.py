@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""schedule() and the transitions between a profiler's actions."""
+"""schedule(), and the transitions from one action of a profiler to the next."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_negative_step() -> None:
 
 @pytest.mark.integrations
 def test_transitions_are_those_of_pytorch() -> None:
-    """The whole table, against the action map of PyTorch's profiler."""
+    """Compare the whole table with the action map of PyTorch's profiler."""
     torch_profiler = pytest.importorskip("torch.profiler")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -113,7 +113,7 @@ def test_as_action_refuses_what_no_schedule_may_return() -> None:
 
 
 def traces_of(actions: list[ProfilerAction]) -> tuple[list[list[str]], list[str]]:
-    """The steps in each trace that the handler is given, and what is warned of, for one action a step."""
+    """Return the steps in each trace that the handler gets, and the warnings, for a list with one action per step."""
     traces: list[list[str]] = []
 
     def ready(prof: fastprof.profile) -> None:
@@ -134,7 +134,7 @@ def traces_of(actions: list[ProfilerAction]) -> tuple[list[list[str]], list[str]
 
 @pytest.mark.parametrize("actions", list(itertools.product((NONE, WARMUP, RECORD, SAVE), repeat=3)))
 def test_what_is_recorded_and_handed_over(actions: tuple[ProfilerAction, ...]) -> None:
-    """RECORD and SAVE steps are recorded; a trace ends with SAVE or with the profile, or is lost, with a warning."""
+    """RECORD and SAVE steps are recorded; a trace ends with SAVE or with the profile, or is lost with a warning."""
     expected: list[list[str]] = []
     warned = []
     recorded: list[str] = []

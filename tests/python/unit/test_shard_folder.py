@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ShardFolder: what followed processes find and leave in it, how it ends; descriptors that others may close."""
+"""ShardFolder: options, shards and notes in it, the end of the profile, removal; OwnDescriptor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_only_this_user_can_read_it(folder: ShardFolder) -> None:
 
 
 def test_readers_see_the_end_of_the_profile(folder: ShardFolder) -> None:
-    assert folder.reader() is None  # nobody holds it
+    assert folder.reader() is None  # no process holds it open
     held = folder.hold()
     reader = folder.reader()
     assert reader is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards of followed processes: their order, what is told of each, and how they become one capture."""
+"""Shards of followed processes: reading, descriptions of processes, merging; FollowedChildren without children."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fastprof.record.shard_folder import ShardFolder
 
 
 def shard(pid: int = 7, *, alive: bool = False, path: str = "7-1.shard", **facts: Any) -> Shard:
-    """The shard of a process that does not exist."""
+    """Return the shard of a process that does not exist."""
     capture: Any = SimpleNamespace(pid=pid, process_name="python3", t0_ns=1000)
     known = {
         "metadata": {},
@@ -117,7 +117,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShardFol
 
 
 def copy_of_a_shard(target: Path, name: str) -> None:
-    """Write what a profile of this process has recorded so far."""
+    """Copy the backing file of a running profile of this process."""
     running = target.with_suffix(".running")
     with fastprof.profile(backing_file=running), fastprof.record_function(name):
         shutil.copy(running, target)

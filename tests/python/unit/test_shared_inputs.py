@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that rows of a capture share: columns as if each row had its own, in tables, files and joins."""
+"""Inputs that several rows of a capture share: columns are as if each row had its own, also in files and joins."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DETAIL, FINISHED = int(EventFlag.DETAIL), int(EventFlag.FINISHED)
 
 
 def integers(*values: int) -> list[int]:
-    """The contents of a shapes block of so many integers."""
+    """Return the words of an op_inputs block with this many integers."""
     items = [(3, value & 2**64 - 1) for value in values]
     return [len(values) | len(values) << 32, *(word for item in items for word in item)]
 
 
 def tensor(*sizes: int) -> list[int]:
-    """The contents of a shapes block of one dense float tensor of at most one dimension."""
+    """Return the words of an op_inputs block with one dense float tensor of at most one dimension."""
     (size,) = sizes
     return [1 | 1 << 32, 1 | 1 << 5 | 1 << 8 | 6 << 16, size, 1]
 
@@ -44,7 +44,7 @@ INPUTS = [integers(7, -1), tensor(4), integers(7, -1), tensor(4), tensor(5), Non
 
 
 def capture_of(shared: bool, inputs: list[Any] | None = None, **changes: Any) -> _core.Capture:
-    """Ops one after the other with these inputs; `shared`: each distinct block kept once."""
+    """Return a capture of ops with these inputs. shared: each distinct block is stored once."""
     inputs = INPUTS if inputs is None else inputs
     words: list[int] = []
     at: dict[tuple[int, ...], int] = {}
@@ -157,7 +157,7 @@ def test_inputs_that_are_not_there_are_refused() -> None:
     with pytest.raises(errors.ValueError, match="refer to missing inputs"):
         capture_of(True, payload_words=bad)
     without = np.full(len(INPUTS), NO_PAYLOAD), np.full(len(INPUTS), FINISHED)
-    capture_of(True, payload=without[0], flags=without[1], payload_words=bad)  # nobody refers to it
+    capture_of(True, payload=without[0], flags=without[1], payload_words=bad)  # no row refers to it
 
 
 def test_saved_loaded_joined_and_selected_tables_keep_their_inputs(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_columns_are_shared_and_read_only() -> None:
     assert np.shares_memory(table.start_ns, start)
     with pytest.raises(ValueError, match="read-only"):
         table.start_ns[0] = 1
-    start[0] = 9  # the caller's own array stays writable
+    start[0] = 9  # the caller's array stays writable
 
 
 def test_absent_columns_cost_nothing_and_have_defaults() -> None:

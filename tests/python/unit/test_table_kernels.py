@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native kernels of tables, trees and averages: to the results that NumPy has, and no wild reads."""
+"""The native kernels for tables, trees and averages: same results as NumPy, and invalid indices are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MEMORY, FAILED = int(EventKind.MEMORY), int(EventKind.OUT_OF_MEMORY)
 
 
 def random_table(seed: int, **changes: Any) -> EventTable:
-    """Rows in begin order whose parents come before them; of all kinds, on one or two devices."""
+    """Return rows of all kinds in the order of their begins, each after its parent, on one or two devices."""
     drawn = np.random.default_rng(seed)
     size = int(drawn.choice([0, 1, 5, 60, 400]))
     odds = [[1.0, 0, 0, 0, 0], [0.6, 0.1, 0.2, 0.05, 0.05], [0.7, 0, 0.3, 0, 0]][seed % 3]

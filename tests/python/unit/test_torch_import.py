@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Torch imported while a profile runs: nobody waits for its self-test while that could be a deadlock.
+"""Import torch while a profile runs: no thread waits for the self-test where that could be a deadlock.
 
-The torch of these tests is a package of two empty modules, and its self-test imports one of them: it
-blocks while somebody holds the import lock of torch. Each scenario runs in a process of its own, with
-a time limit.
+The torch of these tests is a package of two empty modules. Its self-test imports one of them, so it blocks while
+a thread holds the import lock of torch. Each scenario runs in its own process with a time limit.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def test_on_another_thread(run) -> None:  # type: ignore[no-untyped-def]
             thread.join()
         print(seen, p.missing)
     """
-    # Of this torch there are no headers: what is proven is that nothing hangs.
+    # This torch has no headers: the test shows only that nothing hangs.
     assert run(code).startswith("['other']")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of hand-written tables: what each row's site, parent, payload and args are in the trace that is written."""
+"""Traces of hand-written tables: each row's site, parent, payload and args."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def events(table: EventTable, path: Path) -> list[dict[str, Any]]:
 
 
 def test_args_of_a_trace_beside_strings_and_words_of_the_capture(tmp_path: Path) -> None:
-    """The texts of args come behind the table's own strings, their words behind the table's own words."""
+    """Texts of args are stored after the table's own strings, their words after the table's own words."""
     mark = Site("mark", arg_names=("text", "n"), arg_types=(4, 0), kind=int(EventKind.MARK))
     table = EventTable(
         {
@@ -54,7 +54,7 @@ def test_args_of_a_trace_beside_strings_and_words_of_the_capture(tmp_path: Path)
 
 
 def test_sites_take_the_kind_of_their_rows(tmp_path: Path) -> None:
-    """One site with rows of three kinds, of which its own is not one."""
+    """One site has rows of three kinds, none of which is the site's own."""
     table = EventTable(
         {
             "start_ns": [0, 10, 20, 30],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventTree: the nesting rule, self times, deduplication, against plain sequential forms."""
+"""EventTree: nesting, self times and deduplication, compared with sequential implementations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastprof.model.tree import EventTree, nest_intervals, sum_by
 
 
 def stack_rule(start: list[int], end: list[int], group: list[int]) -> list[int]:
-    """The rule of nest_intervals, one interval at a time."""
+    """The rule of nest_intervals, applied to one interval at a time."""
     parent = [-1] * len(start)
     for g in set(group):
         rows = [i for i in range(len(start)) if group[i] == g]
@@ -54,8 +54,11 @@ def test_nesting_equals_the_sequential_rule(rows: list[tuple[int, int, int]]) ->
 @pytest.mark.parametrize(
     ("spans", "parents"),
     [
-        ([(0, 10), (5, 15), (6, 8), (9, 10)], [-1, -1, 1, 1]),  # a partial overlap pops for good
-        ([(0, 10), (0, 10), (0, 10)], [-1, 0, 1]),  # identical: the first is the outer one
+        (
+            [(0, 10), (5, 15), (6, 8), (9, 10)],
+            [-1, -1, 1, 1],
+        ),  # a partial overlap removes the range from the stack
+        ([(0, 10), (0, 10), (0, 10)], [-1, 0, 1]),  # equal times: the first one is the parent
         ([(0, 10), (10, 10)], [-1, -1]),  # zero-length at the end: outside
         ([(0, 10), (5, 5), (5, 5)], [-1, 0, 0]),  # two zero-length at one instant: siblings
         ([(0, 10), (1, 3), (3, 4)], [-1, 0, 0]),
@@ -98,7 +101,7 @@ def test_self_times_sum_to_the_roots(rows: list[tuple[int, int, int]]) -> None:
 def dedupe_in_passes(
     parent: list[int], names: list[int]
 ) -> tuple[list[int], dict[int, int], dict[int, int]]:
-    """PyTorch's removal, pass by pass on links: kept rows, parents, whose kernels they carry."""
+    """PyTorch's removal of duplicates in passes. Return kept rows, their parents, and whose kernels they carry."""
     children = {i: [j for j in range(len(parent)) if parent[j] == i] for i in range(len(parent))}
     up = dict(enumerate(parent))
     kernels = {i: i for i in up}

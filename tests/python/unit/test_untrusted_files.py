@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading untrusted files: bounded memory, errors of fastprof's own, and no surprise at a later use."""
+"""Reading untrusted files: memory is bounded, only fastprof's own errors are raised, also when the table is used."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_files_that_are_open_and_pipes(tmp_path: Path) -> None:
 
 
 def use(table: EventTable, folder: Path) -> None:
-    """Everything that is done with a loaded table; only fastprof's own errors may come out."""
+    """Do everything that can be done with a loaded table. Only fastprof's own errors may be raised."""
     out = folder / "out"
 
     def attempt(action: Callable[[], object]) -> None:
@@ -318,7 +318,7 @@ def test_collapsed_stacks_of_a_deep_tree_are_folded() -> None:
 
 
 def test_deep_trees_in_every_reader(tmp_path: Path) -> None:
-    """100,000 nested ranges: no recursion, nothing quadratic."""
+    """100,000 nested ranges can be read: no recursion, no quadratic time."""
     limit = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     table = deep_table(100_000)
     with warnings.catch_warnings():

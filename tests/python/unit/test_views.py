@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EventList, FunctionEvent and FunctionEventAvg: each rule by hand, on objects and on columns."""
+"""EventList, FunctionEvent and FunctionEventAvg: each rule on hand-written events, as objects and as columns."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_only_mangled_names_are_demangled(name: str, shown: str) -> None:
 
 
 def test_calls_of_python_functions_are_averaged_only_when_asked_for() -> None:
-    # One name is an op's and a Python function's: only the op counts, and its self time is with its call.
+    # An op and a Python function have the same name: only the op counts, and the self time belongs to its call.
     sites = [Site("op", category="cpu_op"), Site("op", category="python_function"),
              Site("call", category="python_function")]  # fmt: skip
     columns = {
