@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small faults of Python and C++ sources: every way in which one place of a file could be wrong.
 
-An `Edit` replaces the bytes [start, end) of a file. Texts that only people read (messages of errors, docstrings, help),
-annotations and lists of names for the language itself are left alone.
+An `Edit` replaces the bytes [start, end) of a file. Texts that only people read (messages of errors, docstrings, help,
+texts of five words and more), annotations and lists of names for the language itself are left alone.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ _BINARY = {
 }  # fmt: skip
 _FOR_PEOPLE = {"help", "description", "epilog", "metavar", "usage", "title", "prog"}  # argparse
 _ASSERTIONS = {"strict"}  # of zip(): fails only after another fault
+_WORDS_OF_SENTENCES = 5
 _NAMES = {"__all__", "__slots__", "__doc__"}
 
 
@@ -136,7 +137,11 @@ class _Python(ast.NodeVisitor):
         elif isinstance(node.value, str) and node.value and not self.in_message:
             first, end = self.span(node)
             text = self.source[first:end]
-            if text[:1] in (b'"', b"'") and text[:3] not in (b'"""', b"'''"):
+            if (
+                text[:1] in (b'"', b"'")
+                and text[:3] not in (b'"""', b"'''")
+                and _is_name(node.value)
+            ):
                 self.found.append(
                     Edit(first, end, b'"XX' + text[1:])
                     if text[:1] == b'"'
@@ -218,6 +223,11 @@ class _Python(ast.NodeVisitor):
         return isinstance(node, ast.JoinedStr) or (
             isinstance(node, ast.Constant) and isinstance(node.value, str)
         )
+
+
+def _is_name(text: str) -> bool:
+    """Return whether programs could depend on a text: a sentence is for people."""
+    return len(text.split()) < _WORDS_OF_SENTENCES
 
 
 def python_edits(source: bytes) -> Iterator[Edit]:

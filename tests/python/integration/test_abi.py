@@ -45,7 +45,7 @@ def profiler(folder: Path, age: str) -> Path:
 
 
 def recorded(age: str) -> list[str]:
-    """What a session has of work(TIMES) in a library of this age where the program leads."""
+    """Return what a session records of work(TIMES) in a library of this minor version. The program leads."""
     lines = [f"s: {age} x{TIMES}", f"s: {age} function x{TIMES}"]
     lines += [f"s: {age} function #{40 + i}" for i in range(TIMES)]
     if age == "newer":
@@ -73,7 +73,7 @@ def test_the_first_library_leads(folder: Path, order: tuple[str, str], reader: s
         f"{' '.join(opened)} leads {order[0]} open p {profiler(folder, reader)} work p 0"
         f" {' '.join(worked)} same {order[1]} p work p 1"
     )
-    # RecordFunctions run in the leader since minor 2: one that is older has none for others.
+    # RecordFunctions run in the leader since minor 2: an older leader does not offer them to other libraries.
     kinds = ("",) if order[0] == "older" else ("", " function")
     names = [f"{age}{kind} x{TIMES}" for age in order for kind in kinds]
     names += [f"newer later x{TIMES}"] if "newer" in order else []
@@ -81,7 +81,7 @@ def test_the_first_library_leads(folder: Path, order: tuple[str, str], reader: s
 
 
 def test_a_leader_that_is_too_small_is_not_followed(folder: Path) -> None:
-    """What we would use of its State is not there: those who can share do so without it."""
+    """Its State lacks fields that newer libraries use: those share a recorder without it."""
     plain = built(folder, "plain", "host.cpp", "-DPLAIN")
     data = bytearray(library(folder, "older").read_bytes())
     magic = b"fastprof\x01state\r\n"
@@ -99,7 +99,7 @@ def test_a_leader_that_is_too_small_is_not_followed(folder: Path) -> None:
 
 
 def test_the_layout_is_asserted(tmp_path: Path) -> None:
-    """One more field in front of another does not compile."""
+    """A field inserted before another one does not compile."""
     state = Path("fastprof") / "recorder" / "state" / "state.hpp"
     (tmp_path / state).parent.mkdir(parents=True)
     source = tmp_path / "file.cpp"

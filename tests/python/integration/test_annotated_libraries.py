@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries that include annotate.hpp alone: no Session in them, loaded before, with or after whoever has one."""
+"""Libraries that include only annotate.hpp, loaded before, with or after the library or program with the Session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERYTHING = [
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compile files of tests/cpp/libraries, each combination once."""
+    """Compile files of tests/cpp/libraries; each combination is compiled once."""
     folder = tmp_path_factory.mktemp("annotated")
 
     def compile_once(name: str, *arguments: str | Path, compiler: str = "g++") -> Path:
@@ -69,7 +69,7 @@ def texts(session: str, name: str) -> list[str]:
 def test_loaded_before_and_after_whoever_has_the_session(
     build: Build, compilers: tuple[str, str]
 ) -> None:
-    """The program knows nothing; what was opened before the profiler records as what comes after it."""
+    """The program has no fastprof. A library opened before the profiler records as one opened after it."""
     lines = steps(
         plain_program(build),
         "open a {a} work a 7 open p {p} same a p work p 0 work a 2 open b {b} same b p work b 3 work p 1",
@@ -94,7 +94,7 @@ def test_opened_by_a_program_with_the_session(build: Build) -> None:
 
 
 def test_linked_to_a_program_with_the_session(build: Build) -> None:
-    """The loader runs the library's constructors before the program's: it waits for the program."""
+    """The loader runs the library's constructors before the program's, so the library waits for the program."""
     library = annotated(build, "alpha")
     program = build(
         "linked", "host.cpp", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{library.parent}"
@@ -115,7 +115,7 @@ def test_everything_of_annotate(build: Build) -> None:
 
 
 def test_unloaded_while_it_waits_and_after(build: Build) -> None:
-    """A library that waits keeps nothing; the names of one that has joined stay in the session."""
+    """A waiting library leaves nothing behind; the names of one that has joined stay in the session."""
     lines = steps(
         plain_program(build),
         "open a {a} work a 1 close a open b {b} open p {p} work p 0 work b 4 close b open a {a} work a 2 work p 1",
@@ -143,7 +143,7 @@ def test_many_wait_for_one(build: Build, tmp_path: Path) -> None:
 
 
 def test_nobody_leads(build: Build) -> None:
-    """Without a Session anywhere nothing records, nothing is shared, and nothing goes wrong."""
+    """Without a Session in the process nothing is recorded or shared, and nothing fails."""
     lines = steps(
         plain_program(build),
         "open a {a} open b {b} work a 3 all a all b same a b close a close b",
@@ -154,7 +154,7 @@ def test_nobody_leads(build: Build) -> None:
 
 
 def test_one_program_of_two_kinds_of_files(build: Build, tmp_path: Path) -> None:
-    """In one program a file with annotate.hpp records into the Session of another file, in either order of linking."""
+    """A file that includes annotate.hpp records into the Session of another file, in either order of linking."""
     annotated_file = tmp_path / "annotated.cpp"
     annotated_file.write_text(
         '#include <fastprof/annotate.hpp>\nvoid annotated() { FASTPROF_RANGE("annotated"); }\n'
@@ -171,7 +171,7 @@ def test_one_program_of_two_kinds_of_files(build: Build, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("header", ["macros.hpp", "annotate.hpp", "recorder/hot_path/range.hpp"])
 def test_no_header_with_ranges_records_nothing(build: Build, tmp_path: Path, header: str) -> None:
-    """Whatever header brought the range into a library, its range is in the session."""
+    """Whichever header a library includes for its range, the session records the range."""
     source = tmp_path / "library.cpp"
     body = (
         "fastprof::Range range(site);"

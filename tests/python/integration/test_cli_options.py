@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every option of every command, as a process of its own with a time limit."""
+"""Every option of every command, each run in its own process with a time limit."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_folder_that_vanishes_loses_nothing(folder: Path, name: str) -> None:
 
 
 def test_a_full_disk_loses_nothing(folder: Path) -> None:
-    """Files of at most 64 KB: the JSON does not fit, fastprof's own format does."""
+    """Files are limited to 64 KB: the JSON does not fit, fastprof's own format does."""
     (folder / "many.py").write_text(
         "import fastprof\nfor i in range(1000):\n    with fastprof.record_function('x'): pass\n"
     )
@@ -236,5 +236,5 @@ def test_tables_fit_the_terminal(folder: Path) -> None:
         assert max(map(len, lines)) <= columns
         assert any(line.lstrip().startswith("a long") for line in lines)
         assert "Self CPU time total" in seen.decode()
-    result = fastprof_(folder, "run", "--no-trace", "long.py")  # no terminal: as ever
+    result = fastprof_(folder, "run", "--no-trace", "long.py")  # not a terminal: unchanged
     assert b"# of Calls" in result.stderr and b"CPU time avg" in result.stderr

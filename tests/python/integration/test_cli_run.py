@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof run: a script cannot tell it from python, and what it recorded is kept however it ends."""
+"""fastprof run: a script runs as under python, and its records are kept however it ends."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_a_wrong_sort_key_or_counter(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("sigint")
 def test_on_a_terminal(tmp_path: Path) -> None:
-    """The script has the terminal; Ctrl-C typed there ends it."""
+    """The script controls the terminal; Ctrl-C typed there ends it."""
     (tmp_path / "s.py").write_text(
         "import sys, time\nprint(sys.stdin.isatty(), input('name? '), flush=True)\ntime.sleep(60)\n"
     )

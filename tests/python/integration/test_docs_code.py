@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code blocks of README.md and docs/ run as they stand.
+"""The code blocks of README.md and docs/ run unchanged.
 
-Python blocks of a page run one after the other in one namespace, C++ blocks are compiled and run,
-commands that begin with `fastprof` are run on a small script and traces of it. Blocks with the info
-string `text` need something that is not there (a trainer, a model) and are left out.
+Python blocks of a page run in order in one namespace, C++ blocks are compiled and run,
+commands that begin with `fastprof` are run on a small script and its traces. Blocks with the info
+string `text` require something that tests lack (a trainer, a model) and are left out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_cpp_blocks(page: Path, tmp_path: Path) -> None:
         pytest.skip("there is no C++ compiler")
     for code in blocks(page, "cpp"):
         (tmp_path / "program.cpp").write_text(code)
-        is_program = "int main(" in code  # else a file of an annotated library
+        is_program = "int main(" in code  # otherwise a source file of an annotated library
         output = ["-o", "program", "-pthread", "-ldl"] if is_program else ["-c"]
         subprocess.run(
             [compiler, "-std=c++17", f"-I{_paths.include_dir()}", "program.cpp", *output],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/cpp.md: every program on the page compiles and runs; an annotated library seen from Python."""
+"""docs/cpp.md: every program on the page compiles and runs, and Python records the annotated library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 BLOCKS = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "cpp.md").read_text(), re.DOTALL)
 PROGRAMS = [block for block in BLOCKS if "int main()" in block]
-# What the programs print, in part, in the order of the page.
+# Parts of what each program prints, in the order of the page.
 PRINTED = ["step", "matmul: 2 inputs, sequence number 7", "read(9007199254740993) took", "",
            "64 bytes", "out_of_memory [OutOfMemory]"]  # fmt: skip
 
@@ -59,7 +59,7 @@ def compile_to(output: Path, text: str, *flags: str) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All programs of the page in one executable, chosen by number: one compilation."""
+    """Compile all programs of the page into one executable, which runs one of them by number."""
     headers = sorted(set(re.findall(r"#include .*\n", "".join(PROGRAMS))))
     bodies = [re.sub(r"#include .*\n", "", text) for text in PROGRAMS]
     parts = [
@@ -69,7 +69,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cases = "".join(f"case {i}: program_{i}::run(); break;\n" for i in range(len(parts)))
     main = f"int main(int, char** argv) {{ switch (std::atoi(argv[1])) {{ {cases} }} }}\n"
     text = "".join([*headers, "#include <cstdlib>\n", *parts, main])
-    # Falling off the end of run() is fine for main() only.
+    # Only main() may lack a return statement.
     folder = tmp_path_factory.mktemp("page")
     return compile_to(folder / "programs", re.sub(r"\n}\n}\n", "\nreturn 0;\n}\n}\n", text))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profile(follow_children=True): every way to start a process, and what their results are."""
+"""profile(follow_children=True): every way to start a process, and the results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Followed processes that are killed, go on, or cannot record; parents that fail or are killed; nothing is left."""
+"""Followed processes that are killed, continue, or cannot record; parents that fail or are killed; cleaning up."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_child_that_goes_on_is_read_as_it_is_and_told(folder: Path) -> None:
     )
     (goes_on,) = ranges(result, "goes on")
     assert goes_on[1] == result["child"] and not goes_on[4]
-    # Until the stop, not until the last stamp of the child.
+    # It ends at the stop, not at the last stamp of the child.
     assert goes_on[3] >= result["before"] - 1_000_000
     assert json.loads((folder / "result.json.child").read_text()) == [True, [], 1, False]
 
@@ -300,7 +300,7 @@ def test_many_short_children_take_little_room(folder: Path) -> None:
         """,
     )
     assert len(ranges(result, "child")) == 140
-    assert result["sizes"][100] < 500_000  # those that were compacted; 2.2 MB before
+    assert result["sizes"][100] < 500_000  # the compacted shards; 2.2 MB each before
 
 
 def test_a_killed_parent_leaves_a_folder_that_can_be_read(tmp_path: Path) -> None:

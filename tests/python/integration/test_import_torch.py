@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""load() of a trace that torch.profiler wrote gives what torch.profiler says itself."""
+"""load() of a trace by torch.profiler gives the events that torch.profiler itself reports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_averages_are_torchs_own(profiled: tuple[object, Path], by_shape: bool) 
     found = {
         (e.key, str(e.input_shapes)): e for e in events.key_averages(group_by_input_shape=by_shape)
     }
-    if not by_shape:  # which says "" and which [] differs between versions of torch
+    if not by_shape:  # versions of torch differ in which is "" and which is []
         assert found.keys() == expected.keys()
     for key in found.keys() & expected.keys():
         ours, theirs = found[key], expected[key]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""load() of what the C++ writers write: every row of hand-made and random captures comes back, from both formats."""
+"""load() of traces by the C++ writers: every row of hand-written and random captures is read, in both formats."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fastprof.model.table import EventFlag, EventKind, EventTable
 COUNT = 40
 NAMES = ["rich", *(f"random{i}" for i in range(COUNT))]
 _, _, MARK, COUNTER, FLOW_BEGIN, FLOW_END, MEMORY, OUT_OF_MEMORY, MEMBERSHIP = EventKind
-UNNAMED = (FLOW_BEGIN, FLOW_END, MEMORY, OUT_OF_MEMORY)  # the formats give these other names
-STATE = ~int(EventFlag.DETAIL)  # that a row has details is no property of it
+UNNAMED = (FLOW_BEGIN, FLOW_END, MEMORY, OUT_OF_MEMORY)  # the formats have other names for these
+STATE = ~int(EventFlag.DETAIL)  # whether a row has details is not compared
 
 Key = tuple[Any, ...]
 
@@ -44,14 +44,16 @@ def key(kind: int, start: int, end: int, flags: int, name: str) -> Key:
 
 
 def expected_tracks(folder: Path, name: str) -> Counter[frozenset[tuple[Key, int]]]:
-    """The rows of each track as a multiset, and how often there is a track like it."""
+    """Return the rows of each track as a multiset, and the number of equal tracks."""
     tracks: dict[int, Counter[Key]] = {}
     for row in json.loads((folder / f"{name}.rows.json").read_text()):
         kind = row["kind"]
         if kind == MEMBERSHIP or (kind in (COUNTER, FLOW_BEGIN, FLOW_END) and not row["payload"]):
             continue
         shown = row["name"]
-        if kind in (MEMORY, OUT_OF_MEMORY) and not row["payload"]:  # of what size? only a mark
+        if (
+            kind in (MEMORY, OUT_OF_MEMORY) and not row["payload"]
+        ):  # its size is unknown: only a mark
             kind, shown = MARK, "[memory]" if kind == MEMORY else "[OutOfMemory]"
         entry = key(kind, row["start"], row["end"], row["flags"], shown)
         tracks.setdefault(row["track"], Counter())[entry] += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX programs under fastprof, without torch: ranges, stacks, and annotations forwarded both ways."""
+"""JAX programs under fastprof, without torch: ranges, stacks, and annotations forwarded in both directions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Annotated libraries in one process: built in many ways, in any load order, loaded and unloaded while sessions run."""
+"""Annotated libraries in one process: compilers and options, load orders, loading and unloading during sessions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compile_to(compiler: str, output: Path, sources: Sequence[str | Path], *flag
 
 
 def library(folder: Path, name: str, *flags: str, compiler: str = "g++", file: str = "") -> Path:
-    """Build the annotated library whose records are called ``name``."""
+    """Build an annotated library whose ranges are named ``name``."""
     output = folder / (
         file
         or f"lib{name}-{compiler.strip('+')}{'-'.join(f.strip('-').replace('/', '_') for f in flags)[:60]}.so"
@@ -185,7 +185,7 @@ def test_libraries_that_patchelf_rewrote(folder: Path) -> None:
 
 
 def test_names_survive_the_library(folder: Path) -> None:
-    """Records of an unloaded library, live in an open session; another one then takes its address."""
+    """An open session keeps the names of an unloaded library, also when another library takes its address."""
     lines = steps(
         program(folder),
         "start s start t open a {a} work a 3 close a open b {b} work b 4 stop t close b own 1 stop s",
@@ -207,7 +207,7 @@ def test_names_survive_in_full_chunks_and_after_a_live_drain(folder: Path) -> No
 
 
 def test_the_same_library_again_with_other_names(folder: Path) -> None:
-    """The file is replaced between two loads: the same addresses, other sites."""
+    """The file is replaced between two loads: other sites at the same addresses."""
     first = library(folder, "alpha", file="libfirst.so")
     second = library(folder, "omega", file="libsecond.so")
     script = "start s " + "open a {a} work a 2 close a open b {b} work b 3 close b " * 5 + "stop s"
@@ -219,7 +219,7 @@ def test_the_same_library_again_with_other_names(folder: Path) -> None:
 
 @pytest.mark.parametrize("session", ["one", "many"])
 def test_reloading_a_library_keeps_nothing(folder: Path, session: str) -> None:
-    """Names and arena after 20 and after 200 reloads are the same, in one session and in many."""
+    """Memory for names is the same after 20 and after 200 reloads, in one session and in many."""
     a = library(folder, "alpha")
     script = "start s reload {a} 20 names reload {a} 180 names stop s"
     if session == "many":
@@ -231,7 +231,7 @@ def test_reloading_a_library_keeps_nothing(folder: Path, session: str) -> None:
 
 
 def test_the_leader_stays(folder: Path) -> None:
-    """In a program without fastprof the first library leads: closing it must not take the recorder away."""
+    """In a program without fastprof the first library leads: the recorder stays when that library is closed."""
     leader = library(folder, "alpha")
     other = library(folder, "beta")
     profiler = compile_to(
@@ -266,10 +266,10 @@ def test_a_library_of_another_abi_is_named_and_harmless(folder: Path) -> None:
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_eighty_units_in_one_library(folder: Path, compiler: str) -> None:
-    """Thread-local storage is one block a library, not one a translation unit; so are constructors."""
+    """A library has one block of thread-local storage and one constructor, however many translation units it has."""
     units = [f"unit_{i}" for i in range(80)]
     objects = []
-    # Compiled once and linked as eighty, by renaming: the headers' definitions are what is under test.
+    # One object file is linked eighty times under other names: the headers' definitions are under test.
     base = folder / f"unit-{compiler.strip('+')}.o"
     run(
         [

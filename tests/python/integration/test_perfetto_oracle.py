@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Perfetto's own package and trace processor say the same of traces of others as the tests of our reader do."""
+"""Oracle for our reader's tests: Perfetto's package and trace processor read the same from traces by other programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROTOS = "perfetto.protos.perfetto.trace.perfetto_trace_pb2"
 
 
 def built(packets: list[dict[Any, Any]]) -> bytes:
-    """The trace that Perfetto's builder makes of the packets."""
+    """Return the trace that Perfetto's builder makes of the packets."""
     builder = pytest.importorskip("perfetto.trace_builder.proto_builder")
     trace = builder.TraceProtoBuilder()
     for packet in packets:
@@ -114,7 +114,7 @@ def processor() -> PerfettoProcessor:
 
 
 def flat(value: Any, key: str) -> dict[str, str]:
-    """Args as the trace processor names and shows them."""
+    """Return args with the names and texts of the trace processor."""
     if isinstance(value, dict):
         found = {}
         for name, item in value.items():
@@ -127,7 +127,7 @@ def flat(value: Any, key: str) -> dict[str, str]:
         return found
     if isinstance(value, bool):
         return {key: str(value).lower()}
-    if isinstance(value, int) and value > (1 << 63) - 1:  # it has 64 bits with a sign
+    if isinstance(value, int) and value > (1 << 63) - 1:  # signed 64 bits there
         value -= 1 << 64
     return {key: str(value)}
 

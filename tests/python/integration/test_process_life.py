@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles over the life of a process: fork, exit with an open profile, threads that go on."""
+"""Profiles and the life of a process: fork, exit with an open profile, threads that continue."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RecordFunction callbacks that a C++ library registered are told of ranges made in Python."""
+"""RecordFunction callbacks of a C++ library are called for ranges in Python."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 @pytest.fixture
 def observe(library: ctypes.CDLL) -> Iterator[Observe]:
-    """Begin to observe; what is returned gives the lines seen since it was called last."""
+    """Begin to observe. Return a function that returns the lines since its last call."""
 
     def begin(inputs: bool = False) -> Callable[[], list[str]]:
         library.observe(int(inputs))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backing files name the sites of every library: loaded before or during the session, and unloaded since."""
+"""Backing files contain the sites of every library, loaded before or during the session, or unloaded since."""
 
 from __future__ import annotations
 

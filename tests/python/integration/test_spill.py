@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profile(overflow="spill"): nothing is lost, no file stays, and every way to end comes back."""
+"""profile(overflow="spill"): nothing is lost, no file is left, and no way to end the profile hangs."""
 
 from __future__ import annotations
 

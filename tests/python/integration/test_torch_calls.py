@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""with_stack=True: the Python calls of a training step are those in the traces of torch.profiler."""
+"""with_stack=True: the Python calls of a training step equal those in the traces of torch.profiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integrations
 
 Calls: TypeAlias = "Counter[tuple[str, str]]"
 
-# A range of torch.profiler is fastprof's while fastprof records, and makes no call in Python.
+# While fastprof records, it replaces torch.profiler's ranges, which then make no Python calls.
 RANGES_OF_TORCH = ("__enter__", "__exit__", "__init__", "push_user_annotation", "is_scripting")
 
 
@@ -69,13 +69,13 @@ def training() -> Callable[[], None]:
 
 
 def shown(name: str) -> str:
-    """The name without addresses, folders and, for functions in Python, the line."""
+    """Return a name without addresses, folders and, for functions in Python, the line."""
     name = re.sub(r" at 0x[0-9a-f]+", "", name)
     return re.sub(r"^(?:.*/)?([^/]+)\(\d+\): ", r"\1: ", name)
 
 
 def calls_in(path: Path) -> tuple[Calls, list[dict[str, Any]]]:
-    """(name, caller's name) of the calls made by the_step, and their events."""
+    """Return (name, caller's name) of the calls made by the_step, and their events."""
     events = [
         e for e in json.loads(path.read_text())["traceEvents"] if e.get("cat") == "python_function"
     ]
@@ -96,7 +96,7 @@ def calls_in(path: Path) -> tuple[Calls, list[dict[str, Any]]]:
 def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, fastprof.profile]:
     folder = tmp_path_factory.mktemp("calls")
     step = training()
-    with torch.profiler.profile():  # what only the first profile of a process calls
+    with torch.profiler.profile():  # only the first profile of a process calls these
         step()
     with torch.profiler.profile(with_stack=True) as theirs:
         step()

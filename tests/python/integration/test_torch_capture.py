@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real run of torch.profiler, its raw events taken as an EventTable: same events and averages."""
+"""The raw events of a torch.profiler run as an EventTable: events and averages are the same."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MEMORY = RELEASE >= (2, 11)
 
 
 def _signed(thread: int) -> int:
-    """libtorch numbers threads that it does not know 2^64 - 1: -1 in a column of integers."""
+    """libtorch gives unknown threads the number 2^64 - 1, which is -1 in a column of integers."""
     return thread - 2**64 if thread >= 2**63 else thread
 
 
 def table_of_kineto(result: Any) -> EventTable:
-    """The columns of torch's raw events, in the order it hands them out."""
+    """Return a table of torch's raw events, in torch's order."""
     raw = list(result.events())
     names: dict[tuple[str, bool, int], int] = {}
     kinds = {"[memory]": EventKind.MEMORY, "[OutOfMemory]": EventKind.OUT_OF_MEMORY}
@@ -134,6 +134,6 @@ def test_same_events_and_averages(with_stack: bool) -> None:
 
 
 def same_layout(ours: str, theirs: str) -> bool:
-    """Equal up to digits: sums of ns and sums of floats may round apart in the last place."""
+    """Return whether texts are equal up to digits: sums of ns and of floats may round to different last digits."""
     mine, other = ours.splitlines(), theirs.splitlines()
     return mine[:2] == other[:2] and [len(line) for line in mine] == [len(line) for line in other]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's own EventList as oracle: same events in, same tree, averages and table text out."""
+"""torch's own EventList as oracle: from the same events, tree, averages and tables are the same."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.integrations
 torch_autograd = pytest.importorskip("torch.autograd")
 torch_util = pytest.importorskip("torch.autograd.profiler_util")
 
-# torch 2.6 has no overload names: they are in no event, average or text of it.
+# torch 2.6 has no overload names in events, averages and texts.
 OVERLOADS = bool(known_fields(["overload_name"]))
 # torch 2.6 has no time_unit.
 TIME_UNITS = "time_unit" in inspect.signature(torch_util.EventList.table).parameters
 
 
 def sums_times_of(kind: str) -> bool:
-    """Whether this torch takes events of that device for work of a device: 2.6 stops at those of XPUs."""
+    """Return whether this torch sums times of that device type: 2.6 does so up to XPU."""
     device_type = getattr(torch_autograd.DeviceType, kind)
     try:
         _ = torch_util.FunctionEvent(
@@ -157,7 +157,7 @@ GROUPINGS = [
 
 
 def oracle_text(events: Any, shares_defined: bool = True, **arguments: Any) -> str | None:
-    """torch's table; None where it stops at a zero sum of device times (we print NaN)."""
+    """Return torch's table; None where torch divides by a sum of zero device times (we print NaN)."""
     try:
         return with_units_of_bytes(str(events.table(**arguments)))
     except AssertionError:
@@ -165,7 +165,7 @@ def oracle_text(events: Any, shares_defined: bool = True, **arguments: Any) -> s
 
 
 def without_flops_and_source(seed: int) -> dict[str, Any]:
-    """FLOPs only without stacks: with both, the oracle prints each under the other's header."""
+    """Leave FLOPs out of tables with stacks: the oracle prints each under the other's header."""
     return {"with_flops": seed % 2 == 0, "profile_memory": seed % 3 != 1}
 
 
@@ -223,13 +223,13 @@ def compare_texts(theirs: Any, ours: Any, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("device", [None, "cuda", "privateuse1"])
 def test_columns_say_the_same(seed: int, device: str | None) -> None:
-    """The same events as an EventTable: no event object is made, the answers are the oracle's."""
+    """The same events as an EventTable: no event object is made, and the results equal the oracle's."""
     options = without_flops_and_source(seed)
     theirs, ours = both_lists(seed, [1, 3, 12, 40][seed % 4], device, **options)
     for event in (*theirs, *ours):
         if options["with_flops"]:
             event.stack = []
-        interval = event.time_range  # whole us: the oracle's floats are exact then
+        interval = event.time_range  # whole us, so that the oracle's floats are exact
         interval.start, interval.end = round(interval.start), round(interval.end)
         event.kernels = [k._replace(duration=round(k.duration + 1)) for k in event.kernels]
     theirs.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
@@ -244,7 +244,7 @@ def test_columns_say_the_same(seed: int, device: str | None) -> None:
         assert_same_averages(t, o)
     compare_texts(theirs, columnar, seed)
     assert columnar.self_cpu_time_total == theirs.self_cpu_time_total
-    for t in theirs:  # for the text of repr
+    for t in theirs:  # for repr()
         t.time_range.start, t.time_range.end = float(t.time_range.start), float(t.time_range.end)
     assert_same_events(theirs, columnar)
 

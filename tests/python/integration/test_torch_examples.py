@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples on PyTorch, with fastprof and with torch's profilers: only the import changes, the tables are alike."""
+"""The PyTorch examples, with fastprof and with torch's profilers: only the import changes, the tables agree."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.integrations
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
-# Rows of torch.profiler with stacks that are no ops: calls of Python functions, which 2.13 mixes into its averages.
+# Rows that are not ops, in tables with stacks: calls of Python functions, which 2.13 adds to its averages.
 PYTHON_CALL = re.compile(
     r".+\.pyx?\(\d+\): .+|<built-in .+|nn\.Module: .+|<.+>\(\d+\): .+|PyTorch Profiler.*"
 )
 
 
 def tables(text: str) -> list[Counter[tuple[str, str]]]:
-    """Of each table printed: calls of each (name, input shapes if shown), rows that differ in stack together."""
+    """Return, for each printed table, (name, input shapes if shown) -> calls; rows with different stacks are added."""
     found: list[Counter[tuple[str, str]]] = []
     starts: dict[str, int] = {}
     for line in text.splitlines():
@@ -37,7 +37,7 @@ def tables(text: str) -> list[Counter[tuple[str, str]]]:
         elif starts and line.strip() and not line.startswith("---"):
             cells = re.split(r"\s{2,}", line.strip())
             headers = list(starts)
-            # Further lines of a stack have nothing in the columns of numbers.
+            # The further lines of a stack have empty columns of numbers.
             if len(cells) < headers.index("# of Calls") or PYTHON_CALL.fullmatch(cells[0]):
                 continue
             calls = cells[headers.index("# of Calls")]

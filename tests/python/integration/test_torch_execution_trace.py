@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges in the files of PyTorch's ExecutionTraceObserver, and tracers whatever is imported first."""
+"""Ranges in the files of PyTorch's ExecutionTraceObserver; tracers work in any order of imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integrations
 
 
 def one_range(kit):
-    """A function with a range of torch.profiler or fastprof, which is `kit`."""
+    """Return a function with a range of `kit`: torch.profiler or fastprof."""
 
     def program(x):
         with kit.record_function("a"):

@@ -30,10 +30,10 @@ def test_an_object_made_before_serves_every_profile() -> None:
             events = p.events()
             assert [e.name for e in events if e.cpu_parent is None] == ["reused", "reused"]
             assert "inside" in {e.cpu_parent.name for e in events if e.name == "aten::ones"}
-    assert (FastRange.__enter__, FastRange.__exit__) == entries  # nothing is left behind
+    assert (FastRange.__enter__, FastRange.__exit__) == entries  # everything is restored
 
 
-# With memory torch makes a RecordFunction of its own; with_stack takes another way to begin a range.
+# With memory, torch makes a RecordFunction itself; with_stack begins ranges on another path.
 @pytest.mark.parametrize("option", ["record_shapes", "profile_memory", "with_stack", "all_threads"])
 def test_scope_and_keywords(option: str) -> None:
     with fastprof.profile(**{option: True}) as p:

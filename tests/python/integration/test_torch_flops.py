@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FLOPs as torch.profiler counts them, op by op."""
+"""FLOPs of each op equal those of torch.profiler."""
 
 from __future__ import annotations
 

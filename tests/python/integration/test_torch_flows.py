@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrows from forward to backward in the traces of torch programs, beside those of torch's own trace."""
+"""Arrows from forward ops to backward functions in traces of torch programs, compared with torch's own traces."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def trace(profile: Any, path: Path) -> list[dict[str, Any]]:
 
 
 def links(events: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
-    """(name of the forward op, name of the backward function) of each arrow."""
+    """Return (name of the forward op, name of the backward function) of each arrow."""
     slices = {
         (e["tid"], e["ts"], e["cat"]): e["name"]
         for e in sorted(
             (e for e in events if e["ph"] == "X" and e.get("cat") == "cpu_op"),
-            key=lambda e: -e["dur"],  # of those that begin together the innermost
+            key=lambda e: -e["dur"],  # the innermost of the slices with the same begin
         )
     }
     arrows: dict[Any, dict[str, str]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of PyTorch's ops (shapes, strides, dtypes, values, overloads, FLOPs) beside torch.profiler's."""
+"""Inputs of PyTorch's ops (shapes, strides, dtypes, values, overloads, FLOPs), compared with torch.profiler's."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def theirs(work: Callable[[], None]) -> Any:
 
 
 def facts(events: Any) -> Counter[str]:
-    """Of every event, and of the event around it, its name.
+    """Return facts of every event, with the name of the event around it.
 
     FLOPs are left out where torch counts none and fastprof does (see fastprof/analysis/flops.py).
     """
@@ -198,8 +198,10 @@ MEMBERS = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
 
 
 def trace_members(p: Any, folder: Any) -> Counter[str]:
-    """What the Chrome trace of a profile says of inputs; lists that torch leaves out for their
-    length (over 30 tensors) are left out."""
+    """Return the args about inputs in a profile's Chrome trace, without lists of more than 30 tensors.
+
+    torch leaves those out.
+    """
     path = folder / "trace.json"
     p.export_chrome_trace(str(path))
     events = json.loads(path.read_text())["traceEvents"]
@@ -318,7 +320,7 @@ def test_lists_too_long_to_record_say_so() -> None:
 
 
 def test_each_length_of_a_list_of_tensors() -> None:
-    # Around the room that is reserved for an op before its length is known, and the end of chunks.
+    # Sizes around the space that is reserved for an op of unknown length, and around the end of chunks.
     tensors = [torch.zeros(i % 3 + 1, 2, 2, 2, 2) for i in range(90)]
     with fastprof.profile(record_shapes=True) as p:
         for repeat in range(40):
@@ -371,7 +373,7 @@ def test_shapes_while_stacks_are_recorded() -> None:
 
 @pytest.mark.parametrize("batch", [(2,), (1, 2)], ids=["products", "fused"])
 def test_attention_is_counted_once(batch: tuple[int, ...]) -> None:
-    # Of three dimensions it is made of products that are counted; of four it has none inside it.
+    # With three dimensions it calls products that are counted; with four it calls none.
     query = torch.ones(*batch, 3, 8)
     p = ours(
         lambda: torch.nn.functional.scaled_dot_product_attention(query, query, query),

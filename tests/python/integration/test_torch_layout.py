@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torch that the table of layouts does not list: its headers are asked, and the self-test decides."""
+"""A torch that the table of layouts does not list: its headers are probed, and the self-test decides."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_wrong_layout_is_refused_by_the_self_test(field: str) -> None:
-    # In a process of its own: a layout that was once found right is kept.
+    # In its own process, because a layout that passed the self-test is kept.
     code = f"""
         import torch
         from fastprof import _core

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profiler_legacy beside torch.autograd.profiler_legacy: the same ranges, and the same records parsed."""
+"""profiler_legacy compared with torch.autograd.profiler_legacy: the same ranges, and the same parsed records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ranges(record_function: Any) -> None:
 
 
 def both(**options: bool) -> tuple[Any, Any]:
-    """PyTorch's profile and ours of the same ranges; PyTorch's without its ops."""
+    """Return PyTorch's profile, without its ops, and ours of the same ranges."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with oracle.profile(**options) as theirs:
@@ -79,7 +79,7 @@ def test_the_interface_is_pytorchs() -> None:
 def test_the_same_ranges_give_the_same_events(options: dict[str, bool]) -> None:
     theirs, ours = both(**options)
     assert shown(ours.function_events) == shown(theirs.function_events)
-    # The rows of the ranges alone: PyTorch's list has its ops as well.
+    # Only the rows of ranges: PyTorch's list contains its ops as well.
     counts = {a.key: a.count for a in theirs.key_averages()}
     assert {a.key: a.count for a in ours.key_averages()} == {
         a.key: counts[a.key] for a in ours.key_averages()

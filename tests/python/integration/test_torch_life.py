@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles of torch that begin before torch is imported, or are interrupted, or are asked about by torch."""
+"""Profiles of torch programs: begun before torch is imported, interrupted, or queried by torch."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_import_inside_a_profile_with_everything() -> None:
 
 
 def test_interrupts_leave_nothing_on_in_torch() -> None:
-    """Ctrl-C at each third place of start() and of stop()."""
+    """Interrupt start() and stop() at every third possible place."""
     options = {"record_shapes": CXX11_ABI, "profile_memory": True, "with_modules": CXX11_ABI}
     starter = torch.autograd.profiler._enable_profiler
     asked = torch.autograd._profiler_enabled
@@ -130,7 +130,9 @@ def test_torch_says_that_a_profiler_runs() -> None:
         with fastprof.profile():
             pass
         assert autograd._profiler_enabled()
-        assert not torch._C._autograd._profiler_enabled()  # what torch's own profiler goes by
+        assert (
+            not torch._C._autograd._profiler_enabled()
+        )  # the flag that torch's own profiler checks
         with torch.profiler.profile() as theirs:
             torch.ones(3)
         assert autograd._profiler_enabled() and "aten::ones" in [e.name for e in theirs.events()]

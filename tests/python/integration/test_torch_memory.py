@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's allocations in a profile, beside those that torch.profiler sees of the same work."""
+"""torch's allocations in a profile, compared with those in torch.profiler's profile of the same work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.integrations
 
 
 def c10(symbol: str, result: Any, *arguments: Any) -> Any:
-    """A function of libtorch that allocators call."""
+    """Return a function of libtorch that allocators call."""
     function = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))[symbol]
     function.restype, function.argtypes = result, arguments
     return function
@@ -94,10 +94,10 @@ def theirs(work: Callable[[], None]) -> Any:
 
 
 def counted(profile: Any) -> Any:
-    """The profile's events, with memory counted exactly.
+    """Return the profile's events, with exact memory.
 
-    Before 2.11 torch.profiler counts some allocations to no op or to another one, as it rounds times: there its events
-    get exact counts of its own raw events, and what both have outside of ops is left out.
+    Before 2.11 torch.profiler rounds times and so attributes some allocations to no op or to another one. Its events
+    then get the exact sums of its own raw events, and memory outside of ops is left out of both lists.
     """
     if RELEASE >= (2, 11):
         return profile.events()
@@ -120,7 +120,7 @@ def usage(profile: Any) -> Counter[tuple[Any, ...]]:
 
 
 def memory_rows(profile: Any) -> list[tuple[int, int]]:
-    """(bytes, total allocated) of each record of an allocation or a free."""
+    """Return (bytes, total allocated) of each allocation and free."""
     table = profile.event_table
     kind = table.column("payload")
     rows = [r for r in range(len(table)) if table.name(r) == "[memory]"]
@@ -159,7 +159,7 @@ def test_innermost_loses_and_doubles_nothing() -> None:
 
 
 def fresh(profile: Any) -> Any:
-    """The same capture without attribution, which turns records that belong to no op into rows."""
+    """Return the same capture without attribution, which makes rows of reports outside of ops."""
 
     class Plain:
         @property
@@ -244,7 +244,7 @@ def test_backward_of_another_thread() -> None:
 
 
 class Worker:
-    """A thread that runs what it is given, and stays."""
+    """A thread that runs functions given to it, until it is closed."""
 
     def __init__(self) -> None:
         self._asked: queue.Queue[Any] = queue.Queue()
@@ -278,7 +278,7 @@ def test_nothing_is_left_on_a_thread_that_stays() -> None:
     with Worker() as worker:
         ours(lambda: worker(mlp))
         assert not worker(memory_is_wanted)
-        # The slot is free: torch.profiler, which shares it with nobody, can start there.
+        # The slot is free: torch.profiler, which does not share it, can start there.
         assert worker(lambda: len(theirs(mlp).events())) > 0
         again = ours(lambda: worker(lambda: torch.ones(1000)))
         assert 4000 in [size for size, _ in memory_rows(fresh(again))]

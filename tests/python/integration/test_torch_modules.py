@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""with_modules: the TorchScript modules of ops, as torch.profiler tells them."""
+"""with_modules: the TorchScript modules of ops are those that torch.profiler reports."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Outer(torch.nn.Module):  # type: ignore[misc]
 def scripted() -> Any:
     torch.manual_seed(0)
     model = torch.jit.script(Outer())
-    for _ in range(4):  # until its graph is not changed any more
+    for _ in range(4):  # until its graph is final
         model(torch.ones(2, 4)).sum().backward()
     return model
 
 
 def facts(path: Path) -> Counter[tuple[str, str | None]]:
-    """(name, modules) of the ops in a Chrome trace."""
+    """Return (name, modules) of the ops in a Chrome trace."""
     events = json.loads(path.read_text())["traceEvents"]
     return Counter(
         (event["name"], event.get("args", {}).get(HERE))
@@ -79,7 +79,7 @@ def test_they_are_torch_profilers(scripted: Any, tmp_path: Path) -> None:
 
 
 def test_backward_functions_have_their_own(scripted: Any, tmp_path: Path) -> None:
-    """torch.profiler gives those of an op to the backward function before it (docs/differences.md)."""
+    """torch.profiler attributes an op's modules to the backward function before it (docs/differences.md)."""
     path = tmp_path / "trace.json"
     traced(fastprof.profile, path, lambda: scripted(torch.ones(2, 4)).sum().backward())
     told = facts(path)

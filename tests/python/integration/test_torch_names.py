@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of PyTorch's ops: told apart by their text, wherever libtorch has it and whatever was there before."""
+"""Names of PyTorch's ops: distinguished by their text, wherever libtorch stores it, also at a reused address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integrations
 
 
 def names() -> Iterator[str]:
-    """Of each length up to 70, and of those that differ from it in one place."""
+    """Return a name of each length up to 70, and names that differ from it in one character."""
     for length in range(1, 71):
         same = ("aten::" + "x" * length)[:length]
         yield same
@@ -27,7 +27,7 @@ def names() -> Iterator[str]:
 
 
 def ranges() -> None:
-    # One after the other, so that each finds its text where the one before had it.
+    # One after the other, so that each text is stored where the one before was.
     for _ in range(2):
         for name in names():
             with torch.profiler.record_function(name):
@@ -63,7 +63,7 @@ def seen_in_a_process_of_its_own(first: str = "", **environment: str) -> str:
     return run_python(code, **environment).strip()
 
 
-# With the older string ABI no inputs are read.
+# Inputs are not read with the older string ABI.
 SEEN = f"{'[[3], [], []]' if CXX11_ABI else '[]'} 0 True"
 
 

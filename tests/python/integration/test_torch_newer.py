@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A release of torch that is newer than the tables: it is tried with the numbers of the newest one in them."""
+"""A torch that is newer than the tables: the layout of the newest listed version is tried."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BARE = """
 
 
 def bare(version: str, before: str, folder: Path) -> str:
-    """What a profile has of a torch that says it is of that version, where no compiler is."""
+    """Return what a profile records of a torch that claims to have that version, without a compiler."""
     code = textwrap.dedent(BARE).format(version=version, before=before)
     environment = {"CXX": "no-such-compiler", "XDG_CACHE_HOME": str(folder)}
     return run_python(code, **environment).strip()
@@ -57,7 +57,7 @@ def test_a_newer_release_of_the_same_layout_needs_no_compiler(tmp_path: Path) ->
 
 @pytest.mark.skipif(not IS_NEWEST, reason="the installed torch has another layout than the newest")
 def test_a_newer_release_of_another_layout_is_refused(tmp_path: Path) -> None:
-    # The newest release's row, in which the sequence number has moved.
+    # The newest release's row, with another offset of the sequence number.
     before = (
         "from fastprof import _core; known = _core.torch_known_layout;"
         " _core.torch_known_layout = lambda v, abi:"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's ops as fastprof observes them, beside what torch.profiler sees of the same work."""
+"""PyTorch's ops as fastprof records them, compared with torch.profiler's profile of the same work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integrations
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Nothing is left observing after a test."""
+    """After a test, nothing observes ops any more."""
     torch.set_num_threads(1)
     yield
     assert not torch_ops._live
@@ -79,7 +79,7 @@ def theirs(work: Callable[[], None]) -> Any:
 
 
 def keys(events: Any) -> Counter[tuple[str, int, str | None]]:
-    """Of both packages' lists, which leave out an only child of its parent's name."""
+    """Return the keys of both packages' lists, which leave out an only child with its parent's name."""
     return Counter(
         (e.name, e.scope, None if e.cpu_parent is None else e.cpu_parent.name) for e in events
     )
@@ -240,7 +240,7 @@ def test_collectives_are_async(tmp_path: Any) -> None:
     assert collective.is_async
     assert p.event_table.unfinished == 0
     assert sum(e.is_async for e in p.events()) == 1
-    # Its range is begun by a thread of gloo, and made by this one: that must not confuse the two.
+    # This thread makes its range, and a thread of gloo begins it: both threads keep their own ranges.
     table = p.event_table
     names = names_of(table)
     forward, backward = names.index("aten::exp"), names.index("ExpBackward0")
@@ -306,7 +306,7 @@ def test_a_wrong_layout_is_refused() -> None:
 def test_an_unknown_version_is_refused_before_anything_is_looked_at(
     version: str, cxx11_abi: bool
 ) -> None:
-    # In a process without libtorch: an unknown version is told of, not that the library is missing.
+    # In a process without libtorch, the unknown version is reported, not the missing library.
     code = f"""
         from fastprof import _core
         print(_core.torch_prepare({version!r}, {cxx11_abi}))

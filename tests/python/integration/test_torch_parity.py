@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same seeded work under torch.profiler and under fastprof: what either saw must be equal."""
+"""The same seeded work under torch.profiler and under fastprof: both must record the same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COUNTED = {"mm", "addmm", "bmm", "baddbmm", "mul", "add", "conv2d"}
 
 
 def settled(name: str, profiled: Callable[[], Any]) -> Any:
-    """A profile in which no function went on on another thread, as one does that waits for a fork not yet done."""
+    """Return a profile in which no function continued on another thread, as happens while it waits for a fork."""
     for _ in range(50):
         profile = profiled()
         went_on = name == "torchscript_fork" and any(
@@ -45,7 +45,7 @@ def settled(name: str, profiled: Callable[[], Any]) -> Any:
 
 
 class Pair:
-    """A workload's two profiles, with shapes and without."""
+    """The two profiles of a workload, with shapes and without."""
 
     def __init__(self, name: str) -> None:
         step = prepared(name)
@@ -60,7 +60,7 @@ class Pair:
 
         self.plain = profiles()
         self.shaped = profiles(record_shapes=True, with_flops=True)
-        if RELEASE < (2, 10):  # it does not look at the scope that a fast range asks for
+        if RELEASE < (2, 10):  # it ignores the scope of fast ranges
             for event in self.shaped[1].events():
                 if event.name == "a user's":
                     assert event.scope == 0
@@ -68,7 +68,7 @@ class Pair:
         everything = {"record_shapes": True, "profile_memory": True, "with_stack": True}
         everything["python_calls"] = False  # test_torch_calls.py compares these
         self.everything = settled(name, lambda: parity.ours(step, **everything))
-        # PyTorch's allocator knows the sizes of blocks that were allocated under a profile: this is one.
+        # PyTorch's allocator knows the sizes of blocks that were allocated during a profile, so allocate during one.
         # Without shapes: for these torch.profiler holds tensors back, which are then freed elsewhere.
         memory = {"profile_memory": True}
         parity.theirs(step, **memory)
@@ -82,7 +82,7 @@ class Pair:
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     if request.param in THREADED and not known_options(["profile_all_threads"]):
         pytest.skip("this torch.profiler does not see threads that the program starts")
-    torch.set_num_threads(1)  # or what runs in a parallel region would be a matter of load
+    torch.set_num_threads(1)  # otherwise the ops in parallel regions would depend on load
     yield Pair(request.param)
     torch.compiler.reset()
 
@@ -98,7 +98,7 @@ def test_shapes_change_nothing_else(pair: Pair) -> None:
     def named(profile: Any) -> Counter[tuple[str, str | None]]:
         return Counter((e.name, e.cpu_parent and e.cpu_parent.name) for e in profile.events())
 
-    # Not the scope: without shapes PyTorch does not look at the one that a fast range asks for.
+    # Not the scope: without shapes PyTorch ignores that of fast ranges.
     assert named(a) == named(b)
 
 
@@ -183,6 +183,6 @@ def test_memory_by_pytorchs_rule(pair: Pair, name: str) -> None:
     if RELEASE < (2, 11):
         ours = [e for e in ours if e.name != "[memory]"]
         theirs = parity.exact_memory(pair.memory[1])
-    # Not "a user's", whose scope PyTorch sees with shapes only.
+    # Not "a user's": PyTorch has its scope with shapes only.
     a, b = ([e for e in events if e.name != "a user's"] for events in (ours, theirs))
     assert parity.difference(a, b, lambda event: getattr(event, name)) == []

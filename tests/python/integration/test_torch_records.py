@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's own parser of legacy records as oracle: same records in, same events and tables out."""
+"""torch's own parser of legacy records as oracle: from the same records, events and tables are the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ profiler_legacy = pytest.importorskip("torch.autograd.profiler_legacy")
 
 
 class AsMethods:
-    """A LegacyRecord with the interface of torch's records: every field is a method."""
+    """A LegacyRecord with the interface of torch's records, whose fields are methods."""
 
     def __init__(self, record: LegacyRecord) -> None:
         self.record = record
@@ -114,7 +114,7 @@ def test_same_events(seed: int) -> None:
 
 
 def test_records_of_a_real_run() -> None:
-    """Records of torch's own legacy profiler, through both parsers, down to the table."""
+    """Both parsers make the same table from the records of torch's own legacy profiler."""
     from torch.autograd.profiler_util import EventList
 
     config = torch.autograd.ProfilerConfig(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python stacks of torch's ops, beside those that torch.profiler gives for the same work."""
+"""Python stacks of torch's ops, compared with those of torch.profiler for the same work."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def theirs(work: Callable[[], None]) -> Any:
     return p
 
 
-# Entries of torch.profiler that are no frames. 2.8 shows the function that starts the profile as one, too.
+# Entries of torch.profiler that are not frames. 2.8 shows the function that starts the profile as one, too.
 NO_FRAME = ("<built-in", "nn.Module: ", *(("<function ",) if RELEASE < (2, 9) else ()))
 
 
@@ -59,11 +59,11 @@ def prefixes() -> list[str]:
 
 
 def functions(stack: list[str], trimmed: list[str]) -> tuple[str, ...]:
-    """File and function of each Python frame.
+    """Return file and function of each Python frame.
 
-    Without lines: torch.profiler shows where a function begins, fastprof which line is run. Without
-    built-in functions, and without the call of a module, which torch.profiler shows as the module.
-    From the op out to the work that was profiled.
+    Lines are left out: torch.profiler shows where a function begins, fastprof the line that is run. So are
+    built-in functions and calls of modules, which torch.profiler shows as the module.
+    The order is from the op outwards to the profiled work.
     """
     found = []
     for entry in stack:
@@ -188,7 +188,7 @@ def test_threads_of_libtorch_have_no_python_stack() -> None:
     one(x)
     p = ours(lambda: one(x))
     (forked,) = [e for e in p.events() if e.name == "aten::cosh"]
-    if forked.thread != p_thread(p):  # fork may run in line
+    if forked.thread != p_thread(p):  # a fork may run on the calling thread
         assert not forked.stack
 
 
@@ -208,7 +208,7 @@ def test_ops_that_hold_the_gil_and_ops_that_throw() -> None:
 
 
 def test_ops_inside_ops_have_the_stack_where_they_run() -> None:
-    """An op takes its stack over from the op around it, but not across Python that runs in between."""
+    """An op reuses the stack of the op around it, unless Python code runs in between."""
     library = torch.library.Library("fastprof_stacks", "DEF")
     library.define("outer(Tensor x) -> Tensor")
 
@@ -247,16 +247,16 @@ def test_ops_inside_ops_have_the_stack_where_they_run() -> None:
     like, *_ = stacks["aten::ones_like"]
     assert like[0].endswith(at(helped, 1)) and like[1].endswith(at(outer, 2))
     assert like[2:] == inside[1:]
-    assert like in stacks["aten::empty_like"]  # no Python between
+    assert like in stacks["aten::empty_like"]  # no Python code in between
     (neg,) = stacks["aten::neg"]
     assert neg[0].endswith(at(hook, 1))
-    # After the hook, in the engine again: as before it.
+    # After the hook, the engine continues with the stack from before it.
     accumulated = [s for name, all_of in stacks.items() if "AccumulateGrad" in name for s in all_of]
     assert accumulated and not any("): hook" in entry for s in accumulated for entry in s)
 
 
 def test_a_users_range_gives_no_stack_to_what_it_holds() -> None:
-    """What is called twice at the same place on the stack, from two places, inside one range."""
+    """Inside one range, a function is called from two lines, each time at the same place on the C stack."""
 
     def run() -> None:
         torch.ones(1)
@@ -285,7 +285,7 @@ def test_code_is_let_go_after_the_profile() -> None:
     p.start()
     space["made"]()
     del space["made"]
-    assert code() is not None  # the profile keeps it
+    assert code() is not None  # the profile keeps it alive
     p.stop()
     assert code() is None
     (ones,) = [e for e in p.events() if e.name == "aten::ones"]
@@ -293,7 +293,7 @@ def test_code_is_let_go_after_the_profile() -> None:
 
 
 def test_many_threads_and_sessions() -> None:
-    """Known and new stacks from threads without the GIL, while sessions come and go."""
+    """Threads without the GIL record known and new stacks, while sessions start and stop."""
     done = threading.Event()
     failed: list[BaseException] = []
 
@@ -322,7 +322,7 @@ def test_many_threads_and_sessions() -> None:
             stacks = p.event_table.coded["stack"]
             innermost = {stacks.values[code][0] for code in set(stacks.codes.tolist()) if code >= 0}
             assert innermost and all("): deep" in entry for entry in innermost)
-            # An op whose begin crossed the start of the profile has none: one a thread at most.
+            # An op that began during the start of the profile has no stack: at most one per thread.
             assert (np.asarray(stacks.codes) < 0).sum() <= len(threads)
     finally:
         done.set()
@@ -332,7 +332,7 @@ def test_many_threads_and_sessions() -> None:
 
 
 def p_thread(profile: Any) -> int:
-    """The thread number of this thread in a profile's events."""
+    """Return the thread number of this thread in a profile's events."""
     table = profile.event_table
     native = threading.get_native_id()
     (index,) = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles of one thread and the threads that libtorch works on, beside torch.profiler's."""
+"""Profiles of one thread and of libtorch's threads that work for it, compared with torch.profiler's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ with warnings.catch_warnings():
 
 
 class Reenter(torch.autograd.Function):  # type: ignore[misc]
-    """Backward inside backward, deeper than the calling thread's stack is used for."""
+    """Backward inside backward, so deep that libtorch continues on another thread."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, depth: int) -> Any:
@@ -50,8 +50,8 @@ class Reenter(torch.autograd.Function):  # type: ignore[misc]
         return grads[0], None
 
 
-# torch.profiler writes ends that come after its stop into memory that it has freed: the same work under it ends
-# with a segmentation fault. Python's objects on malloc's heap, so that such a write would meet one.
+# torch.profiler writes ends after its stop into freed memory: this work crashes under it. Python's objects are
+# allocated on malloc's heap, so that such a write would damage one.
 BRANCHES_END_AFTER_PROFILES = """
 import gc
 import warnings
@@ -123,8 +123,8 @@ def ours(work: Callable[[], None], **arguments: Any) -> Any:
 def theirs(work: Callable[[], None]) -> Any:
     with torch.profiler.profile(activities=CPU) as p:
         work()
-        # Who waits for a fork goes on before the forked function has ended, and torch.profiler has no
-        # event of a function that ends after its stop.
+        # The thread that waits for a fork continues before the forked function has ended, and torch.profiler
+        # has no event for a function that ends after its stop.
         time.sleep(0.05)
     return p
 
@@ -144,7 +144,7 @@ def test_work_was_on_other_threads() -> None:
 
 
 def test_a_thread_of_libtorch_is_left_again() -> None:
-    """The threads of the pool serve others after the profiled thread."""
+    """Threads of the pool that worked for the profiled thread then work for other threads, unrecorded."""
     forked = threading.Event()
     p = fastprof.profile(all_threads=False)
 

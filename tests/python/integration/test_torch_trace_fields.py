@@ -42,7 +42,7 @@ def work() -> Callable[[], None]:
 def traced(
     package: Any, work: Callable[[], None], path: Path, **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """(profile, its Chrome trace) of one step."""
+    """Return the profile of one step and its Chrome trace."""
     cpu = package.ProfilerActivity.CPU
     with package.profile(activities=[cpu], **options) as profile:
         work()
@@ -105,7 +105,7 @@ def test_events_have_the_traces_external_ids(work: Callable[[], None], tmp_path:
         profile, trace = traced(fastprof, work, tmp_path / "trace.json", **options)
         events = [e for e in profile.events() if e.name != "[memory]"]
         named = {e["args"]["External id"]: e["name"] for e in ranges_of(trace)}
-        # An op inside one of the same name is no event of its own, as in PyTorch.
+        # An op inside an op of the same name has no event, as in PyTorch.
         assert {e.external_id: e.name for e in events}.items() <= named.items()
         assert len(named) - 2 < len(events)
 
@@ -139,7 +139,7 @@ def test_ids_survive_reading_and_writing(
     again = json.loads((tmp_path / "second.json").read_text())
     assert [(e["name"], *(e["args"][i] for i in IDS)) for e in ranges_of(again)] == given
     assert [e["name"] for e in again["traceEvents"]].count("Record Window End") == 1
-    # Without External ids of a file, ids are the rows' numbers again.
+    # In a file without External ids, ids are row numbers again.
     fastprof.save(table, tmp_path / "own.fastprof")
     own = fastprof.load(tmp_path / "own.fastprof")
     assert own.column("external_id").tolist() == table.column("external_id").tolist()
@@ -166,7 +166,7 @@ def test_scopes_and_links_survive(work: Callable[[], None], tmp_path: Path, name
 class TestExecutionTrace:
     @pytest.fixture
     def nodes(self, work: Callable[[], None], tmp_path: Path) -> dict[int, str]:
-        """Names by rf_id of an execution trace, and the profile's trace beside it."""
+        """Return rf_id -> name of an execution trace, and the profile's trace of the same run."""
         observer = torch.profiler.ExecutionTraceObserver().register_callback(str(tmp_path / "et"))
         self.profile, self.trace = traced(
             fastprof, work, tmp_path / "trace.json", execution_trace_observer=observer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What trace readers make of a profile of all of torch_workloads.py with everything on: no slice is lost."""
+"""Trace readers read every slice of a profile of all workloads in torch_workloads.py with all options on."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def test_tensorboard_plugin_reads_steps_and_operators(traced: Traced) -> None:
     )
     run = data.RunProfileData.parse("worker", "1", str(traced.json), str(traced.json.parent / "c"))
     assert set(run.steps_names) == {str(step) for step in range(1, 1 + len(WORKLOADS))}
-    # It knows no user's range but the steps.
+    # The only user ranges that it reads are steps.
     assert traced.ops - Counter(event.name for event in run.events) == {}
-    # Its averages merge an op with a parent of the same name, so only their names are as many.
+    # Its averages merge an op with a parent of the same name, so only the names are compared.
     ops = {name for name in traced.ops if name.startswith("aten::")}
     assert ops <= {operator.name for operator in run.op_list_groupby_name}

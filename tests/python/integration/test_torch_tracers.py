@@ -140,7 +140,7 @@ PROGRAMS = [
 
 
 def graphs_of(program, fullgraph):
-    """What torch.compile hands to its backend, one list of nodes for each graph."""
+    """Return the graphs that torch.compile passes to its backend, each as a list of nodes."""
     graphs = []
 
     def backend(module, inputs):
@@ -166,7 +166,7 @@ def test_a_compiled_function_is_one_graph_equal_to_that_with_torchs_class(make, 
         try:
             theirs = graphs_of(make(torch.profiler), fullgraph=True)
         except torch._dynamo.exc.Unsupported:
-            theirs = ours  # an older torch: it does not compile its own class there
+            theirs = ours  # an older torch, which does not compile its own class there
     assert ours == theirs
     assert len(ours[0]) == 1
     if make is not profile_inside:
@@ -196,7 +196,7 @@ def test_compiled_code_is_not_compiled_again_and_the_eager_range_still_records()
         program(torch.ones(3))
     function(torch.ones(3))
     assert compiled == 1
-    assert [event.name for event in prof.events()].count("a") == 1  # the eager call's
+    assert [event.name for event in prof.events()].count("a") == 1  # from the eager call
 
 
 def test_captured_ranges_are_in_a_profile_of_the_compiled_function():
@@ -223,7 +223,7 @@ def test_an_exported_program_is_equal_to_that_with_torchs_class(strict):
     try:
         assert ours == exported(torch.profiler)
     except torch._dynamo.exc.Unsupported:
-        # An older torch: strict export does not know its own class as a decorator.
+        # An older torch, whose strict export does not support its own class as a decorator.
         assert strict and RELEASE < (2, 13)
 
 
@@ -282,7 +282,7 @@ def test_make_fx_keeps_a_range(make):
     assert ours == theirs
     if "_record_function_exit" not in theirs:
         pytest.skip("this torch's make_fx drops its own ranges")
-    # Once each, although torch's range began as well.
+    # Once each, although torch's range began, too.
     names = [event.name for event in prof.events()]
     assert names.count("a") == ours.count("_record_function_enter_new.default(")
 
@@ -317,7 +317,7 @@ def test_ranges_of_other_threads_stay_out_of_a_trace():
 
     begin = "_record_function_enter_new.default("
     kept = make_fx(context_manager(torch.profiler))(torch.ones(3)).code.count(begin)
-    assert kept == 1 or RELEASE < (2, 11)  # older ones drop them when the trace is done
+    assert kept == 1 or RELEASE < (2, 11)  # older versions remove them at the end of the trace
     with fastprof.profile() as prof:
         code = make_fx(program)(torch.ones(3)).code
     assert code.count(begin) == kept

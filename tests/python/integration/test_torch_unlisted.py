@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs and memory of a torch that the tables do not list: its headers are asked, and the proofs decide."""
+"""Inputs and memory of a torch that the tables do not list: its headers are probed, and the self-tests decide."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def program(code: str, **environment: str) -> str:
 
 
 def changed_torch(folder: Path, changes: dict[str, Callable[[str], str]]) -> Any:
-    """A torch whose headers are those of the installed one, but for some."""
+    """Make a torch whose headers are those of the installed one with some changes."""
     installed = Path(torch.__file__).parent / "include"
     include = folder / "include"
     for header, change in changes.items():
@@ -112,7 +112,7 @@ def test_a_cache_that_is_not_whole_is_made_anew(
 
 @needs_inputs
 def test_shapes_and_memory_are_those_of_torch_profiler_all_the_same(tmp_path: Path) -> None:
-    # The tests of the listed version that compare with torch.profiler, where no version is listed.
+    # Run the tests that compare with torch.profiler, with no version listed.
     ran = run(
         "-m", "pytest", "-q", "-p", "unlisted_torch", "-m", "integrations",
         str(HERE / "test_torch_inputs.py"), str(HERE / "test_torch_memory.py"),
@@ -127,7 +127,7 @@ def test_shapes_and_memory_are_those_of_torch_profiler_all_the_same(tmp_path: Pa
 
 @needs_inputs
 def test_a_layout_that_no_table_has_is_read_as_well() -> None:
-    # A key that no tensor here has: other numbers, trusted first, which hold.
+    # A key that no tensor has here: the numbers are tried first, and pass.
     code = """
         import torch, fastprof
         from fastprof import _core
@@ -218,7 +218,7 @@ def test_headers_that_differ_serve_for_what_they_still_say(
     with pytest.raises(LayoutError, match=r"cannot compile the probe.*has_symbolic"):
         layout_from_headers(other, "inputs")
     torch_headers._answered.clear()
-    with pytest.raises(LayoutError, match="has_symbolic"):  # the no is kept, too
+    with pytest.raises(LayoutError, match="has_symbolic"):  # a refusal is cached, too
         layout_from_headers(other, "inputs")
     assert capfd.readouterr().err == ""
 
@@ -259,7 +259,7 @@ def test_without_a_compiler_ops_of_a_listed_layout_are_recorded(tmp_path: Path) 
 
 
 def double(folder: Path, source: str, *options: str) -> str:
-    """The path of a libtorch_cpu that is made of one of tests/doubles."""
+    """Compile a file of tests/doubles as libtorch_cpu, and return its path."""
     library = folder / "libtorch_cpu.so"
     place = HERE.parents[1] / "doubles" / source
     command = [COMPILER, "-std=c++17", "-w", "-shared", "-fPIC", *options, str(place)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What trace readers make of the C++ writers' files: strict JSON, and Perfetto's own trace processor on both formats.
+"""Trace readers on the C++ writers' files: a strict JSON parser, and Perfetto's trace processor on both formats.
 
-The traces come from ``tests/cpp/tools/make_trace.cpp``: one hand-made capture with every kind of row and oddity, and
-random ones. Beside each lies the list of rows that it must tell.
+The traces come from ``tests/cpp/tools/make_trace.cpp``: one hand-written capture with every kind of row and special
+case, and random ones. With each comes the list of rows that it must contain.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def load_chrome(folder: Path, name: str) -> dict[str, Any]:
     text = (folder / f"{name}.json").read_bytes().decode("utf-8", "strict")
-    # Spliced JSON of the user may repeat a key of an argument: only there two are possible.
+    # Only JSON that a user supplied may repeat the key of an argument.
     hook = unique_keys if name == "rich" else None
     trace: dict[str, Any] = json.loads(
         text, parse_constant=no_constant, parse_float=Decimal, object_pairs_hook=hook
@@ -91,7 +91,7 @@ def test_chrome_trace_is_strict_and_tells_every_row(folder: Path, name: str) -> 
     assert base % (7889238 * 10**9) == 0
     events = trace["traceEvents"]
     assert all(isinstance(e["pid"], int) and isinstance(e["tid"], int) for e in events)
-    # The rich trace has an op, so that it also has the four events of Kineto's window.
+    # The hand-written trace has an op, and therefore the four events of Kineto's window.
     window = events[-4:] if name == "rich" else []
     assert [e["name"] for e in window] == (WINDOW if name == "rich" else [])
     events = events[: len(events) - len(window)]
@@ -152,7 +152,7 @@ LOSSES = "select name, value from stats where value > 0 and severity in ('error'
 
 
 def as_int(value: Any) -> int:
-    """The driver gives integers beyond 2^53 as text."""
+    """Convert a value of the driver, which returns integers beyond 2^53 as text."""
     return int(value)
 
 
@@ -264,7 +264,7 @@ def test_perfetto_drops_no_slice(
         LOSSES,
         "select ts, dur, name from slice where coalesce(name, '') <> 'fastprof session'",
     )
-    # Random arrows have ends without begins, and begins outside of any slice: those are said, and no loss of ours.
+    # Random arrows have ends without begins, and begins outside of slices: Perfetto reports them; nothing is lost.
     assert [loss for loss in losses if not loss[0].startswith("flow_")] == []
     ranges = Counter(
         (row["start"], row["end"] - row["start"])
@@ -285,7 +285,7 @@ def test_perfetto_drops_no_slice(
 
 @pytest.mark.integrations
 def test_speedscope_imports_every_lane(folder: Path, tmp_path: Path) -> None:
-    # Without slices of no length: where slices have arguments of their own, speedscope loses what follows one.
+    # Without slices of zero length: speedscope loses the slice after one where slices have arguments.
     trace = json.loads((folder / "rich.json").read_text())
     trace["traceEvents"] = [e for e in trace["traceEvents"] if e["ph"] != "X" or e["dur"] > 0]
     (tmp_path / "rich.json").write_text(json.dumps(trace))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainers and profiler hooks of other projects, on the CPU, with fastprof in place of torch.profiler.
 
-Each program runs twice: as it is, and with fastprof.profile and fastprof.record_function under torch.profiler's names.
-What the hooks wrote must be there both times, and the operators and ranges that were recorded must be the same.
+Each program runs twice: unchanged, and with fastprof.profile and fastprof.record_function under torch.profiler's names.
+Both runs must write the hooks' files, and record the same operators and ranges.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HOLDERS = (
 
 @contextlib.contextmanager
 def in_place(name: str) -> Any:
-    """fastprof under torch.profiler's names if `name` is "fastprof"."""
+    """Replace torch.profiler's names by fastprof's if `name` is "fastprof"."""
     with pytest.MonkeyPatch.context() as patch:
         if name == "fastprof":
             modules = []
@@ -53,7 +53,7 @@ def in_place(name: str) -> Any:
 
 
 def recorded(averages: Any) -> dict[str, int]:
-    """Operators and ranges with their numbers of calls."""
+    """Return operators and ranges with their numbers of calls."""
     return {
         average.key: average.count
         for average in averages
@@ -62,7 +62,7 @@ def recorded(averages: Any) -> dict[str, int]:
 
 
 def both(program: Any, folder: Path) -> list[Any]:
-    """What `program(folder)` returns with torch.profiler and with fastprof."""
+    """Return what `program(folder)` returns with torch.profiler and with fastprof."""
     results = []
     for name in ("torch", "fastprof"):
         with in_place(name):
