@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import importlib.metadata
+import importlib.util
 import os
 import struct
 from collections.abc import Callable
@@ -209,7 +210,7 @@ def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError("polars.__spec__ is None")
         return None if name in ("torch", "tqdm") else object()
 
-    monkeypatch.setattr(checks.importlib.util, "find_spec", find_spec)
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
     versions = {"numpy": "2.1", "scikit-learn": "1.5", "pandas": "2.2"}
     monkeypatch.setattr(importlib.metadata, "version", version_of(versions))
     assert list(checks.package_checks()) == [

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,7 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof import errors
 from fastprof.cli import main as cli
-from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c
 from fastprof.cli.program_call import ProgramCall
 
 Capsys = pytest.CaptureFixture[str]
@@ -206,72 +203,3 @@ def test_only_run_has_a_program() -> None:
     parser = cli.make_parser("fastprof")
     for words in (["report", "s.py"], ["--includes"], []):
         assert cli.split_program(parser, words) == (words, None)
-
-
-@pytest.mark.parametrize(
-    ("path", "what"),
-    [
-        (".", "it is a folder"),
-        ("absent/t.json", "the folder .*absent does not exist"),
-    ],
-)
-def test_what_cannot_be_written_is_known_before_the_run(path: str, what: str) -> None:
-    with pytest.raises(errors.IoError, match=f"cannot write {path}: {what}"):
-        check_output(path)
-    check_output("t.json")
-    check_output("/dev/null")
-
-
-class _Failing:
-    """A profile whose first `left` exports fail."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-        self.tried: list[str] = []
-        self.event_table = fastprof.EventTable(
-            {"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[fastprof.Site("kept")]
-        )
-
-    def export_chrome_trace(self, path: str) -> None:
-        self.tried.append(path)
-        if self.left > 0:
-            self.left -= 1
-            raise OSError("no space left")
-        Path(path).write_text("{}")
-
-
-def test_a_trace_that_cannot_be_written_goes_elsewhere(tmp_path: Path, capsys: Capsys) -> None:
-    wanted = str(tmp_path / "t.trace.json")
-    profile = _Failing(0)
-    assert keep(profile, wanted, "chrome", str(tmp_path)) == (wanted, "chrome", 0)
-    assert capsys.readouterr().err == ""
-
-    profile = _Failing(1)
-    found = keep(profile, wanted, "chrome", str(tmp_path))
-    assert found == (str(tmp_path / "t.trace.kept.json"), "chrome", 1)
-    assert capsys.readouterr().err == "fastprof: error: OSError: no space left\n"
-
-    profile = _Failing(2)  # Chrome's format fails twice: fastprof's own is smaller
-    path, kind, failed = keep(profile, wanted, "chrome", str(tmp_path))
-    assert (path, kind, failed) == (str(tmp_path / "t.trace.kept.fastprof"), "native", 1)
-    assert names(Path(path)) == ["kept"]
-
-
-def test_a_second_ctrl_c_is_an_interrupt(capsys: Capsys) -> None:
-    def handler(number: int, frame: Any) -> None:
-        raise AssertionError("the handler from before")
-
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        with patient_with_ctrl_c("writing the trace"):
-            signal.raise_signal(signal.SIGINT)
-            said = capsys.readouterr().err
-            assert said == "fastprof: writing the trace; press Ctrl-C again to cancel\n"
-            with pytest.raises(KeyboardInterrupt):
-                signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is handler
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background job
-        with patient_with_ctrl_c("writing the trace"):
-            assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)

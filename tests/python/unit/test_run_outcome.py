@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of fastprof run: where the recording goes, what is printed, and Ctrl-C while it is written."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.cli import outcome, run
+from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c, print_message
+
+Capsys = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def names(path: Path) -> list[str]:
+    table = fastprof.load(path)
+    return [table.name(row) for row in range(len(table))]
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        (".", "it is a folder"),
+        ("absent/t.json", "the folder .*absent does not exist"),
+    ],
+)
+def test_what_cannot_be_written_is_known_before_the_run(path: str, what: str) -> None:
+    with pytest.raises(errors.IoError, match=f"cannot write {path}: {what}"):
+        check_output(path)
+    check_output("t.json")
+    check_output("/dev/null")
+
+
+class _Failing:
+    """A profile whose first `left` exports fail."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.tried: list[str] = []
+        self.event_table = fastprof.EventTable(
+            {"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[fastprof.Site("kept")]
+        )
+
+    def export_chrome_trace(self, path: str) -> None:
+        self.tried.append(path)
+        if self.left > 0:
+            self.left -= 1
+            raise OSError("no space left")
+        Path(path).write_text("{}")
+
+
+def test_a_trace_that_cannot_be_written_goes_elsewhere(tmp_path: Path, capsys: Capsys) -> None:
+    wanted = str(tmp_path / "t.trace.json")
+    profile = _Failing(0)
+    assert keep(profile, wanted, "chrome", str(tmp_path)) == (wanted, "chrome", 0)
+    assert capsys.readouterr().err == ""
+
+    profile = _Failing(1)
+    found = keep(profile, wanted, "chrome", str(tmp_path))
+    assert found == (str(tmp_path / "t.trace.kept.json"), "chrome", 1)
+    assert capsys.readouterr().err == "fastprof: error: OSError: no space left\n"
+
+    profile = _Failing(2)  # Chrome's format fails twice: fastprof's own is smaller
+    path, kind, failed = keep(profile, wanted, "chrome", str(tmp_path))
+    assert (path, kind, failed) == (str(tmp_path / "t.trace.kept.fastprof"), "native", 1)
+    assert names(Path(path)) == ["kept"]
+
+
+def test_a_second_ctrl_c_is_an_interrupt(capsys: Capsys) -> None:
+    def handler(number: int, frame: Any) -> None:
+        raise AssertionError("the handler from before")
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with patient_with_ctrl_c("writing the trace"):
+            signal.raise_signal(signal.SIGINT)
+            said = capsys.readouterr().err
+            assert said == "fastprof: writing the trace; press Ctrl-C again to cancel\n"
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is handler
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background job
+        with patient_with_ctrl_c("writing the trace"):
+            assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_is_left_alone_on_other_threads_and_without_a_handler_of_python() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    seen: list[Any] = []
+
+    def work() -> None:
+        with patient_with_ctrl_c("writing the trace"):
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+    def fail() -> None:
+        with patient_with_ctrl_c("writing the trace"):
+            assert signal.getsignal(signal.SIGINT) is not before
+            raise KeyError("failed")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_permission_to_write_is_that_of_the_folder_or_of_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def access(path: str, mode: int) -> bool:
+        asked.append((str(path), mode))
+        return False
+
+    monkeypatch.setattr(os, "access", access)
+    (tmp_path / "old.json").touch()
+    for path in ("new.json", "old.json", os.devnull):
+        with pytest.raises(errors.IoError, match=f"cannot write {path}: no permission") as raised:
+            check_output(path)
+        assert raised.value.errno == errno.EACCES
+    folder = (str(tmp_path), os.W_OK | os.X_OK)
+    assert asked == [folder, folder, (os.devnull, os.W_OK)]
+
+
+def test_errors_have_the_number_of_their_cause() -> None:
+    for path, number in ((".", errno.EISDIR), ("absent/t.json", errno.ENOENT)):
+        with pytest.raises(errors.IoError) as raised:
+            check_output(path)
+        assert raised.value.errno == number
+
+
+def test_each_format_is_written_by_its_export(tmp_path: Path) -> None:
+    with fastprof.profile() as profile, fastprof.record_function("kept"):
+        pass
+    for kind, suffix in (("chrome", "json"), ("perfetto", "pftrace"), ("native", "fastprof")):
+        path = str(tmp_path / f"t.{suffix}")
+        assert keep(profile, path, kind, str(tmp_path)) == (path, kind, 0)
+        assert names(Path(path)) == ["kept"]
+    path = str(tmp_path / "t.folded")
+    assert keep(profile, path, "folded", str(tmp_path)) == (path, "folded", 0)
+    assert "kept" in Path(path).read_text()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "other", "name"),
+    [
+        ("t.json", "chrome", "chrome", "t.json"),
+        ("t.json.gz", "chrome", "chrome", "t.json.gz"),
+        ("t.json.gz", "chrome", "native", "t.fastprof.gz"),
+        ("t.odd", "chrome", "chrome", "t.odd.json"),
+        ("t.perfetto-trace", "perfetto", "perfetto", "t.perfetto-trace"),
+        (".json", "chrome", "chrome", "trace.json"),
+        (".json.gz", "chrome", "native", "trace.fastprof.gz"),
+    ],
+)
+def test_names_in_another_folder(
+    tmp_path: Path, wanted: str, kind: str, other: str, name: str
+) -> None:
+    found = outcome._free_name(str(tmp_path), f"/elsewhere/{wanted}", kind, other)
+    assert found == str(tmp_path / name)
+
+
+def test_files_that_exist_are_never_replaced(tmp_path: Path) -> None:
+    def name() -> str | None:
+        return outcome._free_name(str(tmp_path), str(tmp_path / "t.json"), "chrome", "chrome")
+
+    assert name() == str(tmp_path / "t.kept.json")
+    (tmp_path / "t.kept.json").symlink_to("nowhere")
+    assert name() == str(tmp_path / "t.kept1.json")
+    (tmp_path / "t.kept1.json").touch()
+    assert name() == str(tmp_path / "t.kept2.json")
+    for number in range(2, 100):
+        (tmp_path / f"t.kept{number}.json").touch()
+    assert name() is None
+    elsewhere = outcome._free_name(str(tmp_path), "/elsewhere/t.kept.json", "chrome", "chrome")
+    assert elsewhere == str(tmp_path / "t.kept.kept1.json")
+    assert outcome._free_name(str(tmp_path / "absent"), "/t.json", "chrome", "chrome") is None
+
+
+def test_places_are_tried_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/of")
+    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: f"/tmp/{prefix}1")
+    places = list(outcome._places("/folder/t.json", "/start"))
+    assert places == ["/folder", "/start", "/tmp/fastprof-1", "/home/of"]
+
+    def fail(prefix: str) -> str:
+        raise OSError("no room")
+
+    monkeypatch.setattr("tempfile.mkdtemp", fail)
+    assert list(outcome._places("/folder/t.json", "/start")) == ["/folder", "/start", "/home/of"]
+
+
+def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
+    monkeypatch.setattr(outcome, "_places", lambda path, start: iter([str(tmp_path / "absent")]))
+    path, _, failed = keep(_Failing(100), str(tmp_path / "t.json"), "chrome", str(tmp_path))
+    assert (path, failed) == ("", 1)
+    assert "no space left" in capsys.readouterr().err
+
+
+def test_reasons_of_failures() -> None:
+    assert outcome._reason(OSError(errno.ENOSPC, "No space", "t.json")) == "OSError: No space"
+    assert outcome._reason(KeyError("x")) == "KeyError: 'x'"
+    assert outcome._reason(errors.ValueError("wrong")) == "wrong"
+
+
+def test_messages_go_to_standard_error_if_there_is_one(
+    capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_message("told")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "told\n")
+    monkeypatch.setattr(sys, "stderr", None)
+    print_message("nobody is there")
+
+
+# ---- what fastprof run prints ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("chrome", "; open it at https://ui.perfetto.dev"),
+        ("perfetto", "; open it at https://ui.perfetto.dev"),
+        ("speedscope", "; open it at https://www.speedscope.app"),
+        ("folded", "; open it at https://www.speedscope.app"),
+        ("native", "; print it with: fastprof report"),
+        ("csv", ""),
+    ],
+)
+def test_how_to_open_each_format(kind: str, text: str) -> None:
+    assert run._how_to_open(kind) == text
+
+
+class _Nothing:
+    def __init__(self) -> None:
+        self.missing = {"torch_ops": "torch is broken"}
+
+
+@pytest.mark.parametrize("torch", [False, True])
+def test_why_nothing_was_recorded(torch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    if torch:
+        monkeypatch.setitem(sys.modules, "torch", argparse)
+    options = argparse.Namespace(no_trace=False, this_thread=False)
+    text = run._why_nothing(_Nothing(), options, False)
+    lines = text.splitlines()
+    assert "entered no range, so no trace was written. " in lines[0]
+    assert lines[1].strip() == "from fastprof import record_function"
+    assert lines[2].strip().startswith("with record_function(")
+    assert lines[3] == "Not recorded: torch_ops: torch is broken"
+    assert ("fastprof doctor" in text) == torch
+    assert len(lines) == 4 + torch
+    assert "no trace was written" not in run._why_nothing(_Nothing(), options, True)
+    options = argparse.Namespace(no_trace=True, this_thread=True)
+    text = run._why_nothing(_Nothing(), options, False)
+    assert "entered no range. " in text
+    assert text.splitlines()[3] == "--this-thread excluded all other threads."
+
+
+def test_a_table_that_cannot_be_printed_is_a_failure(capsys: Capsys) -> None:
+    class Broken:
+        def __init__(self) -> None:
+            self.missing = {"follow_children": "no folder"}
+            self.event_table = fastprof.EventTable(
+                {"start_ns": [1, 2], "end_ns": [2, 3], "site": [0, 0]},
+                sites=[fastprof.Site("kept")],
+                metadata={"processes": [{}, {}]},
+            )
+
+        def events(self) -> Any:
+            raise MemoryError("no room")
+
+    options = argparse.Namespace(no_table=False, calls=None, follow=False)
+    assert run._report(Broken(), options, (None, ""), ".", None) == 1
+    assert "cannot print the table: MemoryError('no room')" in capsys.readouterr().err
+    options = argparse.Namespace(no_table=True, calls=None, follow=True)
+    assert run._report(Broken(), options, (None, ""), ".", None) == 0
+    said = capsys.readouterr().err
+    assert said == "fastprof: 2 processes\nNot recorded: no folder\n"
+
+
+def test_only_the_run_itself(capsys: Capsys) -> None:
+    class Of:
+        def __init__(self, rows: int, **dropped: int) -> None:
+            self.event_table = fastprof.EventTable(
+                {"start_ns": [1] * rows, "end_ns": [2] * rows, "site": [0] * rows},
+                sites=[fastprof.Site("-c")], dropped=dropped, t0_ns=10**9, t1_ns=3 * 10**9,
+            )  # fmt: skip
+
+    assert run._only_the_run(Of(0)) and run._only_the_run(Of(1))
+    assert not run._only_the_run(Of(2)) and not run._only_the_run(Of(1, bound=1))
+    assert run._only_the_run(object()) is False
+    assert run._run_time_s(Of(1)) == 2.0
