@@ -56,6 +56,7 @@ _BINARY = {
     ast.BitOr: ("|", "&"), ast.BitXor: ("^", "&"), ast.Pow: ("**", "*"),
 }  # fmt: skip
 _FOR_PEOPLE = {"help", "description", "epilog", "metavar", "usage", "title", "prog"}  # argparse
+_MESSAGES = {"warn", "add_argument_group"}
 _ASSERTIONS = {"strict"}  # of zip(): fails only after another fault
 _WORDS_OF_SENTENCES = 5
 _NAMES = {"__all__", "__slots__", "__doc__"}
@@ -180,7 +181,7 @@ class _Python(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Name) and node.func.id in ("TypeVar", "cast", "NewType"):
             return
-        is_message = isinstance(node.func, ast.Attribute) and node.func.attr == "warn"
+        is_message = isinstance(node.func, ast.Attribute) and node.func.attr in _MESSAGES
         self.in_message += is_message
         self.visit(node.func)
         for argument in node.args:

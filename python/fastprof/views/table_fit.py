@@ -79,7 +79,7 @@ def _widths(columns: Sequence[FitColumn], max_width: int) -> list[int]:
         # Shrink the widest down to the next one, so that no text is cut more than necessary.
         widest = max(cuttable, key=lambda i: widths[i])
         others = [widths[i] for i in cuttable if i != widest]
-        floor = max([_MIN_TEXT_WIDTH, *(w for w in others if w < widths[widest])])
+        floor = max([_MIN_TEXT_WIDTH, *others])
         given = max(min(excess, widths[widest] - floor), 1)
         widths[widest] -= given
         excess -= given

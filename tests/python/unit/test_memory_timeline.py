@@ -111,6 +111,7 @@ def test_each_format(tmp_path: Path) -> None:
     assert document["unit"] == "bytes" and document["t0_ns"] == T0
     assert document["devices"][0]["times_us"] == [10, 20, 30, 5000]
     assert document["devices"][1]["allocated"] == [640, 576]
+    assert b"\r" not in (tmp_path / "m.csv").read_bytes()
     rows = list(csv.reader(io.StringIO((tmp_path / "m.csv").read_text())))
     assert rows[0] == ["device", "time_us", "bytes", "recorded", "allocated", "reserved"]
     assert rows[5] == ["cuda:2", "20.0", "64", "64", "640", "1280"]
@@ -141,6 +142,36 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(errors.ValueError, match=r"\.html"):
         export_memory_timeline(table(RECORDS), tmp_path / "m.png")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_payload_outside_the_words_is_an_error() -> None:
+    whole = table(RECORDS)
+    assert whole.payload_words is not None
+    for missing in (1, 4):
+        words = whole.payload_words[: len(whole.payload_words) - missing]
+        cut = EventTable(whole.to_dict(), sites=list(whole.sites), payload_words=words)
+        with pytest.raises(errors.ValueError, match="outside payload_words"):
+            memory_timeline(cut)
+
+
+def test_the_page_has_exact_curves_and_peaks(tmp_path: Path) -> None:
+    source = table([(0, 0, 100, 0), (500, 0, 300, 0), (1000, 0, -350, 0)])
+    source = EventTable(
+        source.to_dict(), sites=list(source.sites), payload_words=source.payload_words,
+        t0_ns=T0, t1_ns=T0 + 2_000_000,
+    )  # fmt: skip
+    export_memory_timeline(source, tmp_path / "m.html")
+    page = (tmp_path / "m.html").read_text()
+    (width, height) = map(float, re.findall(r'viewBox="0 0 (\d+) (\d+)"', page)[0])
+    points = re.findall(r'points="([^"]*)"', page)[0].split()
+    # 100 bytes at the begin, 400 from a quarter of the time on, 50 from the middle on.
+    heights = [height, height * 0.75, height * 0.75, 0, 0, height * 0.875, height * 0.875]
+    times = [0, 0, width / 4, width / 4, width / 2, width / 2, width]
+    x, y = zip(*(map(float, point.split(",")) for point in points), strict=True)
+    assert x == pytest.approx(times, abs=0.06) and y == pytest.approx(heights, abs=0.06)
+    assert "3 records in 2.000 ms; bytes from 0 to 400" in page
+    assert "recorded</td><td>400</td><td>50</td>" in page
+    assert "<title>memory</title>" in page
 
 
 class Terminal(io.StringIO):

@@ -105,6 +105,18 @@ def test_of_equal_begins_the_longest_comes_first() -> None:
         assert [event.name for event in parse_records(lists)] == ["long", "short", "later"]
 
 
+def test_only_memory_records_have_memory() -> None:
+    more = {"cpu_memory_usage": 8, "cuda_memory_usage": 9}
+    records = [
+        START,
+        push(1, "a", 2000, **more),
+        LegacyRecord("mark", "m", **more),
+        pop(1, 3000, **more),
+    ]  # type: ignore[arg-type]
+    (event,) = parse_records([records], profile_memory=True)
+    assert (event.cpu_memory_usage, event.device_memory_usage) == (0, 0)
+
+
 def test_async_by_flag_or_by_thread() -> None:
     records = [START, push(1, "a", 2000, is_async=True), pop(1, 2500), push(2, "b", 3000, thread_id=1),
                pop(2, 4000, thread_id=2)]  # fmt: skip

@@ -157,3 +157,14 @@ def test_an_integer_index_and_iteration_say_what_to_do() -> None:
         table[0]  # type: ignore[index]
     with pytest.raises(TypeError, match="EventList"):
         iter(table)
+
+
+def test_only_selections_in_order_stay_in_begin_order() -> None:
+    ordered = EventTable(
+        {"start_ns": [1, 2, 3], "end_ns": [2, 3, 4], "site": [0] * 3},
+        sites=[Site("a")], begin_ordered=True,
+    )  # fmt: skip
+    for rows in (slice(None), slice(1, 3), slice(0, 3, 2), np.array([True, False, True])):
+        assert ordered[rows].begin_ordered
+    for rows in (slice(None, None, -1), [2, 0], np.array([0, 2])):
+        assert not ordered[rows].begin_ordered
