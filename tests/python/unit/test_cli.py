@@ -188,6 +188,37 @@ def test_convert_keeps_the_averages(tmp_path: Path, name: str) -> None:
         assert averages(fastprof.load(tmp_path / f"again.{target}")) == averages(table)
 
 
+def test_limits_of_rows_and_memory_reach_the_command(
+    pair: tuple[Path, Path], capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names(*more: str) -> list[str]:
+        assert run("diff", *pair, *more) == 0
+        rows = capsys.readouterr().out.split("\n\n")[1].splitlines()[2:]
+        return [row.split()[0] for row in rows if not row.startswith("-")]
+
+    assert names("--row-limit", "2")[:2] == ["slower", "new"]
+    assert "gone" not in names("--row-limit", "2") and "steady" in names("--row-limit", "-1")
+    given: list[int] = []
+    table = fastprof.load(pair[0])
+
+    def load(source: Any, *, max_memory_bytes: int) -> EventTable:
+        given.append(max_memory_bytes)
+        return table
+
+    monkeypatch.setattr("fastprof.importers.load", load)
+    assert run("report", pair[0]) == 0
+    assert run("report", pair[0], "--max-memory-mb", "3") == 0
+    assert given == [4096 << 20, 3 << 20]
+
+
+def test_top_level_ranges_alone(tmp_path: Path, capsys: Capsys) -> None:
+    fastprof.save(nested_table(300), tmp_path / "t")
+    assert run("report", tmp_path / "t", "--top-level", "--row-limit", "-1") == 0
+    top = capsys.readouterr().out
+    assert run("report", tmp_path / "t", "--row-limit", "-1") == 0
+    assert len(top.splitlines()) < len(capsys.readouterr().out.splitlines())
+
+
 def test_convert_keeps_args_marks_counters_and_memory(tmp_path: Path) -> None:
     def event(name: str, ts: float, ph: str = "X", **more: Any) -> dict[str, Any]:
         return {"ph": ph, "cat": "cpu_op", "name": name, "pid": 7, "tid": 8, "ts": ts, **more}
