@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_events import event as made_event
 
 import fastprof
 from fastprof import errors
@@ -165,3 +166,17 @@ def test_dir_shows_what_users_call(profile: fastprof.profile) -> None:
     assert not [name for name in names if name.startswith("_") and name != "__version__"]
     assert not {"annotations", "TYPE_CHECKING", "import_module", "Any"} & set(names)
     assert {"name", "time_range", "cpu_children", "input_shapes"} <= set(dir(profile.events()[0]))
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("built", [False, True])
+def test_copies_know_whether_their_tree_was_built(
+    built: bool, copied: Callable[[Any], Any]
+) -> None:
+    events = fastprof.EventList([made_event("outer", 0, 10), made_event("inner", 2, 5)])
+    if built:
+        events._build_tree()
+    again = copied(events)
+    assert again._tree_built is built
+    assert len(again[0].cpu_children) == int(built)
+    assert again.key_averages()[0].self_cpu_time_total == 7

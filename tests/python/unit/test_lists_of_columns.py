@@ -7,6 +7,7 @@ import copy
 import gc
 import pickle
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,3 +159,41 @@ def test_row_fields() -> None:
     assert fresh.input_shapes == [[2, 3]]
     with pytest.raises(AttributeError, match="no_such"):
         mm.no_such  # noqa: B018
+
+
+def test_events_that_nobody_refers_to_are_forgotten() -> None:
+    events = EventList.from_table(large_table(100))
+    rows: Any = events._rows
+    rows._prune_at = 10
+    held = [events[i] for i in range(8)]
+    for i in (20, 21):
+        events[i]
+        assert len(rows._alive) == i - 11 and rows._prune_at == 10
+    events[22]  # exceeds the limit: those that are held stay, and this one
+    assert rows._alive.keys() - {22} == set(range(8)) and rows._prune_at == 1024
+    assert all(events[i] is held[i] for i in range(8))
+    many = EventList.from_table(large_table(2000))
+    every = list(many)
+    rows = many._rows
+    rows._prune()
+    assert len(rows._alive) == len(every) == 2000 and rows._prune_at == 4000
+
+
+def test_unknown_names_are_no_fields() -> None:
+    (first,) = EventList.from_table(large_table(1))
+    for name in ("nothing", "__nothing__"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+            getattr(first, name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        event("op", 0, 1).nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_arrows_of_a_table_are_its_own() -> None:
+    columns = large_table(3).to_dict()
+    columns |= {"flow_id": [4, 4, 0], "flow_type": [1, 1, 0], "flow_start": [True, False, False]}
+    events = EventList.from_table(EventTable(columns, sites=[Site(f"n{i}") for i in range(7)]))
+    assert [(e.flow_id, e.flow_type, e.flow_start) for e in events] == [
+        (4, 1, True), (4, 1, False), (0, 0, False),
+    ]  # fmt: skip
+    without = EventList.from_table(large_table(3))
+    assert [(e.flow_id, e.flow_type, e.flow_start) for e in without] == [(0, 0, False)] * 3

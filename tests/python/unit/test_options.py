@@ -142,3 +142,12 @@ def test_counters_are_a_list_of_names() -> None:
     for wrong in ("instructions", [1], [b"cycles"]):
         with pytest.raises(errors.ValueError, match="must be a list of names"):
             options(counters=wrong)
+
+
+def test_an_observer_without_methods_is_reported() -> None:
+    class Observer:
+        def start(self) -> None: ...
+
+    assert "execution_trace_observer" not in options(execution_trace_observer=Observer()).missing
+    missing = options(execution_trace_observer=object()).missing
+    assert "no methods start() and stop()" in missing["execution_trace_observer"]

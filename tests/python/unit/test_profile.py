@@ -346,9 +346,10 @@ def test_handler_failure_reaches_the_caller_but_not_over_the_blocks_error() -> N
 
     with pytest.raises(OSError, match="disk"), fastprof.profile(on_trace_ready=fail):
         pass
-    with pytest.warns(UserWarning, match="could not be finished"), pytest.raises(KeyError):
-        with fastprof.profile(on_trace_ready=fail):
+    with pytest.warns(UserWarning, match="could not be finished") as told:
+        with pytest.raises(KeyError), fastprof.profile(on_trace_ready=fail):
             raise KeyError("mine")
+    assert told[0].filename == __file__
 
 
 def test_step_numbers_go_on_over_stop_and_start() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random as chances
 from typing import Any
 
 import numpy as np
@@ -270,3 +271,19 @@ def test_a_column_that_is_one_value_stays_that_in_a_tree() -> None:
     column = tree.column("device_index")
     assert column.strides == (0,) and column.tolist() == [0, 0]
     assert tree.take(np.broadcast_to(np.int64(4), (3,))).tolist() == [4, 4]
+
+
+def test_levels_list_the_rows_of_a_depth_in_their_order() -> None:
+    chance = chances.Random(3)
+    rows = [(0, 10_000, 0)]
+    for begin in range(0, 9_000, 30):
+        rows += [(begin, begin + 25, 0)] + [(begin + 5, begin + 6, 0)] * chance.randrange(2)
+    tree = EventTree.of(table_of(rows, [0] * len(rows)))
+    depths = [-1] * len(rows)
+    for depth, level in enumerate(tree.levels):
+        assert level.tolist() == sorted(level.tolist())
+        for row in level.tolist():
+            depths[row] = depth
+            assert int(tree.parent[row]) == -1 or depths[int(tree.parent[row])] == depth - 1
+    assert len(tree.levels) == 3 and min(depths) == 0
+    assert EventTree.of(table_of([], [])).levels == []

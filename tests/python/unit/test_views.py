@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import random
 from typing import Any
 
 import numpy as np
@@ -133,43 +132,6 @@ def test_memory_self_is_less_the_children() -> None:
     ):
         assert events[0].self_cpu_memory_usage == 130
         assert events[0].self_device_memory_usage == 0
-
-
-def test_backward_ops_show_the_forward_stack() -> None:
-    for events in both_forms(
-        event("fwd", 0, 5, sequence_nr=4, stack=["model.py"]),
-        event("later", 6, 7, sequence_nr=4, stack=["other.py"]),
-        event("bwd", 10, 20, thread=2, scope=1, sequence_nr=4, fwd_thread=1, stack=["engine"]),
-        event("mm", 11, 12, thread=2, stack=["engine"]),
-        event("lost", 30, 31, thread=2, scope=1, sequence_nr=9, fwd_thread=1, stack=["engine"]),
-        event("wrapper", 40, 41, thread=2, stack=["engine"]),
-    ):
-        stacks = {e.name: e.stack for e in events}
-        assert stacks == {
-            "fwd": ["model.py"], "later": ["other.py"], "bwd": ["model.py"], "mm": ["model.py"],
-            "lost": [], "wrapper": ["engine"],
-        }  # fmt: skip
-
-
-@pytest.mark.parametrize("apart", [1, 1 << 40], ids=["close", "far apart"])
-def test_forward_stacks_are_those_of_the_first_op(apart: int) -> None:
-    drawn = random.Random(7)
-    rows = []
-    for i in range(400):
-        forward = drawn.random() < 0.6
-        rows.append(
-            event(
-                f"op{i}", 10 * i, 10 * i + drawn.choice([5, 25]), thread=drawn.randrange(1, 4),
-                scope=0 if forward else 1, sequence_nr=drawn.randrange(-1, 40) * apart,
-                fwd_thread=-1 if forward else drawn.randrange(1, 5),
-                stack=[f"line {i}"] if drawn.random() < 0.9 else None,
-            )
-        )  # fmt: skip
-    objects, columns = ({e.name: e.stack for e in events} for events in both_forms(*rows))
-    assert objects == columns
-    assert sum(stack == [] for stack in columns.values()) > 10
-    repeated = [stack[0] for name, stack in columns.items() if stack and stack[0][5:] != name[2:]]
-    assert len(repeated) > len(set(repeated)) > 10
 
 
 def test_links_need_cpu_events() -> None:
