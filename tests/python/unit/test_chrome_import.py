@@ -446,3 +446,13 @@ def test_lists_among_the_args_become_columns(tmp_path: Path) -> None:
         "overload_name": "out",
         "module_hierarchy": "top.child",
     }
+
+
+def test_arrows_with_texts_and_numbers_as_ids_stay_apart(tmp_path: Path) -> None:
+    ids = ["x", "y", (1 << 63) - 1, "0x10", "0x" + "g" * 4, 7, "7"]
+    events = [event("arrow", 10 * i, ph="s", id=value, cat="c") for i, value in enumerate(ids)]
+    table = load(tmp_path, events)
+    assert table.payload_words is not None
+    words = [int(table.payload_words[int(at)]) for at in table.column("payload")]
+    text = 1 << 63
+    assert words == [text, text + 1, (1 << 63) - 1, 16, text + 2, 7, text + 3]

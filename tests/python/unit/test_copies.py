@@ -180,3 +180,12 @@ def test_copies_know_whether_their_tree_was_built(
     assert again._tree_built is built
     assert len(again[0].cpu_children) == int(built)
     assert again.key_averages()[0].self_cpu_time_total == 7
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_copies_of_columns_are_columns(
+    profile: fastprof.profile, copied: Callable[[Any], Any]
+) -> None:
+    for events in (profile.events(), profile.key_averages()):
+        assert events._rows is not None and copied(events)._rows is not None
+        assert len(copied(events)) == len(events)

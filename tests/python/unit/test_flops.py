@@ -99,3 +99,13 @@ def test_transposed_convolution_is_the_adjoint() -> None:
     forward = estimate_flops("conv1d", [[2, 6, 11], [4, 6, 3]])
     back = estimate_flops("conv_transpose1d", [[2, 4, 9], [4, 6, 3]])
     assert forward == back
+
+
+def test_arguments_that_are_left_out_have_their_defaults() -> None:
+    shapes: Any = [[1, 2, 8, 8], [3, 2, 3, 3]]
+    whole = estimate_flops("conv2d", shapes, [None, None, None, 1, 0, 1, 1])
+    assert whole is not None and whole.flops == 2 * 6 * 6 * 3 * 3 * 2 * 3
+    for known in ([], [None], [None] * 3, [None, None, None, 1], [None, None, None, 1, 0]):
+        assert estimate_flops("conv2d", shapes, known) == whole
+    unknown_padding = [None, None, None, 1, None]
+    assert estimate_flops("conv2d", shapes, unknown_padding) is None

@@ -185,11 +185,11 @@ def test_unknown_names_are_no_fields() -> None:
         with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
             getattr(first, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        event("op", 0, 1).nothing  # type: ignore[attr-defined]  # noqa: B018
+        event("op", 0, 1).nothing  # noqa: B018
 
 
 def test_arrows_of_a_table_are_its_own() -> None:
-    columns = large_table(3).to_dict()
+    columns: dict[str, Any] = dict(large_table(3).to_dict())
     columns |= {"flow_id": [4, 4, 0], "flow_type": [1, 1, 0], "flow_start": [True, False, False]}
     events = EventList.from_table(EventTable(columns, sites=[Site(f"n{i}") for i in range(7)]))
     assert [(e.flow_id, e.flow_type, e.flow_start) for e in events] == [

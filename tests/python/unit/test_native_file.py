@@ -19,6 +19,8 @@ from trace_tables import every_column_table, nested_table
 import fastprof
 from fastprof import errors
 from fastprof.formats.native_file import MAGIC, PREFIX, aligned, decode_value, encode_value
+from fastprof.importers.native_file import read_native_file
+from fastprof.importers.source import Source
 from fastprof.model.table import EventTable
 
 
@@ -256,3 +258,28 @@ def test_random_headers_never_escape_format_error(tmp_path: Path) -> None:
 
 def test_the_prefix_is_what_the_layout_says() -> None:
     assert struct.calcsize("<8sIIQQ") == PREFIX.size == 32
+
+
+@pytest.mark.parametrize("name", ["kernels:other", "other:row", "column:other", "codes:other"])
+def test_unknown_blocks_are_refused(name: str, tmp_path: Path) -> None:
+    fastprof.save(every_column_table(), tmp_path / "t")
+
+    def rename(header: dict[str, Any]) -> None:
+        kind = name.partition(":")[0].replace("other", "kernels")
+        block = next(b for b in header["blocks"] if b["name"].startswith(kind))
+        block["name"] = name
+
+    (tmp_path / "bad").write_bytes(rewritten((tmp_path / "t").read_bytes(), rename))
+    with pytest.raises(errors.FormatError, match=f"block '{name}' of dtype"):
+        fastprof.load(tmp_path / "bad")
+
+
+def test_columns_are_read_into_memory_by_default(tmp_path: Path) -> None:
+    fastprof.save(nested_table(30), tmp_path / "t")
+    for mapped, options in ((False, {}), (True, {"mmap": True})):
+        with Source(tmp_path / "t", 1 << 30, 1 << 30) as source:
+            table = read_native_file(source, **options)
+        arrays: list[Any] = [table.start_ns]
+        while arrays[-1] is not None:
+            arrays.append(getattr(arrays[-1], "base", None))
+        assert any(isinstance(array, np.memmap) for array in arrays) == mapped

@@ -85,3 +85,22 @@ def test_the_same_stacks(profiled: Any, tmp_path: Path, name: str) -> None:
         return {tuple(column[row] or ()) for row in range(len(table))}
 
     assert stacks(fastprof.load(self_written)) == stacks(profiled.event_table)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dropped_events_are_still_counted(name: str, tmp_path: Path) -> None:
+    with fastprof.profile(max_bytes=65536) as profile:
+        for _ in range(5000):
+            with record_function("x"):
+                pass
+    table = profile.event_table
+    assert sum(table.dropped.values()) > 0
+    path = tmp_path / name
+    if ".json" in name:
+        profile.export_chrome_trace(path)
+    elif name.endswith("pftrace"):
+        profile.export_perfetto_trace(path)
+    else:
+        fastprof.save(profile, path)
+    found = fastprof.load(path).dropped
+    assert {k: v for k, v in found.items() if v} == {k: v for k, v in table.dropped.items() if v}
