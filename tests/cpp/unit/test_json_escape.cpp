@@ -88,6 +88,40 @@ TEST(malformed_becomes_the_replacement_character) {
   CHECK_EQ(quoted("\xE2\x82\"x"), "\"" + mark + "\\\"x\"");
 }
 
+// Unicode 15, section 3.9: one mark for the longest prefix of a well-formed sequence, one for each
+// other byte.
+TEST(number_of_replacement_characters) {
+  const auto marks = [](std::string_view text) {
+    std::string out;
+    fastprof::append_utf8(out, text);
+    size_t count = 0;
+    for (size_t at = out.find("\xEF\xBF\xBD"); at != std::string::npos;
+         at = out.find("\xEF\xBF\xBD", at + 3))
+      ++count;
+    return count;
+  };
+  CHECK_EQ(marks("\xC3"), size_t{1});
+  CHECK_EQ(marks("\x80\x80"), size_t{2});
+  CHECK_EQ(marks("\xC1\x80"), size_t{2});
+  CHECK_EQ(marks("\xC2\x80"), size_t{0});
+  CHECK_EQ(marks("\xE0\x80"), size_t{2});
+  CHECK_EQ(marks("\xE0\x9F\xBF"), size_t{3});
+  CHECK_EQ(marks("\xE0\xA0"), size_t{1});
+  CHECK_EQ(marks("\xE0\xA0\x80"), size_t{0});
+  CHECK_EQ(marks("\xED\x9F\xBF"), size_t{0});
+  CHECK_EQ(marks("\xED\xA0"), size_t{2});  // a surrogate that is cut short
+  CHECK_EQ(marks("\xED\xA0\x80"), size_t{1});
+  CHECK_EQ(marks("\xF0\x8F"), size_t{2});
+  CHECK_EQ(marks("\xF0\x8F\xBF\xBF"), size_t{4});
+  CHECK_EQ(marks("\xF0\x90"), size_t{1});
+  CHECK_EQ(marks("\xF0\x90\x80"), size_t{1});
+  CHECK_EQ(marks("\xF0\x90\x80\x80"), size_t{0});
+  CHECK_EQ(marks("\xF4\x8F\xBF\xBF"), size_t{0});
+  CHECK_EQ(marks("\xF4\x90\x80"), size_t{3});
+  CHECK_EQ(marks("\xF5\x80"), size_t{2});
+  CHECK_EQ(marks("\xE2\x82x\xE2\x82"), size_t{2});
+}
+
 TEST(every_short_byte_string_is_strict) {
   std::string text;
   for (unsigned a = 0; a < 256; ++a) {
