@@ -1,109 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backing files: what a killed process recorded is read back; the pool goes into the file and out
 // of it; what happens at a full disk, at a fork and to threads that recorded before.
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
-#include <fastprof/recover.hpp>
-#include <random>
 #include <thread>
 
-#include "recorder_checks.hpp"
+#include "backing_file_checks.hpp"
 #include "threads_in_children.hpp"
 
 using namespace recorder_checks;
-
-namespace {
-
-// A private folder, removed with the files in it.
-class Folder {
- public:
-  Folder() : path_(fp::make_private_folder("fastprof-test-")) {}
-  ~Folder() {
-    for (const char* name : {"a", "b", "c"}) ::unlink(file(name).c_str());
-    ::rmdir(path_.c_str());
-  }
-  std::string file(const char* name = "a") const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-fp::SessionOptions backed(const std::string& path, bool keep = false) {
-  fp::SessionOptions options;
-  options.backing_file = path;
-  options.keep_backing_file = keep;
-  return options;
-}
-
-bool exists(const std::string& path) {
-  return ::access(path.c_str(), F_OK) == 0;
-}
-
-constexpr fp::Site async_site =
-    fp::make_site(fp::SiteKind::async_range, fp::category::async, fp::RecordScope::USER_SCOPE,
-                  "async", __FILE__, "", __LINE__);
-
-// Forks, runs f in the child, which must not return from it, and waits until it is dead.
-template <class F>
-int killed(F f) {
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    f();
-    ::raise(SIGKILL);
-  }
-  int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
-  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
-
-// One of each kind of event, with texts from all stores.
-void work(int rounds) {
-  for (int i = 0; i < rounds; ++i) {
-    FASTPROF_RANGE_ARGS("outer", "i", i, "half", i * 0.5, "text",
-                        std::string("t") + std::to_string(i % 3));
-    FASTPROF_MARK("mark");
-    FASTPROF_COUNTER("counter", i);
-    { FASTPROF_RANGE_DYNAMIC(std::string("dynamic ") + std::to_string(i % 4)); }
-    FASTPROF_FLOW_BEGIN(i);
-    const fp::AsyncHandle handle = FASTPROF_ASYNC_BEGIN("async");
-    FASTPROF_RECORD_FUNCTION("function", fp::inputs(i, 2.0, "three"), fp::sequence_number(7));
-    fp::report_memory_usage(&rounds, 64, 64, 128, {fp::DeviceType::CPU, -1});
-    FASTPROF_ASYNC_END(handle);
-    FASTPROF_FLOW_END(i);
-  }
-}
-
-// The text of an event for comparison: name, kind, flags, parent's name, arguments.
-std::string line(const fp::Capture& capture, size_t row) {
-  const fp::SiteInfo& site = capture.sites[capture.site[row]];
-  std::string text = site.name + "|" + site.category + "|" + site.file + ":" +
-                     std::to_string(site.line) + "|" + std::to_string(int(capture.kind[row])) +
-                     "|" + std::to_string(int(capture.flags[row])) + "|" +
-                     parent_name(capture, row) + "|" + capture.tracks[capture.track[row]].name;
-  if (capture.payload[row] == fp::kNoPayload) return text;
-  for (size_t i = 0; i < fp::payload_words_of(site); ++i) {
-    const uint64_t word = capture.payload_words[capture.payload[row] + i];
-    const bool is_text = i < site.arg_types.size() && site.arg_types[i] == fp::ArgType::string;
-    text += "|" + (is_text ? capture.strings[word] : std::to_string(word));
-  }
-  const fp::RowDetails details = fp::details_of(capture, row);
-  fp::for_each_block(details.words, details.room, [&](fp::DetailBlock block, const uint64_t* at) {
-    text += "|" + std::to_string(int(block.type)) + ":";
-    for (size_t i = 0; i < block.count; ++i)
-      text += (fp::is_text(block.type) && i == 0 ? capture.strings[at[i]] : std::to_string(at[i])) +
-              ",";
-  });
-  return text;
-}
-
-}  // namespace
+using namespace backing_file_checks;
 
 TEST(a_killed_process_is_read) {
   const Folder folder;
@@ -445,117 +354,4 @@ TEST(files_of_one_machine_share_a_clock) {
         monotonic(parent, parent.capture.start_ns[0]));
   CHECK(monotonic(child, child.capture.end_ns[0]) < monotonic(parent, parent.capture.end_ns[0]));
   CHECK(child.opened_monotonic_ns > parent.opened_monotonic_ns);
-}
-
-// Truncated and flipped files: a valid capture or FormatError, never anything else.
-TEST(damaged_files) {
-  const Folder folder;
-  CHECK_EQ(killed([&] {
-             fp::SessionOptions options = backed(folder.file());
-             options.record_shapes = true;
-             options.cpp_stacks = true;
-             fp::Session session(options);
-             session.start();
-             work(40);
-             std::thread([] { work(10); }).join();
-             FASTPROF_RANGE("open");
-             ::raise(SIGKILL);
-           }),
-           SIGKILL);
-  std::string good;
-  if (std::FILE* f = std::fopen(folder.file().c_str(), "re")) {
-    std::vector<char> part(1 << 20);
-    for (size_t got; (got = std::fread(part.data(), 1, part.size(), f)) > 0;)
-      good.append(part.data(), got);
-    std::fclose(f);
-  }
-  std::vector<size_t> used;  // words that are not zero: damage elsewhere does nothing
-  for (size_t at = 0; at + 8 <= good.size(); at += 8)
-    if (std::any_of(good.begin() + long(at), good.begin() + long(at) + 8,
-                    [](char c) { return c != 0; }))
-      used.push_back(at);
-  std::mt19937_64 random(7);
-  long read = 0, refused = 0, rows = 0;
-  const long rounds = scaled(400);
-  for (long round = 0; round < rounds; ++round) {
-    // Pages that are zero stay holes, so that a round is quick.
-    ::unlink(folder.file("b").c_str());
-    const int fd = ::open(folder.file("b").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-    CHECK(fd >= 0 && ::ftruncate(fd, static_cast<off_t>(good.size())) == 0);
-    for (size_t i = 0, page = SIZE_MAX; i < used.size(); ++i) {
-      if (used[i] / 4096 == page) continue;
-      page = used[i] / 4096;
-      CHECK(::pwrite(fd, good.data() + page * 4096, 4096, static_cast<off_t>(page * 4096)) == 4096);
-    }
-    const uint64_t flips = uint64_t{1} << random() % 9;
-    for (uint64_t i = 0; i < flips; ++i) {
-      const size_t at = used[random() % used.size()] + random() % 8;
-      const uint64_t how = random() % 4;
-      char byte = good[at];
-      if (how == 0) byte = 0;
-      if (how == 1) byte = char(-1);
-      if (how == 2) byte = static_cast<char>(random());
-      if (how == 3) byte = static_cast<char>(byte ^ 1 << random() % 8);
-      CHECK(::pwrite(fd, &byte, 1, static_cast<off_t>(at)) == 1);
-    }
-    if (random() % 4 == 0) CHECK(::ftruncate(fd, static_cast<off_t>(random() % good.size())) == 0);
-    ::close(fd);
-    try {
-      const fp::Recovered found = fp::recover(folder.file("b"));
-      fp::validate_capture(found.capture);
-      for (size_t row = 0; row < found.capture.size(); ++row)
-        rows += !line(found.capture, row).empty();
-      ++read;
-    } catch (const fp::FormatError&) {
-      ++refused;
-    }
-  }
-  // A file is refused only for damage to its header, which headers_that_lie puts there.
-  CHECK_EQ(read + refused, rounds);
-  CHECK(read > rounds / 4);
-  CHECK(rows > 0);
-}
-
-// The header and its tables at their limits, one by one.
-TEST(headers_that_lie) {
-  const Folder folder;
-  {
-    fp::Session session(backed(folder.file(), true));
-    session.start();
-    work(3);
-    session.stop();
-  }
-  const auto changed = [&](size_t at, auto value) {
-    const int fd = ::open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
-    auto before = value;
-    CHECK(::pread(fd, &before, sizeof before, static_cast<off_t>(at)) == sizeof before);
-    CHECK(::pwrite(fd, &value, sizeof value, static_cast<off_t>(at)) == sizeof value);
-    bool refused = false;
-    try {
-      fp::validate_capture(fp::recover(folder.file()).capture);
-    } catch (const fp::FormatError&) {
-      refused = true;
-    }
-    CHECK(::pwrite(fd, &before, sizeof before, static_cast<off_t>(at)) == sizeof before);
-    ::close(fd);
-    return refused;
-  };
-  CHECK(changed(0, 'F'));  // magic
-  CHECK(changed(offsetof(fp::BackingHeader, format), uint32_t{2}));
-  CHECK(changed(offsetof(fp::BackingHeader, abi_major), uint16_t{9}));
-  CHECK(changed(offsetof(fp::BackingHeader, byte_order), uint32_t{0x04030201}));
-  CHECK(changed(offsetof(fp::BackingHeader, segment_bytes), uint64_t{4096}));
-  CHECK(!changed(offsetof(fp::BackingHeader, unix_offset_ns), INT64_MIN));
-  CHECK(!changed(offsetof(fp::BackingHeader, knot_bank), UINT32_MAX));
-  CHECK(changed(fp::kFileSessionsAt + offsetof(fp::FileSession, t0), UINT64_MAX));
-  CHECK(!changed(fp::kFileSessionsAt + offsetof(fp::FileSession, t1), uint64_t{0}));
-  CHECK(!changed(fp::kKnotBanksAt, UINT64_MAX));
-  CHECK(!changed(fp::kKnotBanksAt + 8, UINT64_MAX));
-  CHECK(!changed(fp::kFirstDirectoryAt + offsetof(fp::Directory, used), UINT64_MAX));
-  fp::RecoverOptions options;
-  options.session_id = 999;
-  CHECK_THROWS(fp::ValueError, fp::recover(folder.file(), options));
-  options.session_id = 0;
-  options.max_bytes = 4096;
-  CHECK_THROWS(fp::FormatError, fp::recover(folder.file(), options));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions as intervals: nested, overlapping, thread-local, started and stopped anywhere; what is
-// theirs and what is not.
+// Sessions as intervals: nested, overlapping, started and stopped anywhere; which records belong to
+// each.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -15,12 +15,6 @@ namespace {
 constexpr fp::Site loose_site =
     fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "loose",
                   __FILE__, "", __LINE__);
-
-fp::SessionOptions local_options() {
-  fp::SessionOptions options;
-  options.thread_local_only = true;
-  return options;
-}
 
 }  // namespace
 
@@ -257,193 +251,6 @@ TEST(a_range_that_another_thread_ended_before_the_start_is_not_enclosing) {
   CHECK(finished(open.capture(), 0));
 }
 
-TEST(thread_local_sessions_see_their_thread_only) {
-  fp::Session local(local_options());
-  std::atomic<int> step{0};
-  std::thread other([&] {
-    while (step.load() < 1) std::this_thread::yield();
-    for (int i = 0; i < 100; ++i) {
-      FASTPROF_RANGE("theirs");
-    }
-    step.store(2);
-  });
-  local.start();
-  step.store(1);
-  for (int i = 0; i < 10; ++i) {
-    FASTPROF_RANGE("mine");
-  }
-  other.join();
-  local.stop();
-  { FASTPROF_RANGE("after"); }
-  CHECK_EQ(local.capture().size(), 10);
-  CHECK_EQ(local.capture().tracks.size(), 1);
-}
-
-TEST(thread_local_and_process_wide_at_once) {
-  fp::Session local(local_options()), wide;
-  local.start();
-  { FASTPROF_RANGE("mine"); }
-  wide.start();
-  std::thread([] { FASTPROF_RANGE("theirs"); }).join();
-  { FASTPROF_RANGE("mine"); }
-  wide.stop();
-  std::thread([] { FASTPROF_RANGE("theirs"); }).join();
-  { FASTPROF_RANGE("mine"); }
-  local.stop();
-  CHECK_EQ(local.capture().size(), 3);
-  CHECK_EQ(count_named(local.capture(), "mine"), 3);
-  CHECK_EQ(wide.capture().size(), 2);
-}
-
-TEST(propagation_carries_membership_and_takes_it_back) {
-  fp::Session local(local_options());
-  local.start();
-  auto job = fp::propagate([] { FASTPROF_RANGE("job"); });
-  std::thread worker([&] {
-    { FASTPROF_RANGE("not mine"); }
-    job();
-    { FASTPROF_RANGE("not mine"); }
-    job();
-    { FASTPROF_RANGE("not mine"); }
-  });
-  worker.join();
-  { FASTPROF_RANGE("mine"); }
-  local.stop();
-  fp::validate_capture(local.capture());
-  CHECK_EQ(count_named(local.capture(), "job"), 2);
-  CHECK_EQ(count_named(local.capture(), "mine"), 1);
-  CHECK_EQ(local.capture().size(), 3);
-}
-
-TEST(propagation_beside_a_process_wide_session) {
-  fp::Session wide, local(local_options());
-  wide.start();
-  local.start();
-  auto job = fp::propagate([] { FASTPROF_RANGE("job"); });
-  std::thread([&] {
-    { FASTPROF_RANGE("theirs"); }
-    job();
-    { FASTPROF_RANGE("theirs"); }
-  }).join();
-  local.stop();
-  wide.stop();
-  CHECK_EQ(local.capture().size(), 1);
-  CHECK_EQ(wide.capture().size(), 3);
-}
-
-TEST(membership_survives_a_change_of_chunks) {
-  fp::Session local(local_options());
-  local.start();
-  auto job = fp::propagate([] {
-    for (int i = 0; i < 10000; ++i) {
-      FASTPROF_RANGE("job");
-    }
-  });
-  std::thread([&] {
-    job();
-    { FASTPROF_RANGE("not mine"); }
-  }).join();
-  for (int i = 0; i < 10000; ++i) {
-    FASTPROF_RANGE("mine");
-  }
-  local.stop();
-  CHECK_EQ(count_named(local.capture(), "job"), 10000);
-  CHECK_EQ(count_named(local.capture(), "mine"), 10000);
-  CHECK_EQ(local.capture().size(), 20000);
-}
-
-TEST(a_thread_local_overwriting_session_keeps_its_newest) {
-  fp::SessionOptions options = local_options();
-  options.overflow = fp::OverflowPolicy::overwrite_oldest;
-  options.max_bytes = 4 * 65536;
-  fp::Session local(options);
-  local.start();
-  constexpr int kCount = 50000;
-  for (int i = 0; i < kCount; ++i) {
-    FASTPROF_RANGE("mine");
-  }
-  { FASTPROF_RANGE("last"); }
-  local.stop();
-  const fp::Capture& capture = local.capture();
-  CHECK(capture.size() > 5000);
-  CHECK_EQ(count_named(capture, "last"), 1);
-  CHECK_EQ(capture.size() + dropped(capture, fp::DropCause::overwritten), kCount + 1);
-}
-
-TEST(a_thread_local_session_stopped_elsewhere) {
-  fp::Session wide;
-  wide.start();
-  fp::Session local(local_options());
-  local.start();
-  { FASTPROF_RANGE("mine"); }
-  std::thread([&] { local.stop(); }).join();
-  { FASTPROF_RANGE("late"); }
-  // The next one takes the same slot of the recorder; the thread is not in it by what it was in
-  // before.
-  std::atomic<bool> started{false}, done{false};
-  fp::Session next(local_options());
-  std::thread other([&] {
-    next.start();
-    started.store(true);
-    while (!done.load()) std::this_thread::yield();
-    { FASTPROF_RANGE("theirs"); }
-    next.stop();
-  });
-  while (!started.load()) std::this_thread::yield();
-  { FASTPROF_RANGE("stale"); }
-  fp::propagate([] { FASTPROF_RANGE("stale"); })();
-  done.store(true);
-  other.join();
-  wide.stop();
-  CHECK_EQ(local.capture().size(), 1);
-  CHECK_EQ(next.capture().size(), 1);
-  CHECK_EQ(count_named(next.capture(), "theirs"), 1);
-  // Nothing of the bookkeeping shows in the process-wide one.
-  CHECK_EQ(wide.capture().size(), 5);
-}
-
-TEST(nested_thread_local_sessions) {
-  fp::Session outer(local_options()), inner(local_options());
-  outer.start();
-  { FASTPROF_RANGE("1"); }
-  inner.start();
-  auto job = fp::propagate([] { FASTPROF_RANGE("job"); });
-  { FASTPROF_RANGE("2"); }
-  std::thread([&] { job(); }).join();
-  inner.stop();
-  std::thread([&] { job(); }).join();  // of two, one is left
-  { FASTPROF_RANGE("3"); }
-  outer.stop();
-  CHECK_EQ(inner.capture().size(), 2);
-  CHECK_EQ(outer.capture().size(), 5);
-  CHECK_EQ(count_named(outer.capture(), "job"), 2);
-}
-
-TEST(thread_local_enclosing_ranges_of_the_starting_thread) {
-  fp::Session background;
-  background.start();
-  std::atomic<int> step{0};
-  std::thread other([&] {
-    FASTPROF_RANGE("elsewhere");
-    step.store(1);
-    while (step.load() < 2) std::this_thread::yield();
-  });
-  while (step.load() < 1) std::this_thread::yield();
-  fp::SessionOptions options = local_options();
-  options.include_open = true;
-  fp::Session local(options);
-  {
-    FASTPROF_RANGE("around");
-    local.start();
-    local.stop();
-  }
-  step.store(2);
-  other.join();
-  background.stop();
-  CHECK_EQ(local.capture().size(), 1);
-  CHECK_EQ(count_named(local.capture(), "around"), 1);
-}
-
 TEST(a_session_is_stopped_on_another_thread_or_by_its_destructor) {
   fp::Session session;
   std::thread([&] { session.start(); }).join();
@@ -459,111 +266,24 @@ TEST(a_session_is_stopped_on_another_thread_or_by_its_destructor) {
   CHECK_EQ(fp::state()->session_bits, 0);
 }
 
-TEST(live_drain_moves_what_is_finished) {
-  fp::Session session;
-  session.start();
-  CHECK_EQ(session.drain(), 0);
-  size_t drained = 0;
-  {
-    FASTPROF_RANGE("around everything");
-    for (int round = 0; round < 20; ++round) {
-      for (int i = 0; i < 3000; ++i) {
-        FASTPROF_RANGE("work");
-      }
-      const size_t now = session.drain();
-      CHECK(now >= drained);
-      drained = now;
-    }
-    // The range around it all holds one chunk back, not all.
-    CHECK(drained > 40000);
-  }
-  session.stop();
-  const fp::Capture& capture = session.capture();
-  fp::validate_capture(capture);
-  CHECK_EQ(capture.size(), 60001);
-  CHECK_EQ(capture.dropped_total(), 0);
-  CHECK_EQ(name_of(capture, 0), "around everything");
-  CHECK(finished(capture, 0));
-  size_t children = 0;
-  for (size_t i = 1; i < capture.size(); ++i) children += capture.parent[i] == 0 ? 1 : 0;
-  CHECK_EQ(children, 60000);
-}
-
-TEST(live_drain_makes_room) {
-  fp::SessionOptions options;
-  options.max_bytes = 4 * 65536;
-  fp::Session session(options);
-  session.start();
-  for (int round = 0; round < 50; ++round) {
-    for (int i = 0; i < 5000; ++i) {
-      FASTPROF_RANGE("work");
-    }
+TEST(a_forked_child_has_an_empty_session_or_none) {
+  for (const bool follow : {false, true}) {
+    fp::SessionOptions options;
+    options.follow_fork = follow;
+    fp::Session session(options);
+    session.start();
+    { FASTPROF_RANGE("before"); }
     session.drain();
-  }
-  session.stop();
-  CHECK_EQ(session.capture().size(), 250000);
-  CHECK_EQ(session.dropped_events(), 0);
-}
-
-TEST(live_drain_of_an_overwriting_session_reads_each_record_once) {
-  fp::SessionOptions options;
-  options.max_bytes = 4 * 65536;
-  options.overflow = fp::OverflowPolicy::overwrite_oldest;
-  fp::Session session(options);
-  session.start();
-  constexpr size_t kRounds = 40, kEach = 4000;
-  for (size_t round = 0; round < kRounds; ++round) {
-    for (size_t i = 0; i < kEach; ++i) {
-      FASTPROF_RANGE("work");
-    }
-    session.drain();
-  }
-  session.stop();
-  CHECK_EQ(session.capture().size() + session.dropped_events(), kRounds * kEach);
-  CHECK_EQ(session.dropped_events(), 0);  // drained before it came round
-  for (size_t i = 1; i < session.capture().size(); ++i)
-    if (session.capture().start_ns[i] < session.capture().start_ns[i - 1]) CHECK(false);
-  CHECK_EQ(fp::state()->session_bits, 0);
-}
-
-TEST(drain_while_others_record) {
-  // A small bound: what the recorders produce during one drain is the work of the next.
-  fp::SessionOptions options;
-  options.max_bytes = 4 << 20;
-  fp::Session session(options);
-  session.start();
-  std::atomic<bool> stop{false};
-  std::atomic<uint64_t> produced{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t)
-    threads.emplace_back([&] {
-      uint64_t count = 0;
-      while (!stop.load() && count < 50000) {
-        for (int i = 0; i < 1000; ++i) {
-          FASTPROF_RANGE("outer");
-          FASTPROF_RANGE("inner");
-          ++count;
-        }
-        std::this_thread::yield();
-      }
-      produced.fetch_add(count);
+    const int status = in_child([&] {
+      if (session.running() != follow) return 1;
+      if (!follow) return 0;
+      { FASTPROF_RANGE("child"); }
+      session.stop();
+      return session.capture().size() == 1 && count_named(session.capture(), "child") == 1 ? 0 : 2;
     });
-  for (int i = 0; i < 20; ++i) {
-    session.drain();
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    CHECK_EQ(status, 0);
+    { FASTPROF_RANGE("after"); }
+    session.stop();
+    CHECK_EQ(session.capture().size(), 2);
   }
-  stop.store(true);
-  for (auto& thread : threads) thread.join();
-  session.stop();
-  const fp::Capture& capture = session.capture();
-  fp::validate_capture(capture);
-  CHECK_EQ(capture.size() + capture.dropped_total(), 2 * produced.load());
-  size_t wrong = 0;
-  for (size_t i = 0; i < capture.size(); ++i) {
-    if (!finished(capture, i)) ++wrong;
-    if (name_of(capture, i) == "inner" && capture.dropped_total() == 0 &&
-        parent_name(capture, i) != "outer")
-      ++wrong;
-  }
-  CHECK_EQ(wrong, 0);
 }

@@ -36,3 +36,29 @@ def test_modules_that_are_gone_come_back_during_the_shutdown(
     assert imported(monkeypatch, True, True) == ["gone", "there", "never"]
     assert imported(monkeypatch, False, True) == ["there"]
     assert imported(monkeypatch, True, False) == ["there"]
+
+
+def test_modules_are_copied_if_somebody_keeps_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Module(types.ModuleType):
+        """Of a type of its own, as some packages have."""
+
+    plain, special, other = (
+        types.ModuleType("numpy.plain"),
+        Module("numpy.special"),
+        types.ModuleType("x"),
+    )
+    plain.value = 7  # type: ignore[attr-defined]
+    for module in (plain, special, other):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(at_exit, "_copies", {})
+    monkeypatch.setattr(at_exit, "_loaded", None)
+    monkeypatch.setattr(at_exit, "_results", [])
+    at_exit._keep_modules()
+    assert at_exit._copies == {} and at_exit._loaded is None
+    monkeypatch.setattr(at_exit, "_results", ["a result"])
+    at_exit._keep_modules()
+    copied = at_exit._copies
+    assert at_exit._loaded is sys.modules
+    assert copied["numpy.plain"] is not plain and copied["numpy.plain"].value == 7
+    assert not {"numpy.special", "x"} & copied.keys()
+    assert set(at_exit._MODULES) <= copied.keys()

@@ -122,6 +122,13 @@ def test_options(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_limit_of_the_size(file: Path) -> None:
+    size = file.stat().st_size
+    assert len(fastprof.recover(file, max_bytes=2 * size)) > 0
+    with pytest.raises(errors.FormatError):
+        fastprof.recover(file, max_bytes=size // 2)
+
+
 def test_stacks_are_there(tmp_path: Path) -> None:
     killed(tmp_path / "a", 10, "dict(with_stack=True, python_calls=False, record_shapes=True)")
     table = fastprof.recover(tmp_path / "a")

@@ -251,3 +251,13 @@ def test_one_shape_for_all_rows() -> None:
         coded={"input_shapes": CodedColumn(np.broadcast_to(np.int32(0), (2,)), ([[7, 7]],))},
     )
     assert EventList.from_table(table).table().count("[[7, 7]]") == 2
+
+
+def test_numbers_are_never_cut() -> None:
+    events = EventList([event("a" * 30, 0, 10), event("b" * 30, 20, 123456)])
+    whole = events.table().split()
+    for width in (1, 40, 80):
+        for cell in events.table(max_width=width).splitlines():
+            numbers = [word for word in cell.split() if word[0].isdigit()]
+            assert all(number in whole for number in numbers)
+            assert all("..." not in word or "a" in word or "b" in word for word in cell.split())

@@ -168,3 +168,9 @@ def test_only_selections_in_order_stay_in_begin_order() -> None:
         assert ordered[rows].begin_ordered
     for rows in (slice(None, None, -1), [2, 0], np.array([0, 2])):
         assert not ordered[rows].begin_ordered
+
+
+def test_a_selection_of_everything_keeps_parents_and_kernels() -> None:
+    table = small_table()
+    assert table[:].column("parent").tolist() == [-1, 0, 1, 0, -1]
+    assert table[:].has("parent")

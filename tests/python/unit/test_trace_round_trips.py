@@ -62,6 +62,7 @@ def test_the_same_answers(profiled: Any, tmp_path: Path, name: str) -> None:
     assert averages(table) == averages(profiled.event_table)
     assert table.pid == profiled.event_table.pid
     assert (table.t0_ns, table.t1_ns) == (profiled.event_table.t0_ns, profiled.event_table.t1_ns)
+    assert table.clock_error_ns == profiled.event_table.clock_error_ns
     names = {track.name for track in table.tracks}
     assert {"w0", "w1", "w2"} <= names
     (cpu,) = memory_timeline(table)

@@ -287,3 +287,11 @@ def test_levels_list_the_rows_of_a_depth_in_their_order() -> None:
             assert int(tree.parent[row]) == -1 or depths[int(tree.parent[row])] == depth - 1
     assert len(tree.levels) == 3 and min(depths) == 0
     assert EventTree.of(table_of([], [])).levels == []
+
+
+def test_large_integers_are_summed_exactly() -> None:
+    for largest in (1 << 52, 1 << 53, (1 << 62) - 1):
+        values = np.array([largest, 1, -largest, 1, largest // 2 + 1], np.int64)
+        codes = np.array([0, 0, 1, 1, 0])
+        assert sum_by(codes, values, 2).tolist() == [largest + 1 + largest // 2 + 1, 1 - largest]
+    assert sum_by(np.array([0, 0]), np.array([1 << 53, 1]), 1).tolist() == [(1 << 53) + 1]

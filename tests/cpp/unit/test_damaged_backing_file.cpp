@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Damaged backing files: recover() returns a valid capture or throws FormatError, and nothing else
+// happens.
+#include <algorithm>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "backing_file_checks.hpp"
+
+using namespace recorder_checks;
+using namespace backing_file_checks;
+
+// Truncated and flipped files: a valid capture or FormatError, never anything else.
+TEST(damaged_files) {
+  const Folder folder;
+  CHECK_EQ(killed([&] {
+             fp::SessionOptions options = backed(folder.file());
+             options.record_shapes = true;
+             options.cpp_stacks = true;
+             fp::Session session(options);
+             session.start();
+             work(40);
+             std::thread([] { work(10); }).join();
+             FASTPROF_RANGE("open");
+             ::raise(SIGKILL);
+           }),
+           SIGKILL);
+  std::string good;
+  if (std::FILE* f = std::fopen(folder.file().c_str(), "re")) {
+    std::vector<char> part(1 << 20);
+    for (size_t got; (got = std::fread(part.data(), 1, part.size(), f)) > 0;)
+      good.append(part.data(), got);
+    std::fclose(f);
+  }
+  std::vector<size_t> used;  // words that are not zero: damage elsewhere does nothing
+  for (size_t at = 0; at + 8 <= good.size(); at += 8)
+    if (std::any_of(good.begin() + long(at), good.begin() + long(at) + 8,
+                    [](char c) { return c != 0; }))
+      used.push_back(at);
+  std::mt19937_64 random(7);
+  long read = 0, refused = 0, rows = 0;
+  const long rounds = scaled(400);
+  for (long round = 0; round < rounds; ++round) {
+    // Pages that are zero stay holes, so that a round is quick.
+    ::unlink(folder.file("b").c_str());
+    const int fd = ::open(folder.file("b").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    CHECK(fd >= 0 && ::ftruncate(fd, static_cast<off_t>(good.size())) == 0);
+    for (size_t i = 0, page = SIZE_MAX; i < used.size(); ++i) {
+      if (used[i] / 4096 == page) continue;
+      page = used[i] / 4096;
+      CHECK(::pwrite(fd, good.data() + page * 4096, 4096, static_cast<off_t>(page * 4096)) == 4096);
+    }
+    const uint64_t flips = uint64_t{1} << random() % 9;
+    for (uint64_t i = 0; i < flips; ++i) {
+      const size_t at = used[random() % used.size()] + random() % 8;
+      const uint64_t how = random() % 4;
+      char byte = good[at];
+      if (how == 0) byte = 0;
+      if (how == 1) byte = char(-1);
+      if (how == 2) byte = static_cast<char>(random());
+      if (how == 3) byte = static_cast<char>(byte ^ 1 << random() % 8);
+      CHECK(::pwrite(fd, &byte, 1, static_cast<off_t>(at)) == 1);
+    }
+    if (random() % 4 == 0) CHECK(::ftruncate(fd, static_cast<off_t>(random() % good.size())) == 0);
+    ::close(fd);
+    try {
+      const fp::Recovered found = fp::recover(folder.file("b"));
+      fp::validate_capture(found.capture);
+      for (size_t row = 0; row < found.capture.size(); ++row)
+        rows += !line(found.capture, row).empty();
+      ++read;
+    } catch (const fp::FormatError&) {
+      ++refused;
+    }
+  }
+  // A file is refused only for damage to its header, which headers_that_lie puts there.
+  CHECK_EQ(read + refused, rounds);
+  CHECK(read > rounds / 4);
+  CHECK(rows > 0);
+}
+
+// The header and its tables at their limits, one by one.
+TEST(headers_that_lie) {
+  const Folder folder;
+  {
+    fp::Session session(backed(folder.file(), true));
+    session.start();
+    work(3);
+    session.stop();
+  }
+  const auto changed = [&](size_t at, auto value) {
+    const int fd = ::open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
+    auto before = value;
+    CHECK(::pread(fd, &before, sizeof before, static_cast<off_t>(at)) == sizeof before);
+    CHECK(::pwrite(fd, &value, sizeof value, static_cast<off_t>(at)) == sizeof value);
+    bool refused = false;
+    try {
+      fp::validate_capture(fp::recover(folder.file()).capture);
+    } catch (const fp::FormatError&) {
+      refused = true;
+    }
+    CHECK(::pwrite(fd, &before, sizeof before, static_cast<off_t>(at)) == sizeof before);
+    ::close(fd);
+    return refused;
+  };
+  CHECK(changed(0, 'F'));  // magic
+  CHECK(changed(offsetof(fp::BackingHeader, format), uint32_t{2}));
+  CHECK(changed(offsetof(fp::BackingHeader, abi_major), uint16_t{9}));
+  CHECK(changed(offsetof(fp::BackingHeader, byte_order), uint32_t{0x04030201}));
+  CHECK(changed(offsetof(fp::BackingHeader, segment_bytes), uint64_t{4096}));
+  CHECK(!changed(offsetof(fp::BackingHeader, unix_offset_ns), INT64_MIN));
+  CHECK(!changed(offsetof(fp::BackingHeader, knot_bank), UINT32_MAX));
+  CHECK(changed(fp::kFileSessionsAt + offsetof(fp::FileSession, t0), UINT64_MAX));
+  CHECK(!changed(fp::kFileSessionsAt + offsetof(fp::FileSession, t1), uint64_t{0}));
+  CHECK(!changed(fp::kKnotBanksAt, UINT64_MAX));
+  CHECK(!changed(fp::kKnotBanksAt + 8, UINT64_MAX));
+  CHECK(!changed(fp::kFirstDirectoryAt + offsetof(fp::Directory, used), UINT64_MAX));
+  fp::RecoverOptions options;
+  options.session_id = 999;
+  CHECK_THROWS(fp::ValueError, fp::recover(folder.file(), options));
+  options.session_id = 0;
+  options.max_bytes = 4096;
+  CHECK_THROWS(fp::FormatError, fp::recover(folder.file(), options));
+}

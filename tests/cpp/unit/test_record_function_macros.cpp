@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// RecordFunction's macros, and functions as a session records them, with and without callbacks.
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "fastprof/primitives/record_function_macros.hpp"
+#include "record_function_checks.hpp"
+
+using namespace fastprof;
+using namespace record_function_checks;
+
+namespace {
+int evaluated = 0;
+int evaluate(int value) {
+  ++evaluated;
+  return value;
+}
+int add(int a, int b) {
+  FASTPROF_RECORD_FUNCTION("add", inputs(evaluate(a), b), kwinputs({{"alpha", 1}}),
+                           sequence_number(3), forward_thread_id(4), overload_name("Scalar"),
+                           debug_handle(5), node_id(6), async());
+  const int sum = a + b;
+  FASTPROF_RECORD_OUTPUTS(evaluate(sum), "done");
+  return sum;
+}
+template <class T>
+T twice(T value) {
+  FASTPROF_RECORD_USER_SCOPE("twice");
+  return value + value;
+}
+}  // namespace
+
+TEST(macros_pass_their_options) {
+  const Observed observed(all());
+  evaluated = 0;
+  CHECK_EQ(add(1, 2), 3);
+  CHECK_EQ(evaluated, 2);
+  CHECK_EQ(starts[0].name, "add");
+  CHECK_EQ(starts[0].scope, RecordScope::FUNCTION);
+  CHECK_EQ(starts[0].inputs.size(), 3u);
+  CHECK_EQ(starts[0].inputs[1].as_int64(), 2);
+  CHECK_EQ(starts[0].keys[0], "alpha");
+  CHECK_EQ(starts[0].sequence_number, 3);
+  CHECK_EQ(starts[0].forward_thread_id, 4u);
+  CHECK_EQ(starts[0].overload, "Scalar");
+  CHECK_EQ(starts[0].debug_handle, 5);
+  CHECK_EQ(starts[0].node_id, 6);
+  CHECK(starts[0].async);
+  CHECK_EQ(ends[0].outputs.size(), 2u);
+  CHECK_EQ(ends[0].outputs[0].as_int64(), 3);
+  CHECK_EQ(twice(4), 8);
+  CHECK_EQ(starts[1].scope, RecordScope::USER_SCOPE);
+  const std::string name = "dynamic";
+  { FASTPROF_RECORD_FUNCTION_DYNAMIC(name + " name", inputs(1), sequence_number(9)); }
+  CHECK_EQ(starts[2].name, "dynamic name");
+  CHECK_EQ(starts[2].sequence_number, 9);
+  { FASTPROF_RECORD_USER_SCOPE_DYNAMIC(name); }
+  CHECK_EQ(starts[3].name, "dynamic");
+  { FASTPROF_RECORD_FUNCTION_WITH_SCOPE(RecordScope::STATIC_RUNTIME_OP, "op"); }
+  CHECK_EQ(starts[4].scope, RecordScope::STATIC_RUNTIME_OP);
+}
+
+TEST(macros_evaluate_nothing_when_nobody_listens) {
+  evaluated = 0;
+  CHECK_EQ(add(1, 2), 3);
+  CHECK_EQ(evaluated, 0);
+}
+
+TEST(inputs_are_converted_only_when_needed) {
+  const Observed observed;
+  evaluated = 0;
+  add(1, 2);
+  CHECK_EQ(evaluated, 1);  // the argument of inputs(); the outputs are not wanted
+  CHECK_EQ(starts[0].num_inputs, 0u);
+}
+
+// --- with the recorder
+
+namespace {
+int rows_named(const Session& session, const char* name) {
+  const Capture& capture = session.capture();
+  int count = 0;
+  for (const uint32_t site : capture.site) count += capture.sites[site].name == name;
+  return count;
+}
+std::string category_of(const Session& session, const char* name) {
+  for (const SiteInfo& site : session.capture().sites)
+    if (site.name == name) return site.category;
+  return "none";
+}
+}  // namespace
+
+TEST(functions_are_recorded_with_and_without_callbacks) {
+  Session session;
+  session.start();
+  add(1, 2);
+  twice(1);
+  {
+    RecordFunction function;
+    function.before(std::string("interned op"));
+  }
+  {
+    const Observed observed(all());
+    add(1, 2);
+    { FASTPROF_RANGE("range with callbacks"); }
+    { FASTPROF_RANGE_ARGS("args with callbacks", "rows", 12, "ratio", 0.5, "label", "x"); }
+    CHECK_EQ(starts.size(), 3u);
+    CHECK_EQ(starts[1].name, "range with callbacks");
+    CHECK_EQ(starts[1].scope, RecordScope::USER_SCOPE);
+    CHECK_EQ(starts[2].inputs.size(), 3u);
+    CHECK_EQ(starts[2].keys[2], "label");
+    CHECK_EQ(starts[2].inputs[0].as_int64(), 12);
+    CHECK_EQ(starts[2].inputs[1].as_float64(), 0.5);
+    CHECK_EQ(starts[2].inputs[2].as_string(), "x");
+  }
+  {
+    const DisableRecordFunctionGuard off;
+    add(1, 2);
+  }
+  session.stop();
+  CHECK_EQ(rows_named(session, "add"), 2);
+  CHECK_EQ(rows_named(session, "twice"), 1);
+  CHECK_EQ(rows_named(session, "interned op"), 1);
+  CHECK_EQ(rows_named(session, "range with callbacks"), 1);
+  CHECK_EQ(rows_named(session, "args with callbacks"), 1);
+  CHECK_EQ(category_of(session, "add"), "cpu_op");
+  CHECK_EQ(category_of(session, "twice"), "user_annotation");
+  const Capture& capture = session.capture();
+  for (size_t row = 0; row < capture.size(); ++row) {
+    CHECK(capture.flags[row] & event_flag::finished);
+    if (capture.sites[capture.site[row]].name != "args with callbacks") continue;
+    CHECK_EQ(capture.payload_words[capture.payload[row]], 12u);
+  }
+}
+
+TEST(a_recorded_function_may_end_on_another_thread) {
+  Session session;
+  session.start();
+  auto function = std::make_unique<RecordFunction>();
+  function->before("handed over");
+  std::thread([&] { function->end(); }).join();
+  function.reset();
+  session.stop();
+  CHECK_EQ(rows_named(session, "handed over"), 1);
+  const Capture& capture = session.capture();
+  for (size_t row = 0; row < capture.size(); ++row)
+    if (capture.sites[capture.site[row]].name == "handed over")
+      CHECK((capture.flags[row] & event_flag::finished) != 0 &&
+            (capture.flags[row] & event_flag::cross_thread_end) != 0);
+}
+
+TEST(ranges_call_callbacks_without_a_session) {
+  const Observed observed;
+  {
+    FASTPROF_RANGE("outer");
+    FASTPROF_RANGE_DYNAMIC(std::string("inner"));
+    FASTPROF_FUNCTION();
+  }
+  CHECK_EQ(starts.size(), 3u);
+  CHECK_EQ(ends.size(), 3u);
+  CHECK_EQ(starts[0].name, "outer");
+  CHECK_EQ(starts[1].name, "inner");
+  CHECK_EQ(ends[2].name, "outer");
+}
