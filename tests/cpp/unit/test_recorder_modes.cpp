@@ -30,8 +30,9 @@ int run_sibling(const char* test, const char* variable, const char* value) {
 }
 
 void run_all_in(const char* variable, const char* value) {
-  for (const char* test : {"test_recorder_sessions", "test_recorder_records",
-                           "test_recorder_exactness", "test_recorder_reservations"}) {
+  for (const char* test :
+       {"test_recorder_sessions", "test_thread_local_sessions", "test_live_drain",
+        "test_recorder_records", "test_recorder_exactness", "test_recorder_reservations"}) {
     const int status = run_sibling(test, variable, value);
     if (status == 77) SKIP(std::string(test) + " is not built");
     if (status != 0)

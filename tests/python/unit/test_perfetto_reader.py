@@ -3,16 +3,11 @@
 
 from __future__ import annotations
 
-import json
-import random
-import re
-import zlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from perfetto_encoder import encode, encode_trace, field, varint
+from perfetto_encoder import encode_trace, varint
 from perfetto_scenario import (
     BEGIN,
     DEFAULTS,
@@ -26,73 +21,12 @@ from perfetto_scenario import (
     track,
 )
 from perfetto_scenarios import SCENARIOS
+from perfetto_tables import args_of, counters, flows, load, slices
 
-import fastprof
 from fastprof import errors
 from fastprof.cli.main import main
 from fastprof.importers import perfetto_packets
-from fastprof.model.table import EventFlag, EventKind, EventTable
-
-SLICES = (EventKind.RANGE, EventKind.ASYNC_RANGE, EventKind.MARK)
-
-
-def load(folder: Path, data: bytes, **limits: int) -> EventTable:
-    path = folder / "t.pftrace"
-    path.write_bytes(data)
-    return fastprof.load(path, **limits)
-
-
-def slices(table: EventTable) -> list[tuple[int, int, str, str]]:
-    """Return (ns, duration, name, category) of ranges and marks; the duration of unfinished ones is -1."""
-    categories = table.sites.field("category")
-    found = []
-    for row, kind in enumerate(table.column("kind").tolist()):
-        if kind in SLICES:
-            finished = int(table.column("flags")[row]) & EventFlag.FINISHED
-            duration = int(table.duration_ns[row]) if finished else -1
-            site = int(table.column("site")[row])
-            found.append((int(table.start_ns[row]), duration, table.name(row), categories[site]))
-    return found
-
-
-def counters(table: EventTable) -> list[tuple[int, str, float]]:
-    found = []
-    for row, kind in enumerate(table.column("kind").tolist()):
-        if kind == EventKind.COUNTER:
-            site = table.sites[int(table.column("site")[row])]
-            assert table.payload_words is not None and site.arg_names == ("value",)
-            word = table.payload_words[int(table.column("payload")[row])]
-            value = word.view(np.float64) if site.arg_types == (2,) else word.view(np.int64)
-            found.append((int(table.start_ns[row]), site.name, value.item()))
-    return found
-
-
-def flows(table: EventTable) -> list[tuple[str, str]]:
-    """Return the names of the two slices that each arrow connects."""
-    kind, start, end, track = (
-        table.column(n).tolist() for n in ("kind", "start_ns", "end_ns", "track")
-    )
-    rows = [r for r in range(len(table)) if kind[r] in SLICES]
-    begun: dict[int, str] = {}
-    found = []
-    for row in range(len(table)):
-        if kind[row] not in (EventKind.FLOW_BEGIN, EventKind.FLOW_END):
-            continue
-        around = [r for r in rows if track[r] == track[row] and start[r] <= start[row] <= end[r]]
-        name = table.name(around[-1])
-        assert table.payload_words is not None
-        flow = int(table.payload_words[int(table.column("payload")[row])])
-        if kind[row] == EventKind.FLOW_BEGIN:
-            begun[flow] = name
-        else:
-            found.append((begun[flow], name))
-    return found
-
-
-def args_of(table: EventTable, name: str) -> dict[str, Any]:
-    (row,) = (r for r in range(len(table)) if table.name(r) == name)
-    args: dict[str, Any] = json.loads(table.coded["metadata_json"][row])
-    return args
+from fastprof.model.table import EventKind
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -322,119 +256,6 @@ def test_the_report_tells_what_was_not_read(
     path.write_bytes(encode_trace([event(9, INSTANT, "a")]))
     assert main(["report", str(path)]) == 0
     assert "not read" not in capsys.readouterr().out
-
-
-def compressed(packets: bytes) -> bytes:
-    return field(1, encode({"compressed_packets": zlib.compress(packets)}))
-
-
-def test_compressed_packets(tmp_path: Path) -> None:
-    packets = encode_trace(SCENARIOS["interned names and defaults"].packets)
-    table = load(tmp_path, compressed(packets) + encode_trace([event(900, INSTANT, "more")]))
-    expected = [*SCENARIOS["interned names and defaults"].slices, (900, 0, "more", "")]
-    assert sorted(slices(table)) == sorted(expected)
-    for data, message in (
-        (field(1, encode({"compressed_packets": b"junk"})), "packet 0 at offset 0: damaged"),
-        (field(1, encode({"compressed_packets": zlib.compress(packets)[:-9]})), "truncated"),
-        (compressed(compressed(packets)), "other than packets"),
-        (compressed(field(2, b"")), "other than packets"),
-    ):
-        with pytest.raises(errors.FormatError, match=message):
-            load(tmp_path, data)
-    with pytest.raises(errors.FormatError, match="exceed 900 bytes when decompressed"):
-        load(tmp_path, compressed(packets * 9), max_decompressed_bytes=900)
-    bomb = compressed(encode_trace([event(1, INSTANT, "x" * 4_000_000)]))
-    with pytest.raises(errors.FormatError, match=r"exceed \d+ bytes when decompressed"):
-        load(tmp_path, bomb, max_memory_bytes=8 << 20)
-
-
-@pytest.mark.parametrize("name", ["interned names and defaults", "annotations", "flows"])
-def test_a_trace_that_is_cut_short(tmp_path: Path, name: str) -> None:
-    """A trace that ends between packets is a shorter trace; one that ends within a packet raises, with the offset."""
-    packets = [field(1, encode(packet)) for packet in SCENARIOS[name].packets]
-    data = b"".join(packets)
-    ends = {sum(map(len, packets[:i])) for i in range(len(packets) + 1)}
-    for size in range(1, len(data)):
-        if size in ends:
-            load(tmp_path, data[:size])
-        else:
-            with pytest.raises(errors.FormatError, match="offset"):
-                load(tmp_path, data[:size])
-
-
-def test_memory_is_bounded_whatever_a_trace_makes_the_reader_keep(tmp_path: Path) -> None:
-    begin = [event(i, BEGIN, f"n{i}", track_uuid=i + 1) for i in range(3000)]
-    late = [event(9000 - i, BEGIN, "same", track_uuid=1) for i in range(9000)]  # read again, sorted
-    linked = [event(i, INSTANT, "same", track_uuid=1, flow_ids=[i]) for i in range(9000)]
-    sequences = [state(i + 1) for i in range(3000)]
-    described = [track(i + 1, name="x") for i in range(3000)]
-    for packets in (begin, late, linked, sequences, described):
-        data = encode_trace(packets)
-        load(tmp_path, data)
-        with pytest.raises(errors.FormatError, match="max_memory_bytes"):
-            load(tmp_path, data, max_memory_bytes=1_000_000)
-
-
-def random_value(rng: random.Random, value: Any) -> Any:
-    if isinstance(value, dict):
-        return mutated(rng, value)
-    if isinstance(value, list):
-        return [
-            random_value(rng, item) for item in value for _ in range(rng.choice([0, 1, 1, 1, 2]))
-        ]
-    if rng.random() < 0.8:
-        return value
-    if isinstance(value, float):
-        return rng.choice([0.0, float("nan"), float("inf"), -1e308])
-    if isinstance(value, int):
-        return rng.choice([0, 1, 2, 5, 64, 127, 128, -1, 1 << 31, (1 << 63) - 1, (1 << 64) - 1])
-    return rng.choice(["", "\ud7ff", "x" * 300])
-
-
-def mutated(rng: random.Random, message: dict[Any, Any]) -> dict[Any, Any]:
-    found = {key: random_value(rng, value) for key, value in message.items() if rng.random() < 0.93}
-    if rng.random() < 0.1:
-        found[rng.randrange(1, 130)] = rng.choice([0, 1 << 40, b"", b"\x08\x01", b"\xff"])
-    return found
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_random_traces_are_read_or_refused_and_can_be_used(tmp_path: Path, seed: int) -> None:
-    """Packets of all scenarios with fields omitted, repeated or replaced: valid Protobuf with a damaged meaning."""
-    rng = random.Random(seed)
-    everything = [packet for scenario in SCENARIOS.values() for packet in scenario.packets]
-    used = 0
-    for _ in range(25):
-        packets = [mutated(rng, rng.choice(everything)) for _ in range(60)]
-        try:
-            data = encode_trace(packets)
-            table = load(tmp_path, data)
-        except (errors.FormatError, AssertionError):
-            continue
-        used += 1
-        fastprof.EventList.from_table(table).key_averages().table()
-        fastprof.save(table, tmp_path / "saved")
-        assert slices(fastprof.load(tmp_path / "saved")) == slices(table)
-    assert used > 0
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_damaged_bytes_never_escape_format_error(tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)
-    data = encode_trace([packet for scenario in SCENARIOS.values() for packet in scenario.packets])
-    messages: list[str] = []
-    for _ in range(60):
-        damaged = bytearray(data)
-        for _ in range(rng.randrange(1, 6)):
-            damaged[rng.randrange(1, len(damaged))] = rng.randrange(256)
-        try:
-            table = load(tmp_path, bytes(damaged))
-        except errors.FormatError as error:
-            messages.append(str(error))
-            continue
-        fastprof.EventList.from_table(table).key_averages().table()
-    assert len(messages) > 10
-    assert all(re.search(r"offset \d|row \d|site \d", message) for message in messages)
 
 
 def test_packed_numbers_are_read_like_single_ones(tmp_path: Path) -> None:

@@ -199,16 +199,16 @@ def test_files_that_exist_are_never_replaced(tmp_path: Path) -> None:
 
 
 def test_places_are_tried_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/of")
+    monkeypatch.setenv("HOME", "/own")
     monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: f"/tmp/{prefix}1")
     places = list(outcome._places("/folder/t.json", "/start"))
-    assert places == ["/folder", "/start", "/tmp/fastprof-1", "/home/of"]
+    assert places == ["/folder", "/start", "/tmp/fastprof-1", "/own"]
 
     def fail(prefix: str) -> str:
         raise OSError("no room")
 
     monkeypatch.setattr("tempfile.mkdtemp", fail)
-    assert list(outcome._places("/folder/t.json", "/start")) == ["/folder", "/start", "/home/of"]
+    assert list(outcome._places("/folder/t.json", "/start")) == ["/folder", "/start", "/own"]
 
 
 def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profile(): memory and Python stacks of its events, and results that outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import run_python
+
+import fastprof
+from fastprof import errors, record_function
+
+
+def names(profile: fastprof.profile) -> list[str]:
+    return [event.trace_name for event in profile.events()]
+
+
+def test_memory_is_attributed_and_reconciles() -> None:
+    def elsewhere() -> None:
+        with record_function("elsewhere"):
+            fastprof.report_memory_usage(9, 1000)
+
+    with fastprof.profile(profile_memory=True) as p:
+        with record_function("outer"):
+            fastprof.report_memory_usage(1, 100)
+            with record_function("inner"):
+                fastprof.report_memory_usage(2, 30)
+                fastprof.report_memory_usage(2, -10)
+                fastprof.report_memory_usage(3, 512, device_type="cuda", device_index=1)
+                thread = threading.Thread(target=elsewhere)
+                thread.start()
+                thread.join()
+        fastprof.report_memory_usage(4, 7)
+        fastprof.report_out_of_memory(1 << 40)
+    events = {event.name: event for event in p.events()}
+    assert events["outer"].cpu_memory_usage == 120
+    assert events["outer"].self_cpu_memory_usage == 100
+    assert events["inner"].cpu_memory_usage == 20
+    assert events["inner"].device_memory_usage == 512
+    assert events["elsewhere"].cpu_memory_usage == 1000
+    assert events["[memory]"].cpu_memory_usage == 7
+    assert "[OutOfMemory]" in events
+    assert sum(e.self_cpu_memory_usage for e in p.events()) == 100 + 30 - 10 + 1000 + 7
+    assert "CPU Mem" in p.table()
+
+
+def test_memory_by_interval_is_pytorchs_rule() -> None:
+    started, done = threading.Event(), threading.Event()
+
+    def elsewhere() -> None:
+        with record_function("elsewhere"):
+            started.set()
+            done.wait()
+
+    with fastprof.profile(profile_memory=True, memory_attribution="interval") as p:
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        started.wait()
+        with record_function("here"):
+            fastprof.report_memory_usage(1, 100)
+        done.set()
+        thread.join()
+    usage = {event.name: event.cpu_memory_usage for event in p.events()}
+    assert usage == {"elsewhere": 100, "here": 100}
+
+
+def test_memory_is_left_out_unless_asked_for() -> None:
+    with fastprof.profile() as p, record_function("x"):
+        fastprof.report_memory_usage(1, 100)
+    assert len(p.event_table) == 1 and "CPU Mem" not in p.table()
+
+
+def leaf() -> None:
+    with record_function("leaf"):
+        pass
+
+
+def test_stacks_are_those_of_the_begin(tmp_path: Path) -> None:
+    import traceback
+
+    with fastprof.profile(with_stack=True, python_calls=False) as p:
+        for _ in range(3):
+            leaf()
+        with record_function("here"):
+            frames = traceback.extract_stack()
+    leaves, here = p.events()[:3], p.events()[3]
+    assert here.stack[0].startswith(f"{__file__}(") and here.stack[0].endswith(
+        "test_stacks_are_those_of_the_begin"
+    )
+    expected = [f"{f.filename}({f.lineno}): {f.name}" for f in reversed(frames)]
+    assert here.stack[1:] == expected[1 : len(here.stack)]  # the innermost is on another line
+    assert int(here.stack[0].split("(")[1].split(")")[0]) == frames[-1].lineno - 1  # type: ignore[operator]
+    for event in leaves:
+        assert event.stack[0].endswith("): leaf")
+        assert event.stack[1:] == leaves[0].stack[1:]
+    table = p.key_averages(group_by_stack_n=2).table()
+    assert "Source Location" in table and "leaf" in table
+    p.export_stacks(tmp_path / "stacks.txt")
+    lines = (tmp_path / "stacks.txt").read_text().splitlines()
+    assert all(line.rsplit(" ", 1)[1].isdigit() for line in lines)
+
+
+def test_stacks_of_decorated_functions_begin_at_their_caller() -> None:
+    def plain() -> None: ...
+
+    def steps() -> Iterator[int]:
+        yield 1
+
+    async def work() -> None: ...
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+
+    async def take(decorated: Any) -> None:
+        async for _ in decorated():
+            pass
+
+    with fastprof.profile(with_stack=True, python_calls=False) as p:
+        record_function("x")(plain)()
+        list(record_function("x")(steps)())
+        asyncio.run(record_function("x")(work)())
+        asyncio.run(take(record_function("x")(items)))
+    stacks = [event.stack for event in p.events()]
+    assert len(stacks) > 4
+    assert [frame for stack in stacks for frame in stack if "wrapper" in frame] == []
+    assert stacks[0][0].endswith("test_stacks_of_decorated_functions_begin_at_their_caller")
+
+
+def test_stacks_keep_frames_of_a_file_that_is_only_named_like_ours() -> None:
+    for name in ("fastprof/ranges.py", "fastprof/record/ranges.py"):
+        space: dict[str, Any] = {"record_function": record_function}
+        code = "def mine():\n  with record_function('x'): pass\n"
+        exec(compile(code, f"/their/{name}", "exec"), space)
+        with fastprof.profile(with_stack=True, python_calls=False) as p:
+            space["mine"]()
+        assert p.events()[0].stack[0] == f"/their/{name}(2): mine"
+
+
+def test_stacks_only_when_asked_for() -> None:
+    with (
+        fastprof.profile(with_stack=True, python_calls=False) as with_stacks,
+        fastprof.profile() as without,
+    ):
+        leaf()
+    assert with_stacks.events()[0].stack and not without.events()[0].stack
+    with pytest.raises(errors.StateError, match="with_stack=True"):
+        without.export_stacks("never.txt")
+
+
+def test_traces_of_a_profile_have_no_stacks_that_another_asked_for(tmp_path: Path) -> None:
+    with (
+        fastprof.profile(with_stack=True, python_calls=False) as with_stacks,
+        fastprof.profile() as without,
+    ):
+        leaf()
+    for p, told in ((with_stacks, True), (without, False)):
+        path = tmp_path / f"{told}.json"
+        p.export_chrome_trace(path)
+        events = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("ph") == "X"]
+        assert any("Call stack" in event.get("args", {}) for event in events) == told
+
+
+def test_deep_recursion_and_code_that_is_gone() -> None:
+    with fastprof.profile(with_stack=True, python_calls=False) as p:
+        for i in range(50):
+            space: dict[str, Any] = {"record_function": record_function}
+            code = f"def made_{i}(n):\n  if n: return made_{i}(n - 1)\n  with record_function('x'): pass\n"
+            exec(compile(code, f"<made {i}>", "exec"), space)
+            space[f"made_{i}"](200)
+            del space
+    stacks = [event.stack for event in p.events()]
+    assert [stack[0] for stack in stacks] == [f"<made {i}>(3): made_{i}" for i in range(50)]
+    assert {len(stack) for stack in stacks} == {128}
+
+
+def test_arrays_outlive_the_profile() -> None:
+    with fastprof.profile() as p, record_function("x"):
+        pass
+    start = p.event_table.start_ns
+    assert not start.flags.owndata and not start.flags.writeable
+    value = int(start[0])
+    del p
+    for _ in range(3):
+        with fastprof.profile():
+            pass
+    assert int(start[0]) == value
+
+
+def test_in_a_forked_child_the_parents_profile_is_over_and_empty() -> None:
+    code = """
+        import os, fastprof
+        p = fastprof.profile()
+        p.start()
+        with fastprof.record_function("parent"):
+            child = os.fork()
+            if child == 0:
+                p.stop()
+                os._exit(10 + len(p.events()))
+            status = os.waitpid(child, 0)[1]
+        p.stop()
+        print(os.waitstatus_to_exitcode(status), [event.name for event in p.events()])
+    """
+    assert run_python(code) == "10 ['parent']\n"

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profile(): schedules, steps, handlers of finished traces, observers, pauses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import ProfilerAction, errors, record_function, schedule
+
+
+def names(profile: fastprof.profile) -> list[str]:
+    return [event.trace_name for event in profile.events()]
+
+
+def run_steps(p: fastprof.profile, count: int) -> None:
+    for step in range(count):
+        with record_function(f"step {step}"):
+            pass
+        p.step()
+
+
+def test_schedule_records_its_active_steps() -> None:
+    ready: list[list[str]] = []
+    with fastprof.profile(
+        schedule=schedule(wait=1, warmup=1, active=2, repeat=2),
+        on_trace_ready=lambda p: ready.append(names(p)),
+    ) as p:
+        run_steps(p, 10)
+    assert ready == [
+        ["ProfilerStep#2", "step 2", "ProfilerStep#3", "step 3"],
+        ["ProfilerStep#6", "step 6", "ProfilerStep#7", "step 7"],
+    ]
+    assert p.step_num == 10
+    assert p.key_averages()[0].key == "ProfilerStep*"
+
+
+def test_accumulated_events() -> None:
+    for accumulate, cycles in ((False, (1,)), (True, (0, 1))):
+        with fastprof.profile(
+            schedule=schedule(wait=0, warmup=1, active=1), acc_events=accumulate
+        ) as p:
+            run_steps(p, 4)
+        found = names(p)
+        expected = [n for c in cycles for n in (f"ProfilerStep#{2 * c + 1}", f"step {2 * c + 1}")]
+        assert found == expected, accumulate
+        assert p.key_averages()[0].count == len(cycles)
+
+
+def test_step_without_schedule_makes_no_ranges() -> None:
+    with fastprof.profile() as p:
+        run_steps(p, 2)
+    assert names(p) == ["step 0", "step 1"]
+    assert p.step_num == 2
+
+
+def test_incorrect_schedules_warn() -> None:
+    actions = [ProfilerAction.WARMUP, ProfilerAction.NONE]
+    p = fastprof.profile(schedule=lambda step: actions[min(step, 1)])
+    with p, pytest.warns(UserWarning, match="WARMUP followed by NONE"):
+        p.step()
+    recording = [ProfilerAction.RECORD, ProfilerAction.WARMUP]
+    p = fastprof.profile(schedule=lambda step: recording[min(step, 1)])
+    with p, pytest.warns(UserWarning, match="RECORD followed by WARMUP"):
+        p.step()
+
+
+def test_a_refused_action_changes_nothing() -> None:
+    actions: list[Any] = [ProfilerAction.RECORD, "nonsense", ProfilerAction.RECORD]
+    p = fastprof.profile(schedule=lambda step: actions[step])
+    with p:
+        with pytest.raises(errors.ValueError, match="must return a ProfilerAction"):
+            p.step()
+        assert p.step_num == 0 and p.current_action is ProfilerAction.RECORD
+    with pytest.raises(errors.ValueError):
+        fastprof.profile(schedule=lambda step: ProfilerAction.DEVICE_STOPPED)
+
+
+def test_stop_during_warmup_is_empty_and_record_calls_the_handler() -> None:
+    called: list[int] = []
+    p = fastprof.profile(
+        schedule=schedule(wait=0, warmup=2, active=1), on_trace_ready=lambda p: called.append(1)
+    )
+    with p, record_function("x"):
+        pass
+    assert len(p.events()) == 0 and called == []
+    with fastprof.profile(on_trace_ready=lambda p: called.append(len(p.events()))):
+        with record_function("x"):
+            pass
+    assert called == [1]
+
+
+def test_handler_failure_reaches_the_caller_but_not_over_the_blocks_error() -> None:
+    def fail(p: fastprof.profile) -> None:
+        raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"), fastprof.profile(on_trace_ready=fail):
+        pass
+    with pytest.warns(UserWarning, match="could not be finished") as told:
+        with pytest.raises(KeyError), fastprof.profile(on_trace_ready=fail):
+            raise KeyError("mine")
+    assert told[0].filename == __file__
+
+
+def test_step_numbers_go_on_over_stop_and_start() -> None:
+    p = fastprof.profile(schedule=lambda step: ProfilerAction.RECORD)
+    for _ in range(2):
+        p.start()
+        p.step()
+        p.stop()
+    assert p.step_num == 2
+
+
+def test_execution_trace_observer_is_started_and_stopped() -> None:
+    calls: list[str] = []
+
+    class Observer:
+        def start(self) -> None:
+            calls.append("start")
+
+        def stop(self) -> None:
+            calls.append("stop")
+
+    with fastprof.profile(execution_trace_observer=Observer()):
+        assert calls == ["start"]
+    assert calls == ["start", "stop"]
+
+
+def test_toggling_collection() -> None:
+    with fastprof.profile() as p:
+        for name, change in (("a", None), ("b", False), ("c", True)):
+            if change is not None:
+                p.toggle_collection_dynamic(change, [fastprof.ProfilerActivity.CPU])
+            with record_function(name):
+                pass
+    assert names(p) == ["a", "c"]
+    with pytest.raises(errors.StateError, match="while the profile records"):
+        p.toggle_collection_dynamic(False, ["CPU"])
