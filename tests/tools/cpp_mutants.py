@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 from mutants import HARMFUL, Mutant
@@ -15,9 +17,15 @@ from mutation_operators import cpp_edits
 __all__ = ["CppMutants"]
 
 HEADERS = "csrc/include/fastprof"
-MOST_PROGRAMS = 3  # of those that include a header: first those whose names have words of its path
+MOST_PROGRAMS = 4  # of those that include a header, and use its names most
 LIMIT_S = 120
 BUILD_LIMIT_S = 900
+
+
+def _names(source: Path) -> set[str]:
+    """Return the longer identifiers of a C++ file, without those in comments."""
+    code = re.sub(r"//[^\n]*", "", source.read_text())
+    return set(re.findall(r"\b[A-Za-z_]\w{4,}\b", code))
 
 
 class CppMutants:
@@ -42,6 +50,10 @@ class CppMutants:
             check=True,
         )  # fmt: skip
         self.programs = self._programs()
+        self.names = {header: _names(tree / header) for header in self.programs}
+        self.headers_with = Counter(name for names in self.names.values() for name in names)
+        sources = (tree / "tests/cpp/unit").glob("test_*.cpp")
+        self.names_of_programs = {source.stem: _names(source) for source in sources}
 
     def _run(self, *command: str, check: bool = False) -> int:
         limit_s = BUILD_LIMIT_S if command[0] == "cmake" else LIMIT_S
@@ -92,10 +104,9 @@ class CppMutants:
 
     def is_noticed(self, mutant: Mutant) -> bool | None:
         """Whether a program fails with the mutant; None when none of them compiles with it."""
-        words = set(re.split(r"[/_.]", mutant.path.removeprefix(HEADERS)))
         programs = self.programs[mutant.path][:]
         random.Random(mutant.shown).shuffle(programs)
-        programs.sort(key=lambda name: -len(words & set(name.split("_"))))
+        programs.sort(key=lambda name: -self._relevance(mutant.path, name))
         programs = [name for name in programs[:MOST_PROGRAMS] if self._passes_as_it_is(name)]
         target = self.tree / mutant.path
         original = target.read_bytes()
@@ -111,6 +122,13 @@ class CppMutants:
             return False if compiled else None
         finally:
             target.write_bytes(original)
+
+    def _relevance(self, header: str, program: str) -> float:
+        """How much a program is about a header: the names of both count, those of few headers most."""
+        words = set(re.split(r"[/_.]", header.removeprefix(HEADERS))) & set(program.split("_"))
+        common = self.names[header] & self.names_of_programs[program]
+        rare = (math.log(len(self.names) / self.headers_with[name]) for name in common)
+        return sum(rare) + 5 * len(words)
 
     def _passes_as_it_is(self, name: str) -> bool:
         if name not in self.clean:

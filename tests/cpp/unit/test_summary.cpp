@@ -108,6 +108,7 @@ TEST(table_is_aligned_and_says_what_is_missing) {
   b.capture.dropped[static_cast<size_t>(DropCause::bound)] = 7;
   b.capture.dropped[static_cast<size_t>(DropCause::in_flight)] = 1;
   b.capture.dropped[static_cast<size_t>(DropCause::names)] = 3;
+  b.capture.dropped[static_cast<size_t>(DropCause::ends)] = 2;
   b.capture.exact_stop = false;
   const Summary s = summarise(b.finish());
   std::ostringstream out;
@@ -116,6 +117,7 @@ TEST(table_is_aligned_and_says_what_is_missing) {
   CHECK(text == to_string(s));
   CHECK(text.find("Dropped: 8 (bound 7, in_flight 1)\n") != std::string::npos);
   CHECK(text.find("shared or cut: 3") != std::string::npos);
+  CHECK(text.find("Ends that found no room: 2 (shown as unfinished)\n") != std::string::npos);
   CHECK(text.find("Unfinished at stop: 1") != std::string::npos);
   CHECK(text.find("not exact") != std::string::npos);
   CHECK(text.find("1.500 us") != std::string::npos);
@@ -205,4 +207,15 @@ TEST(malformed_captures_are_refused) {
   bad = b.capture;
   bad.end_ns.clear();
   CHECK_THROWS(ValueError, summarise(bad));
+}
+
+TEST(a_footer_says_only_what_is_missing) {
+  CaptureBuilder b;
+  const uint32_t plain = b.site("plain");
+  b.track(1, "main");
+  b.row(plain, 0, 1500);
+  const std::string text = to_string(summarise(b.finish()));
+  for (const char* absent : {"Dropped", "shared or cut", "no room", "Unfinished", "not exact"})
+    CHECK(text.find(absent) == std::string::npos);
+  CHECK(text.find("in 1 ranges on 1 thread,") != std::string::npos);
 }

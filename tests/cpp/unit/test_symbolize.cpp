@@ -322,6 +322,31 @@ TEST(mutated_files) {
   if (!vdso.empty()) fuzz(vdso, 3000, 2048);
 }
 
+TEST(build_ids_in_notes) {
+  const auto note = [](uint32_t type, uint32_t text_bytes, const char* owner = "GNU") {
+    std::vector<uint8_t> bytes(sizeof(Elf64_Nhdr) + 4);
+    const Elf64_Nhdr header{4, text_bytes, type};
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(bytes.data() + sizeof header, owner, 4);
+    for (const uint8_t byte : {0x0a, 0xf1, 0x23, 0x45}) bytes.push_back(byte);
+    return bytes;
+  };
+  const auto id_of = [](std::vector<uint8_t> first, const std::vector<uint8_t>& second = {}) {
+    first.insert(first.end(), second.begin(), second.end());
+    return build_id_of_notes(first.data(), first.size());
+  };
+  const std::vector<uint8_t> good = note(NT_GNU_BUILD_ID, 4);
+  CHECK_EQ(id_of(good), std::string("0af12345"));
+  CHECK_EQ(id_of(note(NT_GNU_BUILD_ID, 3)), std::string("0af123"));  // padded to four bytes
+  CHECK_EQ(id_of(note(NT_GNU_ABI_TAG, 4), good), std::string("0af12345"));
+  CHECK_EQ(id_of(note(NT_GNU_BUILD_ID, 4, "Go!"), good), std::string("0af12345"));
+  // Lengths beyond the notes end the search, even if a note seems to follow.
+  CHECK_EQ(id_of(note(NT_GNU_BUILD_ID, 4000), good), std::string());
+  CHECK_EQ(id_of(note(NT_GNU_BUILD_ID, 5)), std::string());
+  CHECK_EQ(build_id_of_notes(good.data(), good.size() - 1), std::string());
+  CHECK_EQ(build_id_of_notes(good.data(), 0), std::string());
+}
+
 TEST(mutated_notes) {
   std::vector<uint8_t> notes(64);
   uint64_t seed = 5;
