@@ -57,6 +57,7 @@ _BINARY = {
 }  # fmt: skip
 _FOR_PEOPLE = {"help", "description", "epilog", "metavar", "usage", "title", "prog"}  # argparse
 _MESSAGES = {"warn", "add_argument_group"}
+_DESCRIBED = {"ColumnSpec"}  # their last argument describes them
 _ASSERTIONS = {"strict"}  # of zip(): fails only after another fault
 _WORDS_OF_SENTENCES = 5
 _NAMES = {"__all__", "__slots__", "__doc__"}
@@ -184,7 +185,8 @@ class _Python(ast.NodeVisitor):
         is_message = isinstance(node.func, ast.Attribute) and node.func.attr in _MESSAGES
         self.in_message += is_message
         self.visit(node.func)
-        for argument in node.args:
+        described = isinstance(node.func, ast.Name) and node.func.id in _DESCRIBED
+        for argument in node.args[:-1] if described else node.args:
             self.visit(argument)
         for keyword in node.keywords:
             if keyword.arg in _FOR_PEOPLE or keyword.arg in _ASSERTIONS:

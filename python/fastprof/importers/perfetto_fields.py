@@ -2,7 +2,7 @@
 """Field numbers of Perfetto's trace format that the reader decodes, one class per message.
 
 Source: protos/perfetto/trace/*.proto of the Perfetto project; numbers of published fields never
-change. tests/python/integration/test_perfetto_fields.py compares them with Perfetto's descriptors.
+change. tests/python/integration/test_perfetto_oracle.py compares them with Perfetto's descriptors.
 """
 
 from __future__ import annotations

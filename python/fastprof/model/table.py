@@ -332,6 +332,8 @@ class EventTable:
             )
         size = len(self)
         selector: Any = rows if isinstance(rows, slice) else np.asarray(rows)
+        if not isinstance(selector, slice) and not selector.size and selector.dtype != np.bool_:
+            selector = selector.astype(np.int64)  # NumPy makes an empty list one of floats
         columns = {n: a[selector] for n, a in self._columns.items() if n != "parent"}
         needs_map = "parent" in self._columns or self.kernels is not None
         kernels = self.kernels

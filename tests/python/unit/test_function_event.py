@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FunctionEvent: the values that it has when only the required arguments are given, and its derived fields."""
+"""FunctionEvent and FunctionEventAvg: values of all fields by default, arguments, what an average keeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from made_events import event
 
 from fastprof.base.device_type import DeviceType
-from fastprof.views import FunctionEvent
+from fastprof.views import FunctionEvent, FunctionEventAvg
 
 DEFAULTS: dict[str, Any] = {
     "id": 3,
@@ -91,3 +91,53 @@ def test_old_names_of_devices_are_accepted() -> None:
     assert event("op", 0, 1, cuda_memory_usage=9).device_memory_usage == 9
     assert event("op", 0, 1, cuda_memory_usage=0, device_memory_usage=9).device_memory_usage == 0
     assert event("op", 0, 1, trace_name=None).trace_name is None
+
+
+AVERAGE: dict[str, Any] = {
+    "key": None,
+    "count": 0,
+    "node_id": 0,
+    "is_async": False,
+    "is_remote": False,
+    "use_device": None,
+    "cpu_time_total": 0,
+    "device_time_total": 0,
+    "self_cpu_time_total": 0,
+    "self_device_time_total": 0,
+    "input_shapes": None,
+    "overload_name": None,
+    "stack": None,
+    "scope": None,
+    "cpu_memory_usage": 0,
+    "device_memory_usage": 0,
+    "self_cpu_memory_usage": 0,
+    "self_device_memory_usage": 0,
+    "device_type": DeviceType.CPU,
+    "is_legacy": False,
+    "flops": 0,
+    "is_user_annotation": False,
+    "cpu_children": None,
+    "cpu_parent": None,
+}
+
+
+def test_an_average_of_nothing() -> None:
+    made = FunctionEventAvg()
+    assert {name: getattr(made, name) for name in AVERAGE} == AVERAGE
+    assert {name.removeprefix("_") for name in vars(made)} == set(AVERAGE)
+    for name, value in AVERAGE.items():
+        if isinstance(value, (bool, type(None))):
+            assert getattr(made, name) is value, name
+
+
+def test_an_average_describes_its_first_event_and_sums_all() -> None:
+    more: dict[str, Any] = {
+        "node_id": 3, "is_async": True, "is_remote": True, "use_device": "xpu", "is_legacy": True,
+        "overload_name": "out", "input_shapes": [[1]], "stack": ["f"], "scope": 7,
+        "device_type": DeviceType.XPU, "is_user_annotation": True,
+    }  # fmt: skip
+    average = FunctionEventAvg().add(event("op", 0, 10, cpu_memory_usage=4, **more))
+    average += event("op", 20, 25, cpu_memory_usage=-1)
+    assert average.key == "op" and average.count == 2
+    assert {name: getattr(average, name) for name in more} == more
+    assert average.cpu_memory_usage == 3

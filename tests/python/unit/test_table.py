@@ -166,7 +166,7 @@ def test_only_selections_in_order_stay_in_begin_order() -> None:
     )  # fmt: skip
     for rows in (slice(None), slice(1, 3), slice(0, 3, 2), np.array([True, False, True])):
         assert ordered[rows].begin_ordered
-    for rows in (slice(None, None, -1), [2, 0], np.array([0, 2])):
+    for rows in (slice(None, None, -1), [2, 0], np.array([0, 2]), []):
         assert not ordered[rows].begin_ordered
 
 

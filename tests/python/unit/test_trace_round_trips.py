@@ -13,6 +13,7 @@ import fastprof
 from fastprof import EventTable, record_function
 from fastprof.cli.event_lists import list_of
 from fastprof.exporters.memory_timeline import memory_timeline
+from fastprof.model.table import EventFlag
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +106,25 @@ def test_dropped_events_are_still_counted(name: str, tmp_path: Path) -> None:
         fastprof.save(profile, path)
     found = fastprof.load(path).dropped
     assert {k: v for k, v in found.items() if v} == {k: v for k, v in table.dropped.items() if v}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_open_ranges_stay_open(name: str, tmp_path: Path) -> None:
+    left = record_function("open")
+    with fastprof.profile() as profile:
+        left.__enter__()
+        with record_function("ended"):
+            pass
+    left.__exit__(None, None, None)
+    path = tmp_path / name
+    if ".json" in name:
+        profile.export_chrome_trace(path)
+    elif name.endswith("pftrace"):
+        profile.export_perfetto_trace(path)
+    else:
+        fastprof.save(profile, path)
+    table = fastprof.load(path)
+    flags = table.column("flags").tolist()
+    finished = {table.name(row): bool(flags[row] & EventFlag.FINISHED) for row in range(len(table))}
+    assert finished == {"open": False, "ended": True}
+    assert max(table.end_ns.tolist()) == table.t1_ns
