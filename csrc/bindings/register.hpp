@@ -18,6 +18,7 @@ void register_python_calls(pybind11::module_& module);
 void register_ranges(pybind11::module_& module);
 void register_recover(pybind11::module_& module);
 void register_session(pybind11::module_& module);
+void register_tasks(pybind11::module_& module);
 void register_torch(pybind11::module_& module);
 void register_torch_holds(pybind11::module_& module);
 void register_torch_memory(pybind11::module_& module);

@@ -23,7 +23,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-using TrackTuple = py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_>;
+using TrackTuple =
+    py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_, py::int_>;
 
 // Returns a read-only array over a vector of the capture, which it keeps alive.
 template <class T, class Allocator>
@@ -93,7 +94,8 @@ py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObjec
 py::typing::List<TrackTuple> tracks(const CaptureObject& self) {
   py::typing::List<TrackTuple> all;
   for (const TrackInfo& track : self.capture->tracks)
-    all.append(py::make_tuple(track.id, track.pid, track.tid, str_of(track.name), track.alive));
+    all.append(py::make_tuple(track.id, track.pid, track.tid, str_of(track.name), track.alive,
+                              track.thread_id));
   return all;
 }
 
@@ -178,7 +180,7 @@ void register_capture(py::module_& module) {
       .def("columns", &columns,
            "Return the columns by name: read-only arrays that share the capture's memory.")
       .def("sites", &sites, "Return one list per field of fastprof.model.sites.Site.")
-      .def("tracks", &tracks, "Return (id, pid, tid, name, alive) of each track.")
+      .def("tracks", &tracks, "Return (id, pid, tid, name, alive, thread_id) of each track.")
       .def("strings", &strings, "Return the table that string arguments index.")
       .def("payload_words",
            [](const CaptureObject& self) {

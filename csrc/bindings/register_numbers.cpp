@@ -36,7 +36,7 @@ std::map<std::string, Numbers> native_numbers() {
       {"category", {NUMBER(category, user), NUMBER(category, op), NUMBER(category, memory),
                     NUMBER(category, counter), NUMBER(category, mark), NUMBER(category, flow),
                     NUMBER(category, async), NUMBER(category, python_call), NUMBER(category, runtime),
-                    NUMBER(category, device), NUMBER(category, custom0), NUMBER(category, all)}},
+                    NUMBER(category, device), NUMBER(category, task), NUMBER(category, custom0), NUMBER(category, all)}},
       {"detail_flag", {NUMBER(detail_flag, written), NUMBER(detail_flag, unavailable),
                        NUMBER(detail_flag, truncated)}},
       {"DetailType", {NUMBER(DetailType, counters_begin), NUMBER(DetailType, counters_end),

@@ -2,6 +2,7 @@
 // ThreadState: the thread state that propagate() applies on another thread.
 #include <pybind11/typing.h>
 
+#include "adapters/python/followed_work.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/primitives/thread_local_state.hpp"
 
@@ -25,6 +26,33 @@ void register_propagate(py::module_& module) {
           },
           py::arg("function"), py::arg("args"), py::arg("kwargs"),
           "Call function(*args, **kwargs) with this state on the calling thread.");
+  module.def(
+      "save_sessions",
+      [] {
+        PyObject* saved = python_adapter::save_sessions();
+        if (saved == nullptr) throw py::error_already_set();
+        return py::reinterpret_steal<py::object>(saved);
+      },
+      "Return the thread-local sessions of the calling thread, opaque; None if it is in none.");
+  module.def(
+      "call_in_sessions",
+      [](const py::object& saved, const py::object& function,
+         const py::typing::Tuple<py::object, py::ellipsis>& args,
+         const py::typing::Dict<py::str, py::object>& kwargs) {
+        PyObject* result = python_adapter::call_in_sessions(saved.ptr(), function.ptr(), args.ptr(),
+                                                            kwargs.ptr());
+        if (result == nullptr) throw py::error_already_set();
+        return py::reinterpret_steal<py::object>(result);
+      },
+      py::arg("saved"), py::arg("function"), py::arg("args"), py::arg("kwargs"),
+      "Call function(*args, **kwargs) with what save_sessions() returned in effect.");
+  module.def(
+      "set_sessions_variable",
+      [](const py::object& variable) {
+        python_adapter::set_sessions_variable(variable.is_none() ? nullptr : variable.ptr());
+      },
+      py::arg("variable"),
+      "Let the steps of tasks run in the sessions that this context variable holds; None: no more.");
 }
 
 }  // namespace bindings

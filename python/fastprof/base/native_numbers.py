@@ -99,6 +99,7 @@ class Category(enum.IntEnum):
     PYTHON_CALL = 1 << 7
     RUNTIME = 1 << 8
     DEVICE = 1 << 9
+    TASK = 1 << 10
     CUSTOM0 = 1 << 16
     ALL = (1 << 24) - 1
 

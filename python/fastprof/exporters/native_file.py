@@ -128,7 +128,9 @@ def _header(table: EventTable) -> dict[str, Any]:
         "rows": len(table),
         "sites": {field: encode_value(list(table.sites.field(field))) for field in Site._fields},
         "tracks": [
-            [int(t.id), int(t.pid), int(t.tid), t.name, bool(t.alive)] for t in table.tracks
+            [int(t.id), int(t.pid), int(t.tid), t.name, bool(t.alive)]
+            + ([int(t.thread_id)] if t.thread_id >= 0 else [])
+            for t in table.tracks
         ],
         "strings": list(table.strings),
         "coded": {

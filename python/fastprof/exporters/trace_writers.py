@@ -133,7 +133,7 @@ def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _c
     tracks = list(table.tracks)
     if not tracks:
         top = int(track.max()) + 1 if len(track) else 0
-        tracks = [(i, table.pid, i + 1, "", True) for i in range(top)]  # type: ignore[misc]
+        tracks = [(i, table.pid, i + 1, "", True, -1) for i in range(top)]  # type: ignore[misc]
     return _core.capture_of(
         columns={
             "start_ns": table.start_ns[order],

@@ -13,7 +13,8 @@ All numbers are little-endian. A file is::
 
 Header members: "rows"; "blocks": [{"name", "dtype", "count", "offset", "crc32"}], offset counted
 from the end of the padded header; "sites": {field: [value per site]}; "tracks": [[id, pid, tid,
-name, alive]]; "strings"; "coded": {column: [values]}; "kernel_names"; "scalars"; "dropped";
+name, alive]], for a task followed by the id of its thread's track; "strings"; "coded":
+{column: [values]}; "kernel_names"; "scalars"; "dropped";
 "metadata". Blocks are named "column:<name>", "codes:<name>", "kernels:<field>", "payload_words";
 their dtypes are NumPy's names. A block can be mapped with np.memmap(path, dtype, "r", offset, count).
 Values of coded columns, strings and metadata are JSON as encoded by `encode_value`.

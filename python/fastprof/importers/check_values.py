@@ -81,7 +81,7 @@ def check_values(table: EventTable, where: str) -> None:
 
     _check_sites(table.sites, require)
     for number, track in enumerate(table.tracks):
-        ids = (track.id, track.pid, track.tid)
+        ids = (track.id, track.pid, track.tid, track.thread_id)
         good = all(-_INT64 <= value < _INT64 for value in ids)
         require(good, f"track {number}: an id exceeds 64 bits")
     for name in ("t0_ns", "t1_ns", "clock_error_ns", "pid"):

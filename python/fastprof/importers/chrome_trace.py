@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.formats.trace_members import EXTRA_LANE
 from fastprof.importers.chrome_args import (
     DEVICE_CATEGORIES,
     USER_SCOPE,
@@ -31,7 +31,6 @@ __all__ = ["read_chrome_trace"]
 
 Array: TypeAlias = NDArray[Any]
 
-_LANE = re.compile(r"(?s)(.*): (?:async|overlapping) \d+")
 _MEMORY_WORDS = ("Addr", "Bytes", "Total Allocated", "Total Reserved")
 _INT64, _FLOAT64 = 0, 2  # ArgType
 # Process ids of Kineto's own marks, and the process into which fastprof writes such marks.
@@ -72,6 +71,7 @@ class _Reader:
         self.skipped: dict[str, int] = {}
         self.processes: dict[Any, str] = {}
         self.lanes: dict[int, int] = {}
+        self.tasks: dict[int, tuple[Any, int]] = {}  # track of a task -> (pid, tid) of its thread
         self.last_thread: tuple[int, str] | None = None
         self.device_rows: list[tuple[int, int, int, int]] = []  # row, type, index, stream
         self.links: list[tuple[int, int, bool]] = []  # row, External id, launches
@@ -385,7 +385,10 @@ class _Reader:
         elif event.get("name") == "thread_name":
             track = self._track(event)
             self.rows.name_track(track, name)
-            lane = _LANE.fullmatch(name) if "fastprof" in self.top else None
+            task_of = args.get("task_of") if "fastprof" in self.top else None
+            if type(task_of) is int:
+                self.tasks[track] = (pid, task_of)
+            lane = EXTRA_LANE.fullmatch(name) if "fastprof" in self.top else None
             # A thread's lanes directly follow it in the file.
             if lane and self.last_thread and self.last_thread[1] == lane[1]:
                 self.lanes[track] = self.last_thread[0]
@@ -396,6 +399,10 @@ class _Reader:
 
     def table(self) -> EventTable:
         rows = self.rows
+        for track, thread in self.tasks.items():
+            of_thread = rows.known_track(thread)
+            if of_thread is not None:
+                rows.tracks[track] = rows.tracks[track]._replace(tid=thread[1], thread_id=of_thread)
         last = max(rows.end, default=0)
         for opened in self.open.values():
             for row in opened:

@@ -193,8 +193,9 @@ def _sites(fields: dict[str, list[Any]]) -> SiteTable:
 
 
 def _track(row: Any) -> Track:
-    number, pid, tid, name, alive = row
-    return Track(_int(number), _int(pid), _int(tid), _text(name), bool(alive))
+    number, pid, tid, name, alive, *of_task = row
+    (thread_id,) = of_task or (-1,)
+    return Track(_int(number), _int(pid), _int(tid), _text(name), bool(alive), _int(thread_id))
 
 
 def _texts(values: Any) -> tuple[str, ...]:

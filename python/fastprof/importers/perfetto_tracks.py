@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fastprof.formats.trace_members import EXTRA_LANE
 from fastprof.importers.perfetto_fields import Counter, Process, Thread, TrackDescriptor
 from fastprof.importers.perfetto_sequence import Sequence
 from fastprof.importers.protobuf import by_number, message, signed, text, whole
@@ -128,14 +129,21 @@ class Tracks:
     def name_rows(self, join_lanes: bool) -> dict[int, int]:
         """Set names and ids of the table's tracks, remove unused ones; return old -> new index.
 
-        join_lanes: move rows of tracks below a thread to the thread; fastprof writes ranges of a
-        thread that do not nest onto such tracks.
+        join_lanes: the trace is fastprof's own, which writes ranges that do not nest onto tracks
+        below that of their thread or task, and tasks below their thread: move such ranges back.
         """
         moved: dict[int, int] = {}
-        for uuid, index in list(self._index_of.items()) if join_lanes else ():
-            target = self._lane_of(uuid)
+        of_thread: dict[int, int] = {}  # track of a task -> track of its thread
+        described = list(self._index_of) if join_lanes else []
+        for uuid in described:
+            index, target = self._index_of[uuid], self._lane_of(uuid)
             if target is not None:
+                if target not in self._index_of:
+                    described.append(target)
                 moved[index] = self.index(target)
+            parent = self.known.get(uuid, Descriptor()).parent
+            if target is None and self.known.get(parent, Descriptor()).is_thread:
+                of_thread[index] = self.index(parent)
         for uuid, index in self._index_of.items():
             track = self.known.get(uuid, Descriptor())
             above = self._ancestors(uuid)
@@ -152,7 +160,13 @@ class Tracks:
         for key, index in self._threads.items():
             self.rows.name_track(index, self.thread_names.get(key, ""))
         used = {moved.get(index, index) for index in set(self.rows.track)}
+        used |= {of_thread[index] for index in used if index in of_thread}
         number = {index: number for number, index in enumerate(sorted(used))}
+        for index, thread_index in of_thread.items():
+            if index in number:
+                self.rows.tracks[index] = self.rows.tracks[index]._replace(
+                    thread_id=number[thread_index]
+                )
         self.rows.tracks = [self.rows.tracks[index]._replace(id=number[index]) for index in number]
         return {index: number[moved.get(index, index)] for index in set(self.rows.track)}
 
@@ -173,15 +187,16 @@ class Tracks:
         return found
 
     def _lane_of(self, uuid: int) -> int | None:
-        """Return the outermost ancestor that is not a process; None if there is none."""
-        above, seen = uuid, {uuid}
-        while (track := self.known.get(above)) is not None:
-            parent = self.known.get(track.parent)
-            if parent is None or parent.is_process or track.parent in seen:
-                break
-            above = track.parent
-            seen.add(above)
-        return None if above == uuid else above
+        """Return the thread or task of which fastprof's writer made this an additional lane.
+
+        None for any other track. A lane's name is that of its thread or task, and a number.
+        """
+        track = self.known.get(uuid)
+        above = None if track is None else self.known.get(track.parent)
+        if track is None or above is None or above.is_process:
+            return None
+        lane = EXTRA_LANE.fullmatch(track.name)
+        return track.parent if lane and lane[1] == above.name else None
 
     def process(self) -> tuple[int, str]:
         """Return (pid, name) of the trace's first process."""

@@ -13,7 +13,11 @@ from fastprof.base import errors
 from fastprof.base.native_numbers import Category
 from fastprof.base.record_scope import RecordScope
 
-__all__ = ["Site", "SiteTable", "Track", "TrackTable"]
+__all__ = ["TASK_CATEGORIES", "Site", "SiteTable", "Track", "TrackTable"]
+
+# Categories of rows that say when a task ran: its own, and those of its suspensions
+# (csrc/include/fastprof/session/task_tracks.hpp).
+TASK_CATEGORIES = frozenset({"task", "await"})
 
 
 class Site(NamedTuple):
@@ -35,13 +39,17 @@ class Site(NamedTuple):
 
 
 class Track(NamedTuple):
-    """One thread of the process (TrackInfo in capture.hpp)."""
+    """One thread of the process, or a task that ran on it (TrackInfo in capture.hpp).
+
+    thread_id: id of the thread's track if this is the track of a task; -1 for threads.
+    """
 
     id: int
     pid: int = 0
     tid: int = 0
     name: str = ""
     alive: bool = True
+    thread_id: int = -1
 
 
 class SiteTable:
@@ -155,14 +163,19 @@ def _site_table(names: tuple[str, ...], fields: dict[str, tuple[Any, ...]]) -> S
 
 
 class TrackTable:
-    """The tracks (threads) of a capture. Immutable."""
+    """The tracks (threads and tasks) of a capture. Immutable."""
 
-    __slots__ = ("ids", "rows")
+    __slots__ = ("ids", "rows", "thread_ids")
 
     def __init__(self, rows: Iterable[Track]) -> None:
         self.rows = tuple(rows)
         self.ids: NDArray[np.int64] = np.fromiter((t.id for t in self.rows), np.int64)
         self.ids.flags.writeable = False
+        # Id of the thread's track: for tracks of threads, their own.
+        self.thread_ids: NDArray[np.int64] = np.fromiter(
+            (t.thread_id if t.thread_id >= 0 else t.id for t in self.rows), np.int64
+        )
+        self.thread_ids.flags.writeable = False
 
     def __reduce__(self) -> Any:
         return TrackTable, (self.rows,)

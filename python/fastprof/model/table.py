@@ -268,6 +268,12 @@ class EventTable:
         return cached
 
     @property
+    def recording_thread(self) -> Array:
+        """Id of the track of the thread on which each row began, int64: of a task's row, its thread's."""
+        track = self.column("track")
+        return self.tracks.thread_ids[track] if len(self.tracks) else track.astype(np.int64)
+
+    @property
     def unfinished(self) -> int:
         """Number of ranges that were still open at the end of the session."""
         if "flags" not in self._columns or not len(self):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from fastprof import _core
 from fastprof.adapters.torch import ops as torch_ops
 from fastprof.profiler import gc_events
+from fastprof.record import thread_starts
 
 __all__ = ["closed", "opened"]
 
@@ -55,8 +56,10 @@ def _in_child() -> None:
     _open.clear()
     torch_ops.after_fork_in_child()
     gc_events.after_fork_in_child()
+    thread_starts.after_fork_in_child()
     _core.after_fork_in_child()
     _core.forget_python_calls_in_child()
+    _core.forget_tasks_in_child()
 
 
 os.register_at_fork(after_in_child=_in_child)

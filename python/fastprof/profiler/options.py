@@ -73,6 +73,7 @@ class Options:
     gc_events: bool = False
     trace_only: bool = False
     follow_children: bool = False
+    tasks: bool = True
     quiet: bool = False
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -104,6 +105,7 @@ def make_options(
     counters: Iterable[str] = (),
     python_calls: bool | calls.CallFilter | None = None,
     follow_children: bool = False,
+    tasks: bool = True,
     post_processing_timeout_s: float | None = None,
 ) -> Options:
     """Check and combine the arguments of profile().
@@ -203,6 +205,8 @@ def make_options(
         categories |= Category.PYTHON_CALL
     else:
         categories &= ~Category.PYTHON_CALL
+    if not tasks:
+        categories &= ~Category.TASK
     device = _device_name(use_device) if use_device is not None else None
     if device is not None and as_activity(device) not in kept:
         device = None
@@ -232,6 +236,7 @@ def make_options(
         gc_events=bool(config.get("record_python_gc_info")),
         trace_only=trace_only,
         follow_children=bool(follow_children),
+        tasks=bool(categories & Category.TASK),
         missing=missing,
     )
 

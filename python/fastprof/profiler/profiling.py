@@ -71,8 +71,9 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
 
     Parameters of fastprof's own:
 
-    all_threads: True (default): every thread of the process; False: the starting thread and work
-    propagated from it; None: as experimental_config says.
+    all_threads: True (default): every thread of the process; False: the starting thread, the threads
+    and tasks that it starts, what it hands to thread pools and event loops, and functions wrapped
+    by propagate(); None: as experimental_config says.
     max_bytes: bound of the records held, in bytes; 0: min(256 MB, 1/16 of memory).
     overflow: what happens at that bound: "drop_newest" or "overwrite_oldest" (drops are counted), or
     "spill": records move to an unnamed file in spill_folder (default: the folder for temporary
@@ -99,6 +100,8 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     from its start: by os.fork, multiprocessing, ProcessPoolExecutor, DataLoader workers, and
     subprocesses that run Python with fastprof installed. Their events are in all results, as those of
     other processes; see docs/children.md.
+    tasks: True (default): what runs in a task (asyncio, trio) nests by task: each is a track of its
+    own. False: everything nests by thread; see docs/tasks.md.
 
     Threads: profiles may nest and overlap on any threads; each records all its events. One object is
     used by one thread at a time; it may be started again after stop(). In a forked child, a profile
@@ -140,6 +143,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         python_calls: bool | CallFilter | None = None,
         native: bool = False,
         follow_children: bool = False,
+        tasks: bool = True,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
             raise TypeError(
@@ -172,6 +176,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
             "python_calls": python_calls if self.enabled else False,
             "native": native and self.enabled,
             "follow_children": follow_children and self.enabled,
+            "tasks": bool(tasks) and self.enabled,
         }
         self.record_shapes = record_shapes
         self.with_flops = with_flops

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
+from fastprof.adapters.tasks import FollowedTasks
 from fastprof.adapters.torch.ops import Observation
 from fastprof.base.native_numbers import Category
 from fastprof.profiler.at_exit import keep_readable_at_exit
@@ -20,6 +21,7 @@ from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, tell_missing
 from fastprof.profiler.recovery import process_facts
 from fastprof.record.python_calls import TracedCalls
+from fastprof.record.thread_starts import FollowedWork
 
 if TYPE_CHECKING:
     from fastprof.adapters.torch.ops import Part
@@ -68,6 +70,8 @@ class Recording:
         self._torch_ops: Observation | None = None
         self._gc_events = GcEvents()
         self._calls = None if options.python_calls is None else TracedCalls(options.python_calls)
+        self._tasks = FollowedTasks() if options.tasks else None
+        self._work = None if options.all_threads else FollowedWork()
         self._result: Result | None = None
         self._distributed: dict[str, Any] | None = None
 
@@ -100,6 +104,11 @@ class Recording:
         if self._options.gc_events:
             self._gc_events.start()
         self._session.start()
+        if self._tasks is not None:
+            for problem in self._tasks.start():
+                tell_missing(self._options, "tasks", problem)
+        if self._work is not None:
+            self._work.start()
         if threads is not None:
             threads.session_started()
         if self._calls is not None:
@@ -131,6 +140,10 @@ class Recording:
 
     def _stop_observing(self) -> None:
         self._stop_calls()
+        if self._tasks is not None:
+            self._tasks.stop()
+        if self._work is not None:
+            self._work.stop()
         if self._torch_ops is not None:
             self._torch_ops.stop()
         self._gc_events.stop()

@@ -97,8 +97,8 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
 def category_mask(types: tuple[str, ...] | None) -> int:
     """Return the recorder's Category bits for type names of the CPU group (None: all).
 
-    Case is ignored: PyTorch writes "CPU_OP", traces "cpu_op". Counters and flows are included with
-    any type. Raises errors.UnavailableError for an unknown name.
+    Case is ignored: PyTorch writes "CPU_OP", traces "cpu_op". Counters, flows and tasks are included
+    with any type. Raises errors.UnavailableError for an unknown name.
     """
     if types is None:
         return int(Category.ALL)
@@ -111,4 +111,4 @@ def category_mask(types: tuple[str, ...] | None) -> int:
                 f"unknown activity type {name!r} of CPU. Use one of {known}."
             )
         mask |= bits
-    return mask | (Category.COUNTER | Category.FLOW if mask else 0)
+    return mask | (Category.COUNTER | Category.FLOW | Category.TASK if mask else 0)

@@ -20,8 +20,9 @@ def propagate(function: F) -> F:
     While a call runs, its thread carries the thread-local sessions, callbacks and debug info that
     the wrapping thread had when propagate() was called; afterwards its own are restored. Needed for
     profiles with all_threads=False only; process-wide profiles, the default, record every thread.
+    Those profiles follow threading.Thread, ThreadPoolExecutor and asyncio by themselves.
 
-        pool.submit(fastprof.propagate(work), argument)
+        _thread.start_new_thread(fastprof.propagate(work), (argument,))
     """
     state = ThreadState()
 

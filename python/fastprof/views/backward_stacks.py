@@ -43,7 +43,7 @@ def forward_stacks(tree: EventTree, order: Array | None) -> CodedColumn | None:
     functions = np.flatnonzero(scope == BACKWARD_FUNCTION)
     position = np.empty(len(tree), np.int64)
     position[functions] = np.arange(len(functions))
-    sequence, thread = tree.column("sequence_nr"), tree.take(tree.table.thread)
+    sequence, thread = tree.column("sequence_nr"), tree.take(tree.table.recording_thread)
     listed = np.arange(len(tree)) if order is None else order
     forward = listed[(backward[listed] < 0) & (stacks.codes[listed] >= 0)]
     forward = forward[np.isin(sequence[forward], sequence[functions])]

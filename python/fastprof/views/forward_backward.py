@@ -44,7 +44,7 @@ def forward_backward_flows(table: EventTable) -> Flows | None:
         numbered & (forward_thread <= 0) & np.isin(sequence, sequence[backward])
     )
     rows = np.concatenate([backward, forward])
-    thread = np.concatenate([forward_thread[backward], table.thread[forward]])
+    thread = np.concatenate([forward_thread[backward], table.recording_thread[forward]])
     by_node = np.lexsort((rows, table.start_ns[rows], sequence[rows], thread))
     rows, thread = rows[by_node], thread[by_node]
     # Backward functions that directly follow a forward op of the same node: a node links once.

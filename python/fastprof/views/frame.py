@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastprof.base.device_type import as_device_type
 from fastprof.base.native_numbers import INCOMPLETE_CAUSES
-from fastprof.model.sites import SiteTable
+from fastprof.model.sites import TASK_CATEGORIES, SiteTable
 from fastprof.model.table import CodedColumn, EventTable
 from fastprof.model.tree import EventTree
 from fastprof.views.names import MACHINERY_NAMES, display_names
@@ -269,11 +269,18 @@ def display_codes_by_site(sites: SiteTable) -> list[int]:
 
 
 def machinery_rows(table: EventTable) -> Array | None:
-    """Return a mask of the rows of the profiler's own machinery; None if there are none."""
-    names = table.sites.names
-    if not MACHINERY_NAMES.intersection(names):
+    """Return a mask of the rows of the profiler's own machinery and of tasks; None for none.
+
+    Rows of tasks say when a task ran, which a list of ranges does not.
+    """
+    names, categories = table.sites.names, table.sites.field("category")
+    unlisted = [
+        name in MACHINERY_NAMES or category in TASK_CATEGORIES
+        for name, category in zip(names, categories, strict=True)
+    ]
+    if not any(unlisted):
         return None
-    hidden: Array = np.array([name in MACHINERY_NAMES for name in names])[table.column("site")]
+    hidden: Array = np.array(unlisted)[table.column("site")]
     return hidden if np.any(hidden) else None
 
 

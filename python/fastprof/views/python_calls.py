@@ -101,11 +101,12 @@ class PythonCallStats:
         """Index of each call's caller among the calls, int32; -1 for none.
 
         Calls are nested among themselves: a range that begins in a call and outlives it takes the
-        place of that call in the parents of the table, but it did not make the calls in it.
+        place of that call in the parents of the table, but it did not make the calls in it. They
+        are nested by thread: a step of a task is called by its event loop.
         """
         rows = self._rows
         return nest_intervals(
-            self._table.start_ns[rows], self._table.end_ns[rows], self._table.column("track")[rows]
+            self._table.start_ns[rows], self._table.end_ns[rows], self._table.recording_thread[rows]
         )
 
     @cached_property

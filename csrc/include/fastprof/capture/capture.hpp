@@ -51,13 +51,22 @@ struct SiteInfo {
   int16_t device_index = -1;
 };
 
-// One track: a thread of the process.
+// One track: a thread of the process, or a task that ran on it.
 struct TrackInfo {
   uint32_t id = 0;  // unique over the life of the process
   int64_t pid = 0;
   int64_t tid = 0;  // the kernel's thread id
   std::string name;
-  bool alive = true;  // the thread still ran at the stop
+  bool alive = true;  // the thread still ran at the stop; the task had not ended
+  // Id of the thread's track if this is the track of a task; -1 for threads. A task that ran on
+  // several threads has the first one.
+  int64_t thread_id = -1;
+
+  bool is_task() const noexcept { return thread_id >= 0; }
+  // Id of the track of the thread that records of this track were made on.
+  uint32_t id_of_thread() const noexcept {
+    return is_task() ? static_cast<uint32_t>(thread_id) : id;
+  }
 };
 
 // Events of a session. Payload words by kind:

@@ -177,6 +177,7 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
       if (id > UINT32_MAX) raise<ValueError>("the processes have more than 2^32 threads");
       next_track_id = std::max(next_track_id, id + 1);
       track.id = static_cast<uint32_t>(id);
+      if (track.is_task()) track.thread_id += static_cast<int64_t>(id_offset);
       all.tracks.push_back(std::move(track));
     }
     all.strings.insert(all.strings.end(), from.strings.begin(), from.strings.end());

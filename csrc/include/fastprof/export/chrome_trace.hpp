@@ -205,14 +205,17 @@ class ChromeTraceWriter {
       metadata_event("process_labels", pid, 0, "labels", "\"CPU\"");
       metadata_event("process_sort_index", pid, 0, "sort_index", std::to_string(pid));
     }
-    // The additional lanes of a thread follow it.
+    // The additional lanes of a thread or task follow it, as tasks follow their thread.
     const std::vector<TraceLane>& lanes = layout_.lanes();
     const std::vector<uint32_t> order = stable_order(
         lanes.size(), [&lanes](uint32_t a, uint32_t b) { return lanes[a].track < lanes[b].track; });
     for (size_t i = 0; i < order.size(); ++i) {
       const TraceLane& lane = lanes[order[i]];
       const int64_t pid = capture_.tracks[lane.track].pid;
-      metadata_event("thread_name", pid, lane.tid, "name", quoted(lane.name));
+      std::string name = quoted(lane.name);
+      if (lane.use == TraceLane::Use::task)  // for our own reader
+        name += ",\"task_of\":" + std::to_string(lanes[lane.thread_lane].tid);
+      metadata_event("thread_name", pid, lane.tid, "name", name);
       metadata_event("thread_sort_index", pid, lane.tid, "sort_index", std::to_string(i));
     }
   }

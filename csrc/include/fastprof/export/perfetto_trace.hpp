@@ -244,6 +244,11 @@ class PerfettoTraceWriter {
       } else {
         track.text(track_descriptor::name, info.name);
       }
+    } else if (info.use == TraceLane::Use::task) {
+      track
+          .number(track_descriptor::parent_uuid,
+                  info.thread_lane == lane ? process_uuid(pid) : lane_uuid(info.thread_lane))
+          .text(track_descriptor::name, info.name);
     } else {
       track.number(track_descriptor::parent_uuid, lane_uuid(info.track))
           .text(track_descriptor::name, info.name);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <queue>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -16,17 +17,19 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A lane: a thread, or an additional row of the viewer below it.
+// A lane: a thread, a task that ran on it, or an additional row of the viewer below either.
 struct TraceLane {
-  enum class Use : uint8_t { thread, async, overlap };
+  enum class Use : uint8_t { thread, task, async, overlap };
   uint32_t track = 0;  // index into Capture::tracks
   Use use = Use::thread;
+  // Of a task: the lane of its thread; its own number if the capture does not have the thread.
+  uint32_t thread_lane = 0;
   bool real_tid = true;  // tid is the kernel's thread id, not an invented one
   int64_t tid = 0;       // unique in the trace, > 0, below 2^31
   std::string name;
 };
 
-// Lanes 0 to tracks-1 are the threads. A synchronous range is placed on its thread, or on its
+// Lanes 0 to tracks-1 are the threads and tasks. A synchronous range is placed on its thread, or on its
 // parent's lane if that was moved; if it overlaps a slice there partly, it goes to an overlap lane.
 // Async ranges and ranges that ended on another thread go to async lanes, on which nothing nests.
 // Other rows follow their parent. Free lanes are reused, so a thread has as many as it needs at any
@@ -69,10 +72,24 @@ class TrackLayout {
     for (const TrackInfo& track : capture.tracks)
       next_tid_ = std::max(next_tid_, valid_tid(track.tid) ? track.tid : 0);
     next_tid_ = std::max(next_tid_, kLargestLinuxTid) + 1;
+    std::unordered_map<uint32_t, uint32_t> thread_lanes;
+    for (size_t i = 0; i < capture.tracks.size(); ++i)
+      if (!capture.tracks[i].is_task())
+        thread_lanes.emplace(capture.tracks[i].id, static_cast<uint32_t>(i));
     for (size_t i = 0; i < capture.tracks.size(); ++i) {
       const TrackInfo& track = capture.tracks[i];
       TraceLane lane;
       lane.track = static_cast<uint32_t>(i);
+      if (track.is_task()) {
+        const auto thread = thread_lanes.find(track.id_of_thread());
+        lane.use = TraceLane::Use::task;
+        lane.thread_lane = thread == thread_lanes.end() ? lane.track : thread->second;
+        lane.real_tid = false;
+        lane.tid = next_tid_++;
+        lane.name = track.name;
+        lanes_.push_back(std::move(lane));
+        continue;
+      }
       lane.name = track.name.empty() ? "thread " + std::to_string(track.tid) : track.name;
       if (valid_tid(track.tid) && used.insert(track.tid).second) {
         lane.tid = track.tid;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// assemble: builds a Capture from a drain's rows. It joins appended ends to their rows, finds
-// parents by comparing ticks, and last converts ticks to nanoseconds.
+// assemble: builds a Capture from a drain's rows. It joins appended ends to their rows, gives tasks
+// their tracks, finds parents by comparing ticks, and last converts ticks to nanoseconds.
 #pragma once
 
 #include <unistd.h>
@@ -9,12 +9,14 @@
 #include <cstdio>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/stable_order.hpp"
 #include "fastprof/capture/nesting.hpp"
 #include "fastprof/session/join_ends.hpp"
+#include "fastprof/session/task_tracks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -99,7 +101,8 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   put_in_order(tracks, stable_order(tracks.size(), [&tracks](uint32_t a, uint32_t b) {
                  return tracks[a].info.id < tracks[b].info.id;
                }));
-  const std::vector<assembling::CrossThreadEnds> crossed = assembling::join_ends(drained, snapshot);
+  std::vector<assembling::CrossThreadEnds> crossed = assembling::join_ends(drained, snapshot);
+  assembling::TaskSplit(drained, crossed, snapshot).run();
 
   size_t total = 0;
   for (const TrackRows& rows : drained.tracks) total += rows.size();
@@ -115,11 +118,14 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   capture.clock_error_ns = clock.error_ns();
   NestingWalk<uint64_t> walk;
   std::unordered_map<uint32_t, uint32_t> index_of_track;
+  std::unordered_set<uint32_t> threads_of_tasks;
+  for (const TrackRows& rows : drained.tracks)
+    if (rows.info.is_task()) threads_of_tasks.insert(rows.info.id_of_thread());
   // (row of the capture, id of the ending track)
   std::vector<std::pair<uint32_t, uint32_t>> cross_thread_ends;
   for (size_t t = 0; t < drained.tracks.size(); ++t) {
     TrackRows& rows = drained.tracks[t];
-    if (rows.size() == 0) continue;
+    if (rows.size() == 0 && threads_of_tasks.count(rows.info.id) == 0) continue;
     const auto track = static_cast<uint32_t>(capture.tracks.size());
     const size_t first = capture.size();
     index_of_track.emplace(rows.info.id, track);

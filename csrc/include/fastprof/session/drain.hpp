@@ -13,6 +13,7 @@
 #include "fastprof/capture/shared_block.hpp"
 #include "fastprof/payload/blocks/block_interner.hpp"
 #include "fastprof/recorder/state/detail_blocks.hpp"
+#include "fastprof/recorder/state/task_switch.hpp"
 #include "fastprof/recorder/store/drops.hpp"
 #include "fastprof/session/session_control.hpp"
 #include "fastprof/session/site_table.hpp"
@@ -141,12 +142,14 @@ class Drain {
   void read_run(State* s, TrackRows& rows, const PinnedRun& run) {
 #if FASTPROF_EXCEPTIONS
     const size_t rows_before = rows.size(), ends_before = rows_.ends.size();
+    const size_t switches_before = rows.switches.size();
     const uint64_t in_flight_before = rows_.in_flight;
     try {
       read_slots(s, rows, run);
     } catch (...) {
       rows.each_column([rows_before](auto& column) { column.resize(rows_before); });
       rows_.ends.resize(ends_before);
+      rows.switches.resize(switches_before);
       rows_.in_flight = in_flight_before;
       throw;
     }
@@ -159,6 +162,7 @@ class Drain {
     Chunk* chunk = run.chunk;
     const uint64_t open_ticks = chunk->open_ticks;
     membership_ = MembershipWalk(filter_.session_id, filter_.local);
+    switches_ = &rows.switches;
     reserve_rows(rows, rows.size() + units_of(run));
     RowWriter writer(rows, units_of(run));
     size_t open = 0;
@@ -279,6 +283,12 @@ class Drain {
       membership_.see(second);
       return;
     }
+    if (is_task_switch(site)) {
+      // Also those from before the session, which say what ran at its start.
+      if ((site->mask & filter_.mask) != 0 && begin < filter_.t1)
+        switches_->push_back({begin, second, rows_.table.index_of(site), membership_.inside});
+      return;
+    }
     uint8_t flags = 0;
     const bool has_end = site->kind == SiteKind::range;
     if (!in_session(begin, has_end ? second : begin, site, flags)) return;
@@ -384,6 +394,7 @@ class Drain {
   RecordFilter filter_{};
   MembershipWalk membership_{0, false};
   uint32_t track_id_ = 0;   // of the run being read
+  std::vector<TaskSwitch>* switches_ = nullptr;  // likewise
   size_t units_ahead_ = 0;  // units of this pass; 0 once reserve_words() has run
   bool include_open_;
   uint32_t own_track_;

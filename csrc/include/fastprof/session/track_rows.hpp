@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
@@ -11,9 +12,18 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// A task switch that was read: from `at` (ticks) on, the thread runs the task of `word`.
+struct TaskSwitch {
+  uint64_t at;
+  uint64_t word;     // TaskWord
+  uint32_t site;     // index of the site that names the task
+  bool in_session;  // of a thread-local session: the thread belonged to it
+};
+
 // Rows of one track, begin-ordered, in ticks (below 2^63).
 struct TrackRows {
   TrackInfo info;
+  std::vector<TaskSwitch> switches;  // of a thread, until assemble() has given tasks their tracks
   Column<int64_t> begin;
   Column<int64_t> end;  // 0: open
   Column<uint32_t> site;

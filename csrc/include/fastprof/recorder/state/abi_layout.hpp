@@ -29,7 +29,7 @@ static_assert(sizeof(ThreadBlock) == 32 && offsetof(ThreadBlock, mask) == 16 &&
               "the thread block is ABI");
 static_assert(sizeof(Track) == 240 && offsetof(Track, block) == 16 &&
                   offsetof(Track, primitives) == 48 && offsetof(Track, name) == 144 &&
-                  offsetof(Track, reserved) == 208,
+                  offsetof(Track, task_word) == 208 && offsetof(Track, reserved) == 232,
               "the track is ABI");
 static_assert(sizeof(SessionSlot) == 224 && offsetof(SessionSlot, mask) == 24 &&
                   offsetof(SessionSlot, dropped) == 56 && offsetof(SessionSlot, reserved) == 192,

@@ -86,7 +86,12 @@ struct Track {
   uint32_t name_length;
   uint32_t reserved1;
   char name[64];  // set by set_thread_name or read from the kernel at registration
-  uint64_t reserved[4];
+  // The task that its thread runs, see task_switch.hpp (own thread). The site is valid while
+  // State::name_epoch equals task_epoch; null before the thread's first task.
+  uint64_t task_word;
+  const Site* task_site;
+  uint64_t task_epoch;
+  uint64_t reserved[1];
 };
 
 enum class OverflowPolicy : uint8_t { drop_newest = 0, overwrite_oldest = 1, spill_to_file = 2 };

@@ -6,6 +6,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/state/session_membership.hpp"
 #include "fastprof/recorder/state/state.hpp"
+#include "fastprof/recorder/state/task_switch.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -67,9 +68,9 @@ inline RecordCount count_records(const Chunk* chunk, const Slot* last,
     const uintptr_t word = load_relaxed(&slot->site);
     const RecordTag tag = tag_of(word);
     const Site* site = site_of(word);
-    // Appended ends are parts of events, so they are not counted.
+    // Appended ends are parts of events, memberships and task switches are none: not counted.
     const bool event = (tag == RecordTag::slot || tag == RecordTag::detailed) &&
-                       site->kind != SiteKind::session_membership;
+                       site->kind != SiteKind::session_membership && !is_task_switch(site);
     if (event && membership.inside && (site->mask & session.mask) != 0 && begin >= session.t0 &&
         begin < session.t1)
       ++count;

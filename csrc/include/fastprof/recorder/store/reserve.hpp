@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/recorder/state/task_switch.hpp"
 #include "fastprof/recorder/store/calibration.hpp"
 #include "fastprof/recorder/store/prefault.hpp"
 #include "fastprof/recorder/store/spill_gate.hpp"
@@ -135,7 +136,7 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units,
         close_chunk(s, track, current,
                     reinterpret_cast<uintptr_t>(chunk_written_end(track, current)));
       Chunk* chunk = nullptr;
-      if (units <= kChunkCapacity - kMaxSessions) {
+      if (units <= kChunkCapacity - kMaxSessions - 1) {
         const uint64_t lifted = pass_spill_gate(s);
         // `now` again: a session that ended while this thread waited must not count this loss.
         now = ticks(s);
@@ -143,7 +144,7 @@ inline Slot* leader_reserve_slow(State* s, ThreadBlock* block, uint32_t units,
       }
       if (chunk != nullptr) {
         append_chunk(s, track, chunk);
-        slot = repeat_memberships(s, track, chunk);
+        slot = repeat_task(s, track, repeat_memberships(s, track, chunk));
         blank_slot(slot);
         blank_slot(slot + units);
         if (retired) {

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids and names of tasks: see known_tasks.hpp. No task is kept alive: a weak reference says whether
+// what lies at an address is still the same one.
+#include "adapters/python/known_tasks.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "adapters/python/name_bytes.hpp"
+#include "fastprof/recorder/hot_path/intern.hpp"
+#include "fastprof/recorder/hot_path/task_switch.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+namespace {
+
+struct KnownTask {
+  PyObject* reference = nullptr;  // weak, without a callback
+  const Site* site = nullptr;     // a session name, valid while the epoch is
+  uint64_t epoch = 0;             // State::name_epoch at the lookup
+  uint32_t id = 0;
+  uint32_t number = 0;
+};
+
+using Tasks = std::unordered_map<PyObject*, KnownTask>;
+
+Tasks& known_tasks() {
+  static auto* only = new Tasks;  // never destroyed: threads may run tasks at exit
+  return *only;
+}
+size_t g_sweep_at = 1024;  // number of entries at which those of dead tasks are removed
+
+#if defined(Py_GIL_DISABLED)
+std::mutex& lock_of_tasks() {
+  static auto* only = new std::mutex;
+  return *only;
+}
+#define FASTPROF_HOLD_TASKS const std::lock_guard<std::mutex> hold(lock_of_tasks())
+#else
+#define FASTPROF_HOLD_TASKS static_cast<void>(0)
+#endif
+
+bool refers_to(PyObject* reference, PyObject* task) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* found = nullptr;
+  if (PyWeakref_GetRef(reference, &found) < 0) PyErr_Clear();
+  Py_XDECREF(found);
+  return found == task;
+#else
+  return PyWeakref_GET_OBJECT(reference) == task;
+#endif
+}
+
+bool is_alive(PyObject* reference) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return !refers_to(reference, nullptr);
+#else
+  return !refers_to(reference, Py_None);
+#endif
+}
+
+// The text of a str object, which is released; empty without one.
+std::string take_text(PyObject* text) {
+  std::string storage, result;
+  std::string_view bytes;
+  if (text != nullptr && PyUnicode_Check(text) && name_bytes(text, storage, bytes)) result = bytes;
+  PyErr_Clear();
+  Py_XDECREF(text);
+  return result;
+}
+
+// "Task-12" -> 12; 0 for any other name.
+uint32_t default_number(std::string_view name) noexcept {
+  constexpr std::string_view prefix = "Task-";
+  if (name.size() <= prefix.size() || name.substr(0, prefix.size()) != prefix) return 0;
+  uint64_t number = 0;
+  for (const char digit : name.substr(prefix.size())) {
+    if (digit < '0' || digit > '9') return 0;
+    number = number * 10 + static_cast<uint64_t>(digit - '0');
+    if (number > TaskWord::kMaxNumber) return 0;
+  }
+  return static_cast<uint32_t>(number);
+}
+
+// The qualified name of the coroutine that an asyncio task runs; empty if it has none.
+std::string coroutine_name(PyObject* task) {
+  PyObject* coroutine = PyObject_CallMethod(task, "get_coro", nullptr);
+  if (coroutine == nullptr) {
+    PyErr_Clear();
+    return {};
+  }
+  std::string name = take_text(PyObject_GetAttrString(coroutine, "__qualname__"));
+  if (name.empty() && coroutine != Py_None) name = Py_TYPE(coroutine)->tp_name;
+  Py_DECREF(coroutine);
+  return name;
+}
+
+// The name under which a task is shown, and the number behind it. A default name says nothing, so
+// that the coroutine's is shown.
+std::string name_of_task(PyObject* task, uint32_t& number) {
+  number = 0;
+  PyObject* given = PyObject_CallMethod(task, "get_name", nullptr);
+  if (given == nullptr) {  // a task of trio
+    PyErr_Clear();
+    return take_text(PyObject_GetAttrString(task, "name"));
+  }
+  std::string name = take_text(given);
+  const uint32_t found = default_number(name);
+  if (found == 0) return name;
+  const std::string coroutine = coroutine_name(task);
+  if (coroutine.empty()) return name;
+  number = found;
+  return coroutine;
+}
+
+void remove_dead(Tasks& tasks) noexcept {
+  for (auto at = tasks.begin(); at != tasks.end();) {
+    if (is_alive(at->second.reference)) {
+      ++at;
+    } else {
+      Py_DECREF(at->second.reference);
+      at = tasks.erase(at);
+    }
+  }
+  g_sweep_at = std::max<size_t>(1024, 2 * tasks.size());
+}
+
+// The entry of a task; made if it is new.
+KnownTask& known(PyObject* task) {
+  Tasks& tasks = known_tasks();
+  const auto found = tasks.find(task);
+  if (FASTPROF_LIKELY(found != tasks.end())) {
+    if (FASTPROF_LIKELY(refers_to(found->second.reference, task))) return found->second;
+    Py_DECREF(found->second.reference);
+    tasks.erase(found);
+  }
+  if (tasks.size() >= g_sweep_at) remove_dead(tasks);
+  KnownTask fresh;
+  fresh.reference = PyWeakref_NewRef(task, nullptr);
+  if (fresh.reference == nullptr) {
+    PyErr_Clear();
+    throw std::bad_alloc();
+  }
+  fresh.id = new_task_id();
+  return tasks.emplace(task, fresh).first->second;
+}
+
+void forget(PyObject* task) noexcept {
+  Tasks& tasks = known_tasks();
+  const auto found = tasks.find(task);
+  if (found == tasks.end()) return;
+  Py_DECREF(found->second.reference);
+  tasks.erase(found);
+}
+
+}  // namespace
+
+bool record_task(PyObject* task, bool ended) noexcept {
+  State* s = state();
+  FASTPROF_HOLD_TASKS;
+  try {
+    KnownTask entry = known(task);
+    {
+      NameUse use;
+      if (FASTPROF_LIKELY(!ended && entry.site != nullptr && use.begin(s) &&
+                          entry.epoch == load_relaxed(&s->name_epoch))) {
+        record_task_switch(entry.site, {entry.id, entry.number, false});
+        return true;
+      }
+    }
+    // The name is read again at the end: many a task gets its name after its first step.
+    const std::string name = name_of_task(task, entry.number);
+    {
+      NameUse use;
+      entry.site = session_site(use, task_switch_site, name);
+      entry.epoch = load_relaxed(&s->name_epoch);
+      record_task_switch(entry.site, {entry.id, entry.number, ended});
+    }
+    if (ended)
+      forget(task);
+    else
+      known(task) = entry;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+bool record_unnamed_task(PyObject* task) noexcept {
+  FASTPROF_HOLD_TASKS;
+  try {
+    record_task_switch(&task_switch_site, {known(task).id, 0, false});
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+bool is_task_done(PyObject* task) noexcept {
+  static PyObject* attribute = PyUnicode_InternFromString("_state");
+  PyObject* state = PyObject_GetAttr(task, attribute);
+  if (state == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool pending = PyUnicode_Check(state) &&
+                       PyUnicode_CompareWithASCIIString(state, "PENDING") == 0;
+  Py_DECREF(state);
+  return !pending;
+}
+
+void forget_tasks() noexcept {
+  FASTPROF_HOLD_TASKS;
+  Tasks gone;
+  gone.swap(known_tasks());
+  for (const auto& [task, entry] : gone) Py_DECREF(entry.reference);
+}
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work that profiles of a single thread follow: threads that it starts, and what it hands to pools and event loops.
+
+While such a profile records, threading.Thread.start, ThreadPoolExecutor.submit (which
+loop.run_in_executor and asyncio.to_thread call) and the call_soon_threadsafe of asyncio's loops (which
+asyncio.run_coroutine_threadsafe calls) pass the sessions of the calling thread on. A worker of a pool
+records for a profile only while it runs what was handed over. Tasks that such work makes carry the
+sessions in their context.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from fastprof import _core
+from fastprof.adapters.import_watch import after_import, forget_import
+
+__all__ = ["FollowedWork", "after_fork_in_child"]
+
+_live: list[FollowedWork] = []
+_replaced: list[tuple[Any, str, Any, Any]] = []  # holder, name, original, replacement
+_quiet = threading.local()  # .on: this thread starts a thread that serves others as well
+_sessions: contextvars.ContextVar[Any] = contextvars.ContextVar("fastprof_sessions")
+
+
+class FollowedWork:
+    """Lets work be followed from start() to stop(). Use from one thread at a time."""
+
+    def start(self) -> None:
+        """Begin."""
+        _live.append(self)
+        _core.set_sessions_variable(_sessions)
+        _replace(threading.Thread, "start", _thread_start)
+        after_import("concurrent.futures.thread", _follow_pools)
+        after_import("asyncio", _follow_loops)
+
+    def stop(self) -> None:
+        """End. Has no effect without start() or when called again."""
+        if self in _live:
+            _live.remove(self)
+            forget_import("concurrent.futures.thread", _follow_pools)
+            forget_import("asyncio", _follow_loops)
+        if not _live:
+            _restore()
+
+
+def after_fork_in_child() -> None:
+    """Reset in a forked child, where no profile of the parent runs."""
+    _live.clear()
+    _restore()
+
+
+def _restore() -> None:
+    _core.set_sessions_variable(None)
+    while _replaced:
+        holder, name, original, replacement = _replaced[-1]
+        if (
+            getattr(holder, name) is replacement
+        ):  # else somebody else's calls ours, which does nothing
+            setattr(holder, name, original)
+        _replaced.pop()
+
+
+def _replace(holder: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
+    original = getattr(holder, name)
+    if any(entry[0] is holder and entry[1] == name for entry in _replaced):
+        return
+    replacement = functools.wraps(original)(wrapped(original))
+    _replaced.append((holder, name, original, replacement))
+    setattr(holder, name, replacement)
+
+
+def _follow_pools() -> None:
+    if _live:
+        pool = sys.modules["concurrent.futures.thread"].ThreadPoolExecutor
+        _replace(pool, "submit", _submit)
+
+
+def _follow_loops() -> None:
+    if _live:
+        loop = sys.modules["asyncio.base_events"].BaseEventLoop
+        _replace(loop, "call_soon_threadsafe", _call_soon_threadsafe)
+
+
+class _Followed:
+    """A function that runs in the sessions of the thread that handed it over."""
+
+    def __init__(self, sessions: Any, function: Callable[..., Any]) -> None:
+        self.sessions = sessions
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _core.call_in_sessions(self.sessions, self.function, args, kwargs)
+
+
+def _thread_start(original: Callable[..., None]) -> Callable[..., None]:
+    def start(self: threading.Thread) -> None:
+        sessions = None if getattr(_quiet, "on", False) else _core.save_sessions()
+        if sessions is None:
+            return original(self)
+        own = self.__dict__.get("run")
+        run = self.run
+
+        def followed() -> None:
+            _put_back(self, own)
+            _core.call_in_sessions(sessions, run, (), {})
+
+        self.run = followed  # type: ignore[method-assign]
+        try:
+            return original(self)
+        except BaseException:
+            _put_back(self, own)
+            raise
+
+    return start
+
+
+def _put_back(thread: threading.Thread, run: Any) -> None:
+    if run is None:
+        thread.__dict__.pop("run", None)
+    else:
+        thread.__dict__["run"] = run
+
+
+def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
+    def submit(self: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        sessions = _core.save_sessions()
+        if sessions is None:
+            return original(self, function, *args, **kwargs)
+        _quiet.on = True  # the pool's threads run what others submit as well
+        try:
+            return original(self, _Followed(sessions, function), *args, **kwargs)
+        finally:
+            _quiet.on = False
+
+    return submit
+
+
+def _call_soon_threadsafe(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call_soon_threadsafe(
+        self: Any, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> Any:
+        sessions = _core.save_sessions()
+        if sessions is None:
+            return original(self, callback, *args, context=context)
+        if context is None:
+            context = contextvars.copy_context()
+            context.run(_sessions.set, sessions)
+        return original(self, _Followed(sessions, callback), *args, context=context)
+
+    return call_soon_threadsafe

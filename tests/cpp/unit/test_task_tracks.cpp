@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Task switches: each task has a track of its own, with its ranges, its own row and its suspensions;
+// under every overflow policy, on several threads, and in a backing file.
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fastprof/recorder/hot_path/task_switch.hpp"
+#include "fastprof/recover.hpp"
+#include "recorder_checks.hpp"
+
+using namespace recorder_checks;
+
+namespace {
+
+constexpr fp::Site named(const char* name) {
+  fp::Site site = fp::task_switch_site;
+  site.name = name;
+  return site;
+}
+constexpr fp::Site site_a = named("a"), site_b = named("b");
+
+struct TestTask {
+  const fp::Site* site;
+  fp::TaskWord word;
+
+  explicit TestTask(const fp::Site& name, uint32_t number = 0)
+      : site(&name), word{fp::new_task_id(), number, false} {}
+  void resume() const { fp::record_task_switch(site, word); }
+  void end() const {
+    fp::TaskWord ended = word;
+    ended.ended = true;
+    fp::record_task_switch(site, ended);
+  }
+};
+void leave() { fp::record_task_switch(&fp::task_switch_site, {}); }
+
+// "track: name in parent" of each row, without suspensions.
+std::vector<std::string> texts(const fp::Capture& capture) {
+  std::vector<std::string> all;
+  for (size_t row = 0; row < capture.size(); ++row) {
+    if (capture.sites[capture.site[row]].category == fp::kAwaitCategory) continue;
+    std::string text = name_of(capture, row);
+    const fp::TrackInfo& track = capture.tracks[capture.track[row]];
+    text = (track.is_task() ? track.name : "thread") + ": " + text;
+    if (capture.parent[row] >= 0)
+      text += " in " + name_of(capture, static_cast<size_t>(capture.parent[row]));
+    all.push_back(text);
+  }
+  return all;
+}
+
+size_t count(const fp::Capture& capture, const std::string& category) {
+  size_t found = 0;
+  for (size_t row = 0; row < capture.size(); ++row)
+    found += capture.sites[capture.site[row]].category == category ? 1u : 0u;
+  return found;
+}
+
+}  // namespace
+
+TEST(a_word_holds_id_number_and_end) {
+  for (const fp::TaskWord word :
+       {fp::TaskWord{}, fp::TaskWord{7, 0, true}, fp::TaskWord{UINT32_MAX, 12, false},
+        fp::TaskWord{1, fp::TaskWord::kMaxNumber, true}}) {
+    const fp::TaskWord read = fp::TaskWord::unpack(word.packed());
+    CHECK(read.id == word.id && read.number == word.number && read.ended == word.ended);
+  }
+}
+
+TEST(ranges_of_interleaved_tasks_nest_by_task) {
+  const TestTask a(site_a), b(site_b, 12);
+  fp::Session session;
+  session.start();
+  fp::Range around("around");
+  static constexpr fp::Site one =
+      fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "one",
+                    "", "", 0);
+  static constexpr fp::Site two =
+      fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "two",
+                    "", "", 0);
+  a.resume();
+  const fp::RangeHandle of_a = fp::begin_range(one);
+  leave();
+  b.resume();
+  const fp::RangeHandle of_b = fp::begin_range(two);
+  leave();
+  a.resume();
+  { FASTPROF_RANGE("inner"); }
+  fp::end_range(of_a);
+  a.end();
+  leave();
+  { FASTPROF_RANGE("of the thread"); }
+  b.resume();
+  fp::end_range(of_b);
+  leave();
+  around.end();
+  const fp::Capture& capture = session.stop();
+  fp::validate_capture(capture);
+  CHECK(texts(capture) ==
+        (std::vector<std::string>{"thread: around", "thread: of the thread in around", "a: a",
+                                  "a: one in a", "a: inner in one", "b (Task-12): b",
+                                  "b (Task-12): two in b"}));
+  CHECK_EQ(count(capture, fp::kAwaitCategory), 3);
+  CHECK_EQ(capture.dropped_total(), 0);
+  CHECK_EQ(capture.tracks.size(), 3);
+  for (size_t track = 1; track < 3; ++track) {
+    CHECK_EQ(capture.tracks[track].thread_id, capture.tracks[0].id);
+    CHECK_EQ(capture.tracks[track].tid, capture.tracks[0].tid);
+    CHECK_EQ(capture.tracks[track].id, (track == 1 ? a : b).word.id);
+  }
+  CHECK(!capture.tracks[1].alive && capture.tracks[2].alive);
+  for (size_t row = 0; row < capture.size(); ++row) {
+    if (capture.sites[capture.site[row]].category == fp::kAwaitCategory) {
+      // The suspension of `a` lies in its range; the last one of `b` lasts until the stop.
+      if (capture.tracks[capture.track[row]].name == "a")
+        CHECK_EQ(name_of(capture, static_cast<size_t>(capture.parent[row])), "one");
+    } else if (name_of(capture, row) == "b") {
+      CHECK(!finished(capture, row));
+    } else {
+      CHECK(finished(capture, row));
+    }
+  }
+}
+
+TEST(a_task_that_ran_already_at_the_start_is_known) {
+  const TestTask a(site_a);
+  fp::Session warm;
+  warm.start();
+  { FASTPROF_RANGE("warm"); }
+  a.resume();
+  fp::Session session;
+  session.start();
+  { FASTPROF_RANGE("in a"); }
+  leave();
+  { FASTPROF_RANGE("after"); }
+  const fp::Capture& capture = session.stop();
+  CHECK(texts(capture) == (std::vector<std::string>{"thread: after", "a: a", "a: in a in a"}));
+  CHECK(capture.start_ns[1] >= capture.t0_ns);
+  warm.stop();
+}
+
+TEST(a_task_on_two_threads_is_one_track) {
+  const TestTask a(site_a);
+  fp::Session session;
+  session.start();
+  { FASTPROF_RANGE("main"); }
+  a.resume();
+  { FASTPROF_RANGE("first"); }
+  leave();
+  std::thread([&] {
+    a.resume();
+    { FASTPROF_RANGE("second"); }
+    leave();
+  }).join();
+  a.resume();
+  { FASTPROF_RANGE("third"); }
+  a.end();
+  leave();
+  const fp::Capture& capture = session.stop();
+  fp::validate_capture(capture);
+  CHECK(texts(capture) == (std::vector<std::string>{"thread: main", "a: a", "a: first in a",
+                                                    "a: second in a", "a: third in a"}));
+  CHECK_EQ(count(capture, fp::kAwaitCategory), 2);
+}
+
+TEST(sessions_without_the_category_see_threads_only) {
+  const TestTask a(site_a);
+  fp::SessionOptions options;
+  options.categories = fp::category::all & ~fp::category::task;
+  fp::Session plain(options), tasks;
+  plain.start();
+  tasks.start();
+  a.resume();
+  { FASTPROF_RANGE("in a"); }
+  leave();
+  CHECK(texts(tasks.stop()) == (std::vector<std::string>{"a: a", "a: in a in a"}));
+  const fp::Capture& capture = plain.stop();
+  CHECK(texts(capture) == std::vector<std::string>{"thread: in a"});
+  CHECK_EQ(capture.tracks.size(), 1);
+}
+
+TEST(every_chunk_repeats_the_task) {
+  constexpr int kRanges = 20000;
+  for (const fp::OverflowPolicy policy :
+       {fp::OverflowPolicy::drop_newest, fp::OverflowPolicy::overwrite_oldest,
+        fp::OverflowPolicy::spill_to_file}) {
+    const TestTask a(site_a), b(site_b);
+    fp::SessionOptions options;
+    options.overflow = policy;
+    options.max_bytes = 4 * 65536;
+    fp::Session session(options);
+    session.start();
+    for (int i = 0; i < kRanges; ++i) {
+      // Long steps: most chunks have no switch but the one they begin with.
+      if (i % 5000 == 0) ((i / 5000) % 2 == 0 ? a : b).resume();
+      if (i % 2 == 0 ? (i / 5000) % 2 == 0 : (i / 5000) % 2 == 0) {
+        FASTPROF_RANGE("of a");
+      } else {
+        FASTPROF_RANGE("of b");
+      }
+    }
+    leave();
+    const fp::Capture& capture = session.stop();
+    fp::validate_capture(capture);
+    uint64_t ranges = 0;
+    for (size_t row = 0; row < capture.size(); ++row) {
+      const std::string& category = capture.sites[capture.site[row]].category;
+      if (category == fp::kTaskCategory || category == fp::kAwaitCategory) continue;
+      ++ranges;
+      CHECK_EQ(name_of(capture, row), "of " + capture.tracks[capture.track[row]].name);
+    }
+    CHECK_EQ(ranges + capture.dropped_total(), static_cast<uint64_t>(kRanges));
+    if (policy == fp::OverflowPolicy::spill_to_file) CHECK_EQ(ranges, uint64_t{kRanges});
+  }
+}
+
+TEST(a_backing_file_has_the_tasks) {
+  const std::string path = temporary_file("tasks.fpback");
+  const TestTask a(site_a, 3), b(site_b);
+  fp::SessionOptions options;
+  options.backing_file = path;
+  fp::Session session(options);
+  session.start();
+  a.resume();
+  { FASTPROF_RANGE("in a"); }
+  leave();
+  b.resume();
+  { FASTPROF_RANGE("in b"); }
+  b.end();
+  leave();
+  a.resume();
+  { FASTPROF_RANGE("in a again"); }
+  leave();
+  const fp::Recovered recovered = fp::recover(path);
+  const fp::Capture& capture = session.stop();
+  CHECK(texts(recovered.capture) == texts(capture));
+  CHECK(texts(capture) ==
+        (std::vector<std::string>{"a (Task-3): a", "a (Task-3): in a in a",
+                                  "a (Task-3): in a again in a", "b: b", "b: in b in b"}));
+  CHECK_EQ(recovered.damaged, 0);
+}
+
+TEST(a_thread_local_session_has_tasks_of_its_thread_only) {
+  const TestTask a(site_a), b(site_b);
+  fp::SessionOptions options;
+  options.thread_local_only = true;
+  fp::Session local(options), all;
+  all.start();
+  local.start();
+  a.resume();
+  { FASTPROF_RANGE("in a"); }
+  leave();
+  std::thread([&] {
+    b.resume();
+    { FASTPROF_RANGE("in b"); }
+    leave();
+  }).join();
+  CHECK(texts(local.stop()) == (std::vector<std::string>{"a: a", "a: in a in a"}));
+  CHECK(texts(all.stop()) == (std::vector<std::string>{"a: a", "a: in a in a", "b: b",
+                                                       "b: in b in b"}));
+}

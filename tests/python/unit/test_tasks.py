@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of interleaved asyncio tasks nest by task: trees drawn by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import gc
+import json
+import sys
+import threading
+import weakref
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from task_trees import check_tasks, ranges_by_track, rows_of, running_intervals
+
+import fastprof
+from fastprof import record_function
+
+
+def profiled(main: Coroutine[Any, Any, Any], **options: Any) -> Any:
+    with fastprof.profile(**options) as profile:
+        asyncio.run(main)
+    return profile
+
+
+def trees(main: Coroutine[Any, Any, Any], **options: Any) -> dict[str, list[str]]:
+    profile = profiled(main, **options)
+    check_tasks(profile)
+    return ranges_by_track(profile.event_table)
+
+
+async def work(name: str, steps: int = 2) -> str:
+    with record_function(name):
+        for step in range(steps):
+            with record_function(f"{name}{step}"):
+                await asyncio.sleep(0)
+    return name
+
+
+def test_two_tasks_take_turns() -> None:
+    async def main() -> None:
+        await asyncio.gather(
+            asyncio.create_task(work("a"), name="A"), asyncio.create_task(work("b"), name="B")
+        )
+
+    assert trees(main()) == {
+        "A": ["a", "a/a0", "a/a1"],
+        "B": ["b", "b/b0", "b/b1"],
+    }
+
+
+def test_without_tasks_everything_nests_by_thread() -> None:
+    async def main() -> None:
+        await asyncio.gather(work("a", 1), work("b", 1))
+
+    profile = profiled(main(), tasks=False)
+    table = profile.event_table
+    assert [t.thread_id for t in table.tracks] == [-1]
+    assert not rows_of(table, "task") and not rows_of(table, "await")
+    assert sorted(e.name for e in profile.events()) == ["a", "a0", "b", "b0"]
+
+
+def test_default_names_show_the_coroutine() -> None:
+    async def main() -> None:
+        await asyncio.gather(work("a"), work("b"))
+
+    found = trees(main())
+    assert [name.split(" (Task-")[0] for name in found] == ["work", "work"]
+    assert len(found) == 2
+
+
+def test_a_task_named_later_has_its_last_name() -> None:
+    async def renamed() -> None:
+        await asyncio.sleep(0)
+        with record_function("r"):
+            asyncio.current_task().set_name("late")  # type: ignore[union-attr]
+
+    async def main() -> None:
+        await asyncio.create_task(renamed(), name="early")
+
+    assert trees(main()) == {"late": ["r"]}
+
+
+def test_ranges_of_the_thread_stay_on_it() -> None:
+    with fastprof.profile() as profile:
+        with record_function("around"):
+            asyncio.run(work("a", 1))
+        with record_function("after"):
+            pass
+    found = ranges_by_track(profile.event_table)
+    assert found.pop(threading.current_thread().name) == ["around", "after"]
+    assert list(found.values()) == [["a", "a/a0"]]
+
+
+def test_callbacks_belong_to_the_thread() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def callback() -> None:
+            with record_function("callback"):
+                pass
+
+        with record_function("main"):
+            loop.call_soon(callback)
+            await asyncio.sleep(0.001)
+
+    found = trees(main())
+    assert found.pop(threading.current_thread().name) == ["callback"]
+    assert list(found.values()) == [["main"]]
+
+
+def test_a_task_group() -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("asyncio.TaskGroup came with Python 3.11")
+
+    async def main() -> None:
+        with record_function("group"):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(work("a", 1), name="A")
+                group.create_task(work("b", 1), name="B")
+            with record_function("end"):
+                pass
+
+    found = trees(main())
+    assert found.pop("A") == ["a", "a/a0"] and found.pop("B") == ["b", "b/b0"]
+    assert list(found.values()) == [["group", "group/end"]]
+
+
+def test_cancelled_and_failed_tasks_end() -> None:
+    async def sleeper() -> None:
+        with record_function("sleeping"):
+            await asyncio.sleep(100)
+
+    async def failing() -> None:
+        with record_function("failing"):
+            await asyncio.sleep(0)
+            raise ValueError
+
+    async def main() -> None:
+        cancelled = asyncio.create_task(sleeper(), name="cancelled")
+        failed = asyncio.create_task(failing(), name="failed")
+        with contextlib.suppress(ValueError):
+            await failed
+        cancelled.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await cancelled
+        with record_function("main"):
+            await asyncio.sleep(0)
+
+    profile = profiled(main())
+    check_tasks(profile)
+    found = ranges_by_track(profile.event_table)
+    assert found.pop("cancelled") == ["sleeping"] and found.pop("failed") == ["failing"]
+    assert list(found.values()) == [["main"]]
+    assert all(finished for *_, finished in rows_of(profile.event_table, "task"))
+
+
+def test_a_task_that_outlives_the_profile() -> None:
+    async def main() -> None:
+        started = asyncio.Event()
+
+        async def background() -> None:
+            with record_function("background"):
+                started.set()
+                await asyncio.sleep(100)
+
+        profile = fastprof.profile()
+        profile.start()
+        task = asyncio.create_task(background(), name="B")
+        await started.wait()
+        await asyncio.sleep(0)
+        profile.stop()
+        profiles.append(profile)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    profiles: list[Any] = []
+    asyncio.run(main())
+    (profile,) = profiles
+    check_tasks(profile)
+    assert ranges_by_track(profile.event_table) == {"B": ["background"]}
+    ((_, _, start, end, finished),) = [
+        row for row in rows_of(profile.event_table, "task") if row[0] == "B"
+    ]
+    assert not finished and end == profile.event_table.t1_ns and start < end
+    *_, last = [row for row in rows_of(profile.event_table, "await") if row[0] == "B"]
+    assert not last[4] and last[3] == end
+
+
+def test_a_profile_begun_and_ended_inside_a_running_task() -> None:
+    async def main() -> None:
+        other = asyncio.create_task(work("other", 3), name="other")
+        await asyncio.sleep(0)
+        with fastprof.profile() as profile:
+            profiles.append(profile)
+            with record_function("here"):
+                await asyncio.sleep(0.01)
+                with record_function("inside"):
+                    await asyncio.sleep(0)
+            await other
+            with record_function("end"):
+                pass
+
+    profiles: list[Any] = []
+    asyncio.run(main(), debug=False)
+    (profile,) = profiles
+    check_tasks(profile)
+    found = ranges_by_track(profile.event_table)
+    assert found.pop("other") == ["other1", "other2"]
+    assert list(found.values()) == [["here", "here/inside", "end"]]
+    # The sleep is a suspension, although the step in which the profile began is not seen to end.
+    (name,) = found
+    awaits = [row for row in rows_of(profile.event_table, "await") if row[0] == name]
+    assert max(end - start for _, _, start, end, _ in awaits) > 5_000_000
+
+
+def test_a_profile_in_each_of_two_tasks() -> None:
+    async def one(name: str) -> None:
+        with fastprof.profile() as profile:
+            profiles[name] = profile
+            with record_function(name):
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+
+    async def main() -> None:
+        await asyncio.gather(
+            asyncio.create_task(one("a"), name="A"), asyncio.create_task(one("b"), name="B")
+        )
+
+    profiles: dict[str, Any] = {}
+    asyncio.run(main())
+    for name, profile in profiles.items():
+        check_tasks(profile)
+        assert ranges_by_track(profile.event_table)[name.upper()] == [name]
+
+
+def test_loops_of_two_threads() -> None:
+    def run(name: str) -> None:
+        async def main() -> None:
+            await asyncio.gather(
+                *(asyncio.create_task(work(f"{name}{i}", 1), name=f"{name}{i}") for i in range(2))
+            )
+
+        asyncio.run(main())
+
+    with fastprof.profile() as profile:
+        threads = [threading.Thread(target=run, args=(name,), name=name) for name in "xy"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    check_tasks(profile)
+    assert ranges_by_track(profile.event_table) == {
+        name: [name, f"{name}/{name}0"] for name in ("x0", "x1", "y0", "y1")
+    }
+    tracks = {track.name: track for track in profile.event_table.tracks}
+    assert tracks["x0"].thread_id == tracks["x1"].thread_id == tracks["x"].id
+    assert tracks["y0"].thread_id == tracks["y"].id
+    assert tracks["x0"].tid == tracks["x"].tid
+
+
+def test_work_in_an_executor_is_its_threads() -> None:
+    def blocking() -> None:
+        with record_function("blocking"):
+            pass
+
+    async def main() -> None:
+        with record_function("main"):
+            await asyncio.to_thread(blocking)
+            await asyncio.get_running_loop().run_in_executor(None, blocking)
+
+    found = trees(main())
+    threads = [name for name in found if not name.startswith("test_")]
+    assert [path for name in threads for path in found[name]] == ["blocking", "blocking"]
+    assert ["main"] in found.values()
+
+
+def test_async_generators_and_contexts() -> None:
+    async def numbers() -> AsyncIterator[int]:
+        with record_function("generator"):
+            for number in range(2):
+                with record_function(f"yield {number}"):
+                    await asyncio.sleep(0)
+                yield number
+
+    @contextlib.asynccontextmanager
+    async def resource() -> AsyncIterator[None]:
+        with record_function("resource"):
+            await asyncio.sleep(0)
+            yield
+            await asyncio.sleep(0)
+
+    async def reader(name: str) -> None:
+        async with resource():
+            async for number in numbers():
+                with record_function(f"{name}{number}"):
+                    await asyncio.sleep(0)
+
+    async def main() -> None:
+        await asyncio.gather(
+            asyncio.create_task(reader("a"), name="A"), asyncio.create_task(reader("b"), name="B")
+        )
+
+    inner = "resource/generator"
+    assert trees(main()) == {
+        name.upper(): [
+            "resource",
+            inner,
+            f"{inner}/yield 0",
+            f"{inner}/{name}0",
+            f"{inner}/yield 1",
+            f"{inner}/{name}1",
+        ]
+        for name in "ab"
+    }
+
+
+def test_a_range_ended_by_another_task_of_the_thread() -> None:
+    async def ender(opened: Any) -> None:
+        with record_function("in ender"):
+            opened.__exit__(None, None, None)
+
+    async def main() -> None:
+        opened = record_function("handed over")
+        opened.__enter__()
+        await asyncio.create_task(ender(opened), name="ender")
+        with record_function("after"):
+            pass
+
+    found = trees(main())
+    assert found.pop("ender") == ["in ender"]
+    assert list(found.values()) == [["handed over", "after"]]
+
+
+def test_tasks_in_a_context_of_their_own() -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("create_task(context=) came with Python 3.11")
+
+    async def main() -> None:
+        context = contextvars.copy_context()
+        await asyncio.gather(
+            *(asyncio.create_task(work(n, 1), name=n, context=context) for n in ("a", "b"))
+        )
+
+    assert trees(main()) == {"a": ["a", "a/a0"], "b": ["b", "b/b0"]}
+
+
+def test_the_event_loop_is_stopped_by_an_exception_that_ends_it() -> None:
+    async def exiting() -> None:
+        with record_function("exiting"):
+            await asyncio.sleep(0)
+            raise SystemExit(3)
+
+    with fastprof.profile() as profile:
+        with pytest.raises(SystemExit):
+            asyncio.run(exiting())
+        with record_function("after"):
+            pass
+    check_tasks(profile)
+    found = ranges_by_track(profile.event_table)
+    assert found.pop(threading.current_thread().name) == ["after"]
+    assert ["exiting"] in found.values()
+
+
+def test_suspensions_lie_in_the_ranges_that_are_open() -> None:
+    async def main() -> None:
+        with record_function("outer"), record_function("inner"):
+            await asyncio.sleep(0.01)
+
+    profile = profiled(main())
+    table = profile.event_table
+    ((_, _, start, end, _),) = rows_of(table, "await")
+    assert end - start > 5_000_000
+    row = [table.name(r) for r in range(len(table))].index("await")
+    assert table.name(int(table.column("parent")[row])) == "inner"
+    (task,) = [intervals for name, intervals in running_intervals(table).items() if "main" in name]
+    assert len(task) == 2
+    # The time suspended is time of the range: it is wall time.
+    (inner,) = [event for event in profile.events() if event.name == "inner"]
+    assert inner.self_cpu_time_total > 5_000
+    assert not any(e.key in ("await", "main") for e in profile.key_averages())
+
+
+def test_no_task_is_kept_alive() -> None:
+    async def main() -> None:
+        pending = asyncio.create_task(asyncio.sleep(100))
+        ended = asyncio.create_task(work("a", 1))
+        await ended
+        references.extend(weakref.ref(task) for task in (pending, ended, asyncio.current_task()))
+
+    references: list[weakref.ref[Any]] = []
+    with fastprof.profile() as profile:
+        asyncio.run(main())
+        gc.collect()
+        assert [reference() for reference in references] == [None, None, None]
+        asyncio.run(work("b", 1))
+    with fastprof.profile() as after:
+        with record_function("plain"):
+            pass
+    check_tasks(profile)
+    assert ranges_by_track(after.event_table) == {threading.current_thread().name: ["plain"]}
+
+
+def test_tasks_of_other_sessions_are_no_tasks_of_mine() -> None:
+    def elsewhere() -> None:
+        asyncio.run(work("elsewhere", 1))
+
+    with fastprof.profile() as everything, fastprof.profile(all_threads=False) as own:
+        thread = threading.Thread(target=fastprof.propagate(lambda: None))
+        thread.start()
+        thread.join()
+        other = threading.Thread(target=elsewhere)
+        threading.Thread.start(other)
+        other.join()
+        asyncio.run(work("here", 1))
+    assert ["here", "here/here0"] in ranges_by_track(own.event_table).values()
+    check_tasks(own)
+    check_tasks(everything)
+    assert ["elsewhere", "elsewhere/elsewhere0"] in ranges_by_track(everything.event_table).values()
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.pftrace", "t.fastprof"])
+def test_traces_have_tasks_as_tracks(name: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        with record_function("main"):
+            await asyncio.gather(
+                asyncio.create_task(work("a"), name="A"), asyncio.create_task(work("b"), name="B")
+            )
+
+    profile = profiled(main())
+    path = tmp_path / name
+    if ".json" in name:
+        profile.export_chrome_trace(str(path))
+    elif name.endswith("pftrace"):
+        profile.export_perfetto_trace(str(path))
+    else:
+        fastprof.save(profile, path)
+    made, read = profile.event_table, fastprof.load(path)
+    assert ranges_by_track(read) == ranges_by_track(made)
+    for category in ("task", "await"):
+        assert sorted(rows_of(read, category)) == sorted(rows_of(made, category))
+    thread = {track.id: track.name for track in read.tracks if track.thread_id < 0}
+    assert list(thread.values()) == [threading.current_thread().name]
+    tasks = [track for track in read.tracks if track.thread_id >= 0]
+    assert {thread[track.thread_id] for track in tasks} == set(thread.values())
+    assert {track.tid for track in read.tracks} == {threading.get_native_id()}
+    keys = {e.key for e in fastprof.EventList.from_table(read).key_averages()}
+    assert keys == {"main", "a", "a0", "a1", "b", "b0", "b1"}
+
+
+def test_a_chrome_trace_names_each_lane_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        await asyncio.gather(work("a"), work("b"), work("c"))
+
+    path = tmp_path / "t.json"
+    profiled(main()).export_chrome_trace(str(path))
+    events = json.loads(path.read_text())["traceEvents"]
+    named = [e["tid"] for e in events if e.get("name") == "thread_name"]
+    order = [e["args"]["sort_index"] for e in events if e.get("name") == "thread_sort_index"]
+    assert len(named) == len(set(named)) and order == sorted(order)
+    assert {e["tid"] for e in events if e["ph"] == "X"} <= set(named)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of trio's tasks nest by task, and those of anyio on either loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from task_trees import check_tasks, ranges_by_track, rows_of
+
+import fastprof
+from fastprof import record_function
+
+trio = pytest.importorskip("trio")
+
+
+async def work(name: str) -> None:
+    with record_function(name):
+        await trio.sleep(0)
+        with record_function(f"{name}'s inner"):
+            await trio.sleep(0.001)
+
+
+async def main() -> None:
+    with record_function("main"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work, "a", name="A")
+            nursery.start_soon(work, "b", name="B")
+
+
+def check(profile: Any) -> None:
+    check_tasks(profile)
+    found = ranges_by_track(profile.event_table)
+    assert found["A"] == ["a", "a/a's inner"] and found["B"] == ["b", "b/b's inner"]
+    assert ["main"] in found.values()
+    assert all(finished for name, *_, finished in rows_of(profile.event_table, "task") if name in "AB")
+
+
+def test_a_run_in_a_profile() -> None:
+    with fastprof.profile() as profile:
+        trio.run(main)
+        with record_function("after"):
+            pass
+    check(profile)
+    found = ranges_by_track(profile.event_table)
+    assert found[threading.current_thread().name] == ["after"]
+
+
+def test_a_profile_in_a_run() -> None:
+    async def outer() -> None:
+        for _ in range(2):
+            with fastprof.profile() as profile:
+                profiles.append(profile)
+                with record_function("here"):
+                    await trio.sleep(0.01)
+                await main()
+            await trio.sleep(0)
+
+    profiles: list[Any] = []
+    trio.run(outer)
+    for profile in profiles:
+        check(profile)
+        (name,) = [n for n, paths in ranges_by_track(profile.event_table).items() if "here" in paths]
+        awaits = [row for row in rows_of(profile.event_table, "await") if row[0] == name]
+        assert max(end - start for _, _, start, end, _ in awaits) > 5_000_000
+
+
+def test_no_instrument_stays() -> None:
+    async def outer() -> None:
+        with fastprof.profile():
+            await trio.sleep(0)
+        await trio.sleep(0)
+        await trio.sleep(0)
+        names.extend(type(one).__name__ for one in _instruments())
+
+    def _instruments() -> Any:
+        from trio._core._run import GLOBAL_RUN_CONTEXT
+
+        return GLOBAL_RUN_CONTEXT.runner.instruments.data["_all"]
+
+    before = type(trio._core._instrumentation.Instruments.__init__)
+    names: list[str] = []
+    trio.run(outer)
+    assert names == []
+    assert type(trio._core._instrumentation.Instruments.__init__) is before
+    assert "with_ours" not in trio._core._instrumentation.Instruments.__init__.__qualname__
+
+
+def test_trio_beside_asyncio() -> None:
+    async def step() -> None:
+        with record_function("asyncio"):
+            await asyncio.sleep(0)
+
+    with fastprof.profile() as profile:
+        thread = threading.Thread(target=asyncio.run, args=(step(),))
+        thread.start()
+        trio.run(main)
+        thread.join()
+    check(profile)
+    assert ["asyncio"] in ranges_by_track(profile.event_table).values()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_anyio(backend: str) -> None:
+    anyio = pytest.importorskip("anyio")
+
+    async def child(name: str) -> None:
+        with record_function(name):
+            await anyio.sleep(0.001)
+
+    async def parent() -> None:
+        with record_function("parent"):
+            async with anyio.create_task_group() as group:
+                group.start_soon(child, "a", name="A")
+                group.start_soon(child, "b", name="B")
+            await anyio.to_thread.run_sync(blocking)
+
+    def blocking() -> None:
+        with record_function("blocking"):
+            pass
+
+    for options in ({}, {"all_threads": False}):
+        with fastprof.profile(**options) as profile:
+            anyio.run(parent, backend=backend)
+        check_tasks(profile)
+        found = ranges_by_track(profile.event_table)
+        assert found["A"] == ["a"] and found["B"] == ["b"] and ["parent"] in found.values()
+        assert ["blocking"] in found.values()

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading what a profile recorded of tasks, for tests."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from fastprof import EventTable
+from fastprof.model.tree import EventTree
+from fastprof.views.frame import machinery_rows
+
+
+def ranges_by_track(table: EventTable) -> dict[str, list[str]]:
+    """Return, by the name of a track, the paths "outer/inner" of its ranges in begin order."""
+    tree = EventTree.of(table, hidden=machinery_rows(table))
+    paths: list[str] = []
+    found: dict[str, list[str]] = {}
+    track = tree.column("track")
+    for index in range(len(tree)):
+        parent = int(tree.parent[index])
+        name = table.name(tree.table_row(index))
+        paths.append(f"{paths[parent]}/{name}" if parent >= 0 else name)
+        found.setdefault(table.tracks[int(track[index])].name, []).append(paths[-1])
+    return found
+
+
+def rows_of(table: EventTable, category: str) -> list[tuple[str, str, int, int, bool]]:
+    """Return (track, name, start_ns, end_ns, finished) of the rows of a category."""
+    categories = table.sites.field("category")
+    track, flags = table.column("track"), table.column("flags")
+    return [
+        (
+            table.tracks[int(track[row])].name,
+            table.name(row),
+            int(table.start_ns[row]),
+            int(table.end_ns[row]),
+            bool(flags[row] & 1),
+        )
+        for row in range(len(table))
+        if categories[int(table.column("site")[row])] == category
+    ]
+
+
+def running_intervals(table: EventTable) -> dict[str, list[tuple[int, int]]]:
+    """Return when each task ran: from its begin to its end, without its suspensions."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for track, _, start, end, _ in rows_of(table, "task"):
+        awaits = sorted((s, e) for t, _, s, e, _ in rows_of(table, "await") if t == track)
+        edges = [start, *(edge for pair in awaits for edge in pair), end]
+        found[track] = list(zip(edges[::2], edges[1::2], strict=True))
+    return found
+
+
+def check_tasks(profile: Any) -> None:
+    """Check what holds for every profile: one task at a time per thread, rows only while it runs."""
+    table = profile.event_table
+    running = running_intervals(table)
+    thread_of = {t.name: t.thread_id for t in table.tracks}
+    for thread in set(thread_of.values()) - {-1}:
+        steps = sorted(
+            step
+            for name, all_steps in running.items()
+            if thread_of[name] == thread
+            for step in all_steps
+        )
+        for (_, end), (start, _) in itertools.pairwise(steps):
+            assert end <= start, "two tasks of one thread run at one time"
+    categories = table.sites.field("category")
+    for row in range(len(table)):
+        track = table.tracks[int(table.column("track")[row])]
+        category = categories[int(table.column("site")[row])]
+        if track.thread_id < 0 or category in ("task", "await"):
+            continue
+        start = int(table.start_ns[row])
+        assert any(a <= start <= b for a, b in running[track.name]), "recorded while suspended"
+    for event in profile.events():
+        assert event.name != "await"
+        inner = sum(child.cpu_time_total for child in event.cpu_children)
+        assert abs(event.self_cpu_time_total - (event.cpu_time_total - inner)) < 0.01
+        assert event.self_cpu_time_total >= 0
