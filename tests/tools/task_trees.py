@@ -42,12 +42,23 @@ def rows_of(table: EventTable, category: str) -> list[tuple[str, str, int, int, 
     ]
 
 
-def running_intervals(table: EventTable) -> dict[str, list[tuple[int, int]]]:
-    """Return when each task ran: from its begin to its end, without its suspensions."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for track, _, start, end, _ in rows_of(table, "task"):
-        awaits = sorted((s, e) for t, _, s, e, _ in rows_of(table, "await") if t == track)
-        edges = [start, *(edge for pair in awaits for edge in pair), end]
+def running_intervals(table: EventTable) -> dict[int, list[tuple[int, int]]]:
+    """Return when each task ran, by track: from its begin to its end, without its suspensions."""
+    categories = table.sites.field("category")
+    whole: dict[int, tuple[int, int]] = {}
+    awaits: dict[int, list[tuple[int, int]]] = {}
+    for row in range(len(table)):
+        category = categories[int(table.column("site")[row])]
+        track = int(table.column("track")[row])
+        times = int(table.start_ns[row]), int(table.end_ns[row])
+        if category == "task":
+            assert track not in whole, "a task has two rows"
+            whole[track] = times
+        elif category == "await":
+            awaits.setdefault(track, []).append(times)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for track, (start, end) in whole.items():
+        edges = [start, *(edge for pair in sorted(awaits.get(track, ())) for edge in pair), end]
         found[track] = list(zip(edges[::2], edges[1::2], strict=True))
     return found
 
@@ -56,24 +67,23 @@ def check_tasks(profile: Any) -> None:
     """Check what holds for every profile: one task at a time per thread, rows only while it runs."""
     table = profile.event_table
     running = running_intervals(table)
-    thread_of = {t.name: t.thread_id for t in table.tracks}
-    for thread in set(thread_of.values()) - {-1}:
+    for thread in {track.thread_id for track in table.tracks} - {-1}:
         steps = sorted(
             step
-            for name, all_steps in running.items()
-            if thread_of[name] == thread
+            for track, all_steps in running.items()
+            if table.tracks[track].thread_id == thread
             for step in all_steps
         )
         for (_, end), (start, _) in itertools.pairwise(steps):
             assert end <= start, "two tasks of one thread run at one time"
     categories = table.sites.field("category")
     for row in range(len(table)):
-        track = table.tracks[int(table.column("track")[row])]
+        track = int(table.column("track")[row])
         category = categories[int(table.column("site")[row])]
-        if track.thread_id < 0 or category in ("task", "await"):
+        if table.tracks[track].thread_id < 0 or category in ("task", "await"):
             continue
         start = int(table.start_ns[row])
-        assert any(a <= start <= b for a, b in running[track.name]), "recorded while suspended"
+        assert any(a <= start <= b for a, b in running[track]), "recorded while suspended"
     for event in profile.events():
         assert event.name != "await"
         inner = sum(child.cpu_time_total for child in event.cpu_children)

@@ -25,6 +25,7 @@ struct KnownTask {
   uint64_t epoch = 0;             // State::name_epoch at the lookup
   uint32_t id = 0;
   uint32_t number = 0;
+  bool is_new = false;  // its name is that of its coroutine: it was being constructed
 };
 
 using Tasks = std::unordered_map<PyObject*, KnownTask>;
@@ -87,21 +88,15 @@ uint32_t default_number(std::string_view name) noexcept {
   return static_cast<uint32_t>(number);
 }
 
-// The qualified name of the coroutine that an asyncio task runs; empty if it has none.
-std::string coroutine_name(PyObject* task) {
-  PyObject* coroutine = PyObject_CallMethod(task, "get_coro", nullptr);
-  if (coroutine == nullptr) {
-    PyErr_Clear();
-    return {};
-  }
+// The qualified name of a coroutine; empty for none.
+std::string name_of_coroutine(PyObject* coroutine) {
+  if (coroutine == nullptr || coroutine == Py_None) return {};
   std::string name = take_text(PyObject_GetAttrString(coroutine, "__qualname__"));
-  if (name.empty() && coroutine != Py_None) name = Py_TYPE(coroutine)->tp_name;
-  Py_DECREF(coroutine);
-  return name;
+  return name.empty() ? Py_TYPE(coroutine)->tp_name : name;
 }
 
 // The name under which a task is shown, and the number behind it. A default name says nothing, so
-// that the coroutine's is shown.
+// that the coroutine's is shown; empty if that is gone, as it is once a task has ended.
 std::string name_of_task(PyObject* task, uint32_t& number) {
   number = 0;
   PyObject* given = PyObject_CallMethod(task, "get_name", nullptr);
@@ -109,13 +104,15 @@ std::string name_of_task(PyObject* task, uint32_t& number) {
     PyErr_Clear();
     return take_text(PyObject_GetAttrString(task, "name"));
   }
-  std::string name = take_text(given);
-  const uint32_t found = default_number(name);
-  if (found == 0) return name;
-  const std::string coroutine = coroutine_name(task);
-  if (coroutine.empty()) return name;
-  number = found;
-  return coroutine;
+  const std::string name = take_text(given);
+  number = default_number(name);
+  // Some versions of CPython name a task of a task factory "None" if it was given no name.
+  if (number == 0 && name != "None") return name;
+  PyObject* coroutine = PyObject_CallMethod(task, "get_coro", nullptr);
+  if (coroutine == nullptr) PyErr_Clear();
+  std::string shown = name_of_coroutine(coroutine);
+  Py_XDECREF(coroutine);
+  return shown;
 }
 
 void remove_dead(Tasks& tasks) noexcept {
@@ -150,6 +147,11 @@ KnownTask& known(PyObject* task) {
   return tasks.emplace(task, fresh).first->second;
 }
 
+void take_name(KnownTask& entry, NameUse& use, const std::string& name) noexcept {
+  entry.site = session_site(use, task_switch_site, name);
+  entry.epoch = load_relaxed(&state()->name_epoch);
+}
+
 void forget(PyObject* task) noexcept {
   Tasks& tasks = known_tasks();
   const auto found = tasks.find(task);
@@ -167,7 +169,7 @@ bool record_task(PyObject* task, bool ended) noexcept {
     KnownTask entry = known(task);
     {
       NameUse use;
-      if (FASTPROF_LIKELY(!ended && entry.site != nullptr && use.begin(s) &&
+      if (FASTPROF_LIKELY(!ended && !entry.is_new && entry.site != nullptr && use.begin(s) &&
                           entry.epoch == load_relaxed(&s->name_epoch))) {
         record_task_switch(entry.site, {entry.id, entry.number, false});
         return true;
@@ -175,10 +177,12 @@ bool record_task(PyObject* task, bool ended) noexcept {
     }
     // The name is read again at the end: many a task gets its name after its first step.
     const std::string name = name_of_task(task, entry.number);
+    entry.is_new = false;
     {
       NameUse use;
-      entry.site = session_site(use, task_switch_site, name);
-      entry.epoch = load_relaxed(&s->name_epoch);
+      const bool known_before = entry.site != nullptr && use.begin(s) &&
+                                entry.epoch == load_relaxed(&s->name_epoch);
+      if (!name.empty() || !known_before) take_name(entry, use, name);
       record_task_switch(entry.site, {entry.id, entry.number, ended});
     }
     if (ended)
@@ -191,10 +195,18 @@ bool record_task(PyObject* task, bool ended) noexcept {
   }
 }
 
-bool record_unnamed_task(PyObject* task) noexcept {
+bool record_new_task(PyObject* task, PyObject* coroutine) noexcept {
   FASTPROF_HOLD_TASKS;
   try {
-    record_task_switch(&task_switch_site, {known(task).id, 0, false});
+    const std::string name = name_of_coroutine(coroutine);
+    KnownTask entry = known(task);
+    {
+      NameUse use;
+      take_name(entry, use, name);
+      entry.is_new = true;
+      record_task_switch(entry.site, {entry.id, 0, false});
+    }
+    known(task) = entry;
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -13,9 +13,9 @@ namespace python_adapter {
 // is forgotten. Returns false without memory. GIL; sets no error.
 bool record_task(PyObject* task, bool ended) noexcept;
 
-// Records that the calling thread runs a task that is being constructed and has no name yet. As
-// record_task().
-bool record_unnamed_task(PyObject* task) noexcept;
+// Records that the calling thread runs a task that is being constructed, of which only the coroutine
+// is known (null: nothing). As record_task().
+bool record_new_task(PyObject* task, PyObject* coroutine) noexcept;
 
 // Whether an asyncio task (or future) has a result. GIL; sets no error.
 bool is_task_done(PyObject* task) noexcept;

@@ -79,15 +79,13 @@ int hooked_init(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
     return g_init(self, args, kwargs);
   name_thread_once();
   const Before before = before_step();
-  if (!record_unnamed_task(self)) return g_init(self, args, kwargs);
+  PyObject* coroutine =
+      PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : PyDict_GetItemString(kwargs, "coro");
+  if (!record_new_task(self, coroutine)) return g_init(self, args, kwargs);
   const int result = g_init(self, args, kwargs);
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   if (result != 0) PyErr_Fetch(&type, &value, &trace);
-  if (result != 0 || is_task_done(self)) {
-    record_task(self, true);
-  } else {
-    record_task(self, false);  // now it has a name
-  }
+  if (result != 0 || is_task_done(self)) record_task(self, true);
   go_back(before);
   if (result != 0) PyErr_Restore(type, value, trace);
   return result;

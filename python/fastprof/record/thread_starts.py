@@ -2,10 +2,10 @@
 """Work that profiles of a single thread follow: threads that it starts, and what it hands to pools and event loops.
 
 While such a profile records, threading.Thread.start, ThreadPoolExecutor.submit (which
-loop.run_in_executor and asyncio.to_thread call) and the call_soon_threadsafe of asyncio's loops (which
-asyncio.run_coroutine_threadsafe calls) pass the sessions of the calling thread on. A worker of a pool
-records for a profile only while it runs what was handed over. Tasks that such work makes carry the
-sessions in their context.
+loop.run_in_executor and asyncio.to_thread call), the call_soon_threadsafe of asyncio's loops (which
+asyncio.run_coroutine_threadsafe calls) and trio's worker threads pass the sessions of the calling thread
+on. A worker of a pool records for a profile only while it runs what was handed over. Tasks that such
+work makes carry the sessions in their context.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class FollowedWork:
         _replace(threading.Thread, "start", _thread_start)
         after_import("concurrent.futures.thread", _follow_pools)
         after_import("asyncio", _follow_loops)
+        after_import("trio", _follow_trio_threads)
 
     def stop(self) -> None:
         """End. Has no effect without start() or when called again."""
@@ -45,6 +46,7 @@ class FollowedWork:
             _live.remove(self)
             forget_import("concurrent.futures.thread", _follow_pools)
             forget_import("asyncio", _follow_loops)
+            forget_import("trio", _follow_trio_threads)
         if not _live:
             _restore()
 
@@ -85,6 +87,12 @@ def _follow_loops() -> None:
     if _live:
         loop = sys.modules["asyncio.base_events"].BaseEventLoop
         _replace(loop, "call_soon_threadsafe", _call_soon_threadsafe)
+
+
+def _follow_trio_threads() -> None:
+    cache = getattr(sys.modules.get("trio._core._thread_cache"), "ThreadCache", None)
+    if _live and cache is not None:
+        _replace(cache, "start_thread_soon", _submit)  # has its function first, too
 
 
 class _Followed:

@@ -90,11 +90,17 @@ class PythonCallStats:
 
     @cached_property
     def _rows(self) -> Array:
-        """Table rows of the calls."""
+        """Table rows of the calls; of each thread in the order of their begins."""
         kept = self._table.column("is_python_function")
         if self._table.has("flags"):
             kept = kept & ((self._table.column("flags") & EventFlag.ENCLOSING) == 0)
-        return np.flatnonzero(kept)
+        rows = np.flatnonzero(kept)
+        if all(track.thread_id < 0 for track in self._table.tracks):
+            return rows
+        # Callers first, on each thread: the rows of its tasks are on tracks of their own.
+        start, end = self._table.start_ns[rows], self._table.end_ns[rows]
+        order: Array = np.lexsort((-end, start, self._table.recording_thread[rows]))
+        return rows[order]
 
     @cached_property
     def _parent(self) -> Array:

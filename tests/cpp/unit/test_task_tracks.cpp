@@ -75,13 +75,16 @@ TEST(ranges_of_interleaved_tasks_nest_by_task) {
   const TestTask a(site_a), b(site_b, 12);
   fp::Session session;
   session.start();
-  fp::Range around("around");
+  static constexpr fp::Site whole =
+      fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "around",
+                    "", "", 0);
   static constexpr fp::Site one =
       fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "one",
                     "", "", 0);
   static constexpr fp::Site two =
       fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "two",
                     "", "", 0);
+  const fp::RangeHandle around = fp::begin_range(whole);
   a.resume();
   const fp::RangeHandle of_a = fp::begin_range(one);
   leave();
@@ -97,7 +100,7 @@ TEST(ranges_of_interleaved_tasks_nest_by_task) {
   b.resume();
   fp::end_range(of_b);
   leave();
-  around.end();
+  fp::end_range(around);
   const fp::Capture& capture = session.stop();
   fp::validate_capture(capture);
   CHECK(texts(capture) ==
@@ -197,7 +200,7 @@ TEST(every_chunk_repeats_the_task) {
     for (int i = 0; i < kRanges; ++i) {
       // Long steps: most chunks have no switch but the one they begin with.
       if (i % 5000 == 0) ((i / 5000) % 2 == 0 ? a : b).resume();
-      if (i % 2 == 0 ? (i / 5000) % 2 == 0 : (i / 5000) % 2 == 0) {
+      if ((i / 5000) % 2 == 0) {
         FASTPROF_RANGE("of a");
       } else {
         FASTPROF_RANGE("of b");
@@ -219,7 +222,8 @@ TEST(every_chunk_repeats_the_task) {
 }
 
 TEST(a_backing_file_has_the_tasks) {
-  const std::string path = temporary_file("tasks.fpback");
+  const std::string folder = fp::make_private_folder("fastprof-test-");
+  const std::string path = folder + "/tasks";
   const TestTask a(site_a, 3), b(site_b);
   fp::SessionOptions options;
   options.backing_file = path;
@@ -242,6 +246,7 @@ TEST(a_backing_file_has_the_tasks) {
         (std::vector<std::string>{"a (Task-3): a", "a (Task-3): in a in a",
                                   "a (Task-3): in a again in a", "b: b", "b: in b in b"}));
   CHECK_EQ(recovered.damaged, 0);
+  ::rmdir(folder.c_str());
 }
 
 TEST(a_thread_local_session_has_tasks_of_its_thread_only) {

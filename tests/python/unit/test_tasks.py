@@ -379,7 +379,11 @@ def test_suspensions_lie_in_the_ranges_that_are_open() -> None:
     assert end - start > 5_000_000
     row = [table.name(r) for r in range(len(table))].index("await")
     assert table.name(int(table.column("parent")[row])) == "inner"
-    (task,) = [intervals for name, intervals in running_intervals(table).items() if "main" in name]
+    (task,) = [
+        intervals
+        for track, intervals in running_intervals(table).items()
+        if "main" in table.tracks[track].name
+    ]
     assert len(task) == 2
     # The time suspended is time of the range: it is wall time.
     (inner,) = [event for event in profile.events() if event.name == "inner"]

@@ -34,8 +34,10 @@ def check(profile: Any) -> None:
     check_tasks(profile)
     found = ranges_by_track(profile.event_table)
     assert found["A"] == ["a", "a/a's inner"] and found["B"] == ["b", "b/b's inner"]
-    assert ["main"] in found.values()
-    assert all(finished for name, *_, finished in rows_of(profile.event_table, "task") if name in "AB")
+    assert any("main" in paths for paths in found.values())
+    assert all(
+        finished for name, *_, finished in rows_of(profile.event_table, "task") if name in "AB"
+    )
 
 
 def test_a_run_in_a_profile() -> None:
@@ -62,7 +64,9 @@ def test_a_profile_in_a_run() -> None:
     trio.run(outer)
     for profile in profiles:
         check(profile)
-        (name,) = [n for n, paths in ranges_by_track(profile.event_table).items() if "here" in paths]
+        (name,) = [
+            n for n, paths in ranges_by_track(profile.event_table).items() if "here" in paths
+        ]
         awaits = [row for row in rows_of(profile.event_table, "await") if row[0] == name]
         assert max(end - start for _, _, start, end, _ in awaits) > 5_000_000
 

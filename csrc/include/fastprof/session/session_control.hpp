@@ -41,6 +41,7 @@ struct TrackSnapshot {
 // A session's state and its pinned chunks at one instant, taken under State::lock.
 struct Snapshot {
   uint64_t t0 = 0, t1 = 0;
+  uint64_t tasks_since = 0;  // SessionSlot::tasks_since; 0: t0
   uint64_t session_id = 0;
   uint32_t mask = 0;
   bool local = false;
@@ -148,6 +149,19 @@ inline void reclaim_before_start(State* s, uint64_t max_name_bytes) noexcept {
   pthread_mutex_unlock(&s->drain_lock);
 }
 
+// Since when the sessions that run at the start of `starting` record the task switches of all
+// threads. State::lock held.
+inline uint64_t tasks_recorded_since(const State* s, const SessionSlot& starting) noexcept {
+  uint64_t since = starting.t0;
+  for (uint64_t rest = s->session_bits; rest != 0; rest &= rest - 1) {
+    const SessionSlot& other = s->sessions[__builtin_ctzll(rest)];
+    if (&other != &starting && other.local == 0 && (other.mask & category::task) != 0 &&
+        other.tasks_since != 0 && other.tasks_since < since)
+      since = other.tasks_since;
+  }
+  return since;
+}
+
 // Starts a session and returns the index of its slot. Any thread. Throws StateError if 64 sessions
 // run, if another session records other counters or stacks, or if no recorder is attached;
 // ValueError for a bound below 64 KB; for a backing file also what bring_file_into_force() throws,
@@ -222,6 +236,7 @@ inline int start_session(State* s, const SessionRequest& request, BackingReport*
         }
       }
       store_relaxed(&slot.t0, ordered_ticks(s));
+      store_relaxed(&slot.tasks_since, tasks_recorded_since(s, slot));
       if (backed && report->opened) s->backing_file->owner = static_cast<uint32_t>(index);
       write_file_session(s, static_cast<unsigned>(index), backed && report->opened);
       store_release(&slot.live, uint8_t{1});  // partner: acquire in count_dropped
@@ -258,6 +273,7 @@ inline Snapshot take_snapshot(State* s, int index) {
   const uint64_t bit = uint64_t{1} << index;
   Snapshot snapshot;
   snapshot.t0 = slot.t0;
+  snapshot.tasks_since = slot.tasks_since;
   snapshot.session_id = slot.id;
   snapshot.mask = slot.mask;
   snapshot.local = slot.local != 0;

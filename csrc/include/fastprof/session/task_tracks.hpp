@@ -45,7 +45,11 @@ struct Task {
 class TaskSplit {
  public:
   TaskSplit(DrainedRows& drained, std::vector<CrossThreadEnds>& crossed, const Snapshot& snapshot)
-      : drained_(drained), crossed_(crossed), t0_(snapshot.t0), t1_(snapshot.t1) {}
+      : drained_(drained),
+        crossed_(crossed),
+        since_(snapshot.tasks_since != 0 ? snapshot.tasks_since : snapshot.t0),
+        t0_(snapshot.t0),
+        t1_(snapshot.t1) {}
 
   void run() {
     std::vector<TrackRows>& tracks = drained_.tracks;
@@ -115,6 +119,7 @@ class TaskSplit {
       }
     };
     for (const TaskSwitch& each : switches) {
+      if (each.at < since_) continue;
       if (each.at >= t1_) break;
       const TaskWord word = TaskWord::unpack(each.word);
       if (word.ended) {
@@ -260,7 +265,7 @@ class TaskSplit {
 
   DrainedRows& drained_;
   std::vector<CrossThreadEnds>& crossed_;
-  const uint64_t t0_, t1_;
+  const uint64_t since_, t0_, t1_;
   std::vector<Task> tasks_;
   std::unordered_map<uint32_t, size_t> index_;  // task id -> index in tasks_
   std::unordered_map<uint32_t, uint32_t> range_sites_;

@@ -116,7 +116,10 @@ struct SessionSlot {
   uint64_t dropped[kMaxDropCauses];  // relaxed atomics
   // -- since abi_minor 3
   uint64_t* dropped_in_file;  // copy of `dropped` in the backing file, null without (relaxed)
-  uint64_t reserved[4];       // zeroed at each start
+  // Since when (ticks) task switches of all threads have been recorded without a gap, up to this
+  // session's start or before; 0: unknown. Older ones do not tell which task runs.
+  uint64_t tasks_since;
+  uint64_t reserved[3];  // zeroed at each start
 };
 
 // The map from ticks to time that all sessions share: appended to under State::lock, thinned when
