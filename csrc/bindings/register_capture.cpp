@@ -23,8 +23,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-using TrackTuple =
-    py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_, py::int_>;
+using TrackTuple = py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_, py::int_>;
 
 // Returns a read-only array over a vector of the capture, which it keeps alive.
 template <class T, class Allocator>

@@ -39,8 +39,8 @@ void register_propagate(py::module_& module) {
       [](const py::object& saved, const py::object& function,
          const py::typing::Tuple<py::object, py::ellipsis>& args,
          const py::typing::Dict<py::str, py::object>& kwargs) {
-        PyObject* result = python_adapter::call_in_sessions(saved.ptr(), function.ptr(), args.ptr(),
-                                                            kwargs.ptr());
+        PyObject* result =
+            python_adapter::call_in_sessions(saved.ptr(), function.ptr(), args.ptr(), kwargs.ptr());
         if (result == nullptr) throw py::error_already_set();
         return py::reinterpret_steal<py::object>(result);
       },
@@ -52,7 +52,8 @@ void register_propagate(py::module_& module) {
         python_adapter::set_sessions_variable(variable.is_none() ? nullptr : variable.ptr());
       },
       py::arg("variable"),
-      "Let the steps of tasks run in the sessions that this context variable holds; None: no more.");
+      "Let the steps of tasks run in the sessions that this context variable holds; None: no "
+      "more.");
 }
 
 }  // namespace bindings

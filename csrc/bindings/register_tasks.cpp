@@ -35,7 +35,9 @@ class TaskSwitches {
   Hold hold_{g_forks};
 };
 
-PyObject* or_null(const py::object& task) { return task.is_none() ? nullptr : task.ptr(); }
+PyObject* or_null(const py::object& task) {
+  return task.is_none() ? nullptr : task.ptr();
+}
 
 }  // namespace
 
@@ -76,7 +78,8 @@ void register_tasks(py::module_& module) {
       [](const py::object& task, bool ended) {
         python_adapter::running_task_left(task.ptr(), ended);
       },
-      py::arg("task"), py::arg("ended") = false, "Record that the step given to note_running_task() is over.");
+      py::arg("task"), py::arg("ended") = false,
+      "Record that the step given to note_running_task() is over.");
   module.def(
       "forget_tasks_in_child",
       [] {

@@ -51,10 +51,10 @@ def running_intervals(table: EventTable) -> dict[int, list[tuple[int, int]]]:
         category = categories[int(table.column("site")[row])]
         track = int(table.column("track")[row])
         times = int(table.start_ns[row]), int(table.end_ns[row])
-        if category == "task":
+        if category == "task_lifetime":
             assert track not in whole, "a task has two rows"
             whole[track] = times
-        elif category == "await":
+        elif category == "task_await":
             awaits.setdefault(track, []).append(times)
     found: dict[int, list[tuple[int, int]]] = {}
     for track, (start, end) in whole.items():
@@ -80,7 +80,7 @@ def check_tasks(profile: Any) -> None:
     for row in range(len(table)):
         track = int(table.column("track")[row])
         category = categories[int(table.column("site")[row])]
-        if table.tracks[track].thread_id < 0 or category in ("task", "await"):
+        if table.tracks[track].thread_id < 0 or category in ("task_lifetime", "task_await"):
             continue
         start = int(table.start_ns[row])
         assert any(a <= start <= b for a, b in running[track]), "recorded while suspended"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that thread-local sessions follow: the sessions of the thread that hands it over are in effect
-// on the thread that runs it.
+// Work that thread-local sessions follow: the sessions of the thread that hands it over are in
+// effect on the thread that runs it.
 #pragma once
 
 #include <Python.h>

@@ -180,8 +180,8 @@ bool record_task(PyObject* task, bool ended) noexcept {
     entry.is_new = false;
     {
       NameUse use;
-      const bool known_before = entry.site != nullptr && use.begin(s) &&
-                                entry.epoch == load_relaxed(&s->name_epoch);
+      const bool known_before =
+          entry.site != nullptr && use.begin(s) && entry.epoch == load_relaxed(&s->name_epoch);
       if (!name.empty() || !known_before) take_name(entry, use, name);
       record_task_switch(entry.site, {entry.id, entry.number, ended});
     }
@@ -220,8 +220,8 @@ bool is_task_done(PyObject* task) noexcept {
     PyErr_Clear();
     return false;
   }
-  const bool pending = PyUnicode_Check(state) &&
-                       PyUnicode_CompareWithASCIIString(state, "PENDING") == 0;
+  const bool pending =
+      PyUnicode_Check(state) && PyUnicode_CompareWithASCIIString(state, "PENDING") == 0;
   Py_DECREF(state);
   return !pending;
 }

@@ -9,12 +9,12 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// Records that the calling thread runs this task, or (ended) that the task has ended, after which it
-// is forgotten. Returns false without memory. GIL; sets no error.
+// Records that the calling thread runs this task, or (ended) that the task has ended, after which
+// it is forgotten. Returns false without memory. GIL; sets no error.
 bool record_task(PyObject* task, bool ended) noexcept;
 
-// Records that the calling thread runs a task that is being constructed, of which only the coroutine
-// is known (null: nothing). As record_task().
+// Records that the calling thread runs a task that is being constructed, of which only the
+// coroutine is known (null: nothing). As record_task().
 bool record_new_task(PyObject* task, PyObject* coroutine) noexcept;
 
 // Whether an asyncio task (or future) has a result. GIL; sets no error.

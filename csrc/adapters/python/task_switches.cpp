@@ -53,7 +53,9 @@ Before before_step() noexcept {
   return {thread_block()->track->task_site, word};
 }
 
-void go_back(const Before& before) noexcept { record_task_switch(before.site, before.word); }
+void go_back(const Before& before) noexcept {
+  record_task_switch(before.site, before.word);
+}
 
 template <class Call>
 FASTPROF_ALWAYS_INLINE PyObject* run_step(PyObject* task, Call call) noexcept {
@@ -144,7 +146,9 @@ bool learn_task_steps(PyObject* task, PyObject* step, PyObject* wakeup) noexcept
   return true;
 }
 
-bool task_steps_known() noexcept { return g_step != nullptr; }
+bool task_steps_known() noexcept {
+  return g_step != nullptr;
+}
 
 void start_task_switches() noexcept {
   ++g_users;

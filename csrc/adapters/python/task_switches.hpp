@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Task switches of Python: which asyncio task (or task of another library) each thread runs, recorded
-// so that ranges and calls nest by task (session/task_tracks.hpp).
+// Task switches of Python: which asyncio task (or task of another library) each thread runs,
+// recorded so that ranges and calls nest by task (session/task_tracks.hpp).
 //
 // A step of a task written in C begins in one of two functions of CPython's _asyncio: the call of a
-// TaskStepMethWrapper, and the method that the future it awaits calls back. Whatever event loop runs
-// the task calls one of them. While a profile records tasks, both lead through here.
+// TaskStepMethWrapper, and the method that the future it awaits calls back. Whatever event loop
+// runs the task calls one of them. While a profile records tasks, both lead through here.
 #pragma once
 
 #include <Python.h>
@@ -14,8 +14,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
-// Takes note of the two functions. `step`: a TaskStepMethWrapper of `task`; `wakeup`: its callback of
-// a future. Returns false if they are not what is expected here. GIL; sets no error.
+// Takes note of the two functions. `step`: a TaskStepMethWrapper of `task`; `wakeup`: its callback
+// of a future. Returns false if they are not what is expected here. GIL; sets no error.
 bool learn_task_steps(PyObject* task, PyObject* step, PyObject* wakeup) noexcept;
 bool task_steps_known() noexcept;
 

@@ -100,7 +100,7 @@ def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> N
     text = print_table(events, options, sys.stdout)
     span_ms = (table.t1_ns - table.t0_ns) / 1e6
     name = table.process_name or "a process"
-    threads = len(set(table.thread.tolist()))
+    threads = len(set(table.recording_thread.tolist()))
     print(
         f"{name}, pid {table.pid}: {counted(len(table), 'row')} on {counted(threads, 'thread')} "
         f"in {span_ms:.3f} ms"

@@ -16,8 +16,8 @@ from fastprof.base.record_scope import RecordScope
 __all__ = ["TASK_CATEGORIES", "Site", "SiteTable", "Track", "TrackTable"]
 
 # Categories of rows that say when a task ran: its own, and those of its suspensions
-# (csrc/include/fastprof/session/task_tracks.hpp).
-TASK_CATEGORIES = frozenset({"task", "await"})
+# (csrc/include/fastprof/capture/capture.hpp).
+TASK_CATEGORIES = frozenset({"task_lifetime", "task_await"})
 
 
 class Site(NamedTuple):

@@ -28,7 +28,7 @@ from fastprof.model.columns import (
     read_only,
 )
 from fastprof.model.parents import new_numbers, skip_rows
-from fastprof.model.sites import Site, SiteTable, Track, TrackTable
+from fastprof.model.sites import TASK_CATEGORIES, Site, SiteTable, Track, TrackTable
 
 __all__ = [
     "CODED_COLUMNS",
@@ -275,7 +275,7 @@ class EventTable:
 
     @property
     def unfinished(self) -> int:
-        """Number of ranges that were still open at the end of the session."""
+        """Number of ranges that were still open at the end of the session; tasks do not count."""
         if "flags" not in self._columns or not len(self):
             return 0
         if int(np.bitwise_and.reduce(self.column("flags"))) & EventFlag.FINISHED:
@@ -283,6 +283,9 @@ class EventTable:
         is_open = (self.column("flags") & EventFlag.FINISHED) == 0
         if "kind" in self._columns:  # instants have no end
             is_open &= self.column("kind") <= EventKind.ASYNC_RANGE
+        of_tasks = [category in TASK_CATEGORIES for category in self.sites.field("category")]
+        if any(of_tasks):
+            is_open &= ~np.array(of_tasks)[self.column("site")]
         return int(np.count_nonzero(is_open))
 
     @property

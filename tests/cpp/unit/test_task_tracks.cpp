@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Task switches: each task has a track of its own, with its ranges, its own row and its suspensions;
-// under every overflow policy, on several threads, and in a backing file.
+// Task switches: each task has a track of its own, with its ranges, its own row and its
+// suspensions; under every overflow policy, on several threads, and in a backing file.
 #include <map>
 #include <set>
 #include <string>
@@ -36,7 +36,9 @@ struct TestTask {
     fp::record_task_switch(site, ended);
   }
 };
-void leave() { fp::record_task_switch(&fp::task_switch_site, {}); }
+void leave() {
+  fp::record_task_switch(&fp::task_switch_site, {});
+}
 
 // "track: name in parent" of each row, without suspensions.
 std::vector<std::string> texts(const fp::Capture& capture) {
@@ -75,15 +77,12 @@ TEST(ranges_of_interleaved_tasks_nest_by_task) {
   const TestTask a(site_a), b(site_b, 12);
   fp::Session session;
   session.start();
-  static constexpr fp::Site whole =
-      fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "around",
-                    "", "", 0);
-  static constexpr fp::Site one =
-      fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "one",
-                    "", "", 0);
-  static constexpr fp::Site two =
-      fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "two",
-                    "", "", 0);
+  static constexpr fp::Site whole = fp::make_site(fp::SiteKind::range, fp::category::user,
+                                                  fp::RecordScope::USER_SCOPE, "around", "", "", 0);
+  static constexpr fp::Site one = fp::make_site(fp::SiteKind::range, fp::category::user,
+                                                fp::RecordScope::USER_SCOPE, "one", "", "", 0);
+  static constexpr fp::Site two = fp::make_site(fp::SiteKind::range, fp::category::user,
+                                                fp::RecordScope::USER_SCOPE, "two", "", "", 0);
   const fp::RangeHandle around = fp::begin_range(whole);
   a.resume();
   const fp::RangeHandle of_a = fp::begin_range(one);
@@ -265,6 +264,6 @@ TEST(a_thread_local_session_has_tasks_of_its_thread_only) {
     leave();
   }).join();
   CHECK(texts(local.stop()) == (std::vector<std::string>{"a: a", "a: in a in a"}));
-  CHECK(texts(all.stop()) == (std::vector<std::string>{"a: a", "a: in a in a", "b: b",
-                                                       "b: in b in b"}));
+  CHECK(texts(all.stop()) ==
+        (std::vector<std::string>{"a: a", "a: in a in a", "b: b", "b: in b in b"}));
 }

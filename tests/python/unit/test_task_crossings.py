@@ -150,7 +150,7 @@ def test_a_backing_file_is_recovered_with_its_tasks(tmp_path: Path) -> None:
         table = fastprof.recover(path)
     check_turns(table)
     check_turns(profile.event_table)
-    assert rows_of(table, "await")
+    assert rows_of(table, "task_await")
 
 
 def test_a_followed_child_has_tasks() -> None:
@@ -401,5 +401,7 @@ def test_eager_tasks() -> None:
     check_turns(profile.event_table)
     assert ["main"] in found.values()
     assert all(
-        row[4] for row in rows_of(profile.event_table, "task") if row[0] in ("A", "B", eager)
+        row[4]
+        for row in rows_of(profile.event_table, "task_lifetime")
+        if row[0] in ("A", "B", eager)
     )

@@ -61,7 +61,7 @@ def test_without_tasks_everything_nests_by_thread() -> None:
     profile = profiled(main(), tasks=False)
     table = profile.event_table
     assert [t.thread_id for t in table.tracks] == [-1]
-    assert not rows_of(table, "task") and not rows_of(table, "await")
+    assert not rows_of(table, "task_lifetime") and not rows_of(table, "task_await")
     assert sorted(e.name for e in profile.events()) == ["a", "a0", "b", "b0"]
 
 
@@ -157,7 +157,7 @@ def test_cancelled_and_failed_tasks_end() -> None:
     found = ranges_by_track(profile.event_table)
     assert found.pop("cancelled") == ["sleeping"] and found.pop("failed") == ["failing"]
     assert list(found.values()) == [["main"]]
-    assert all(finished for *_, finished in rows_of(profile.event_table, "task"))
+    assert all(finished for *_, finished in rows_of(profile.event_table, "task_lifetime"))
 
 
 def test_a_task_that_outlives_the_profile() -> None:
@@ -186,10 +186,10 @@ def test_a_task_that_outlives_the_profile() -> None:
     check_tasks(profile)
     assert ranges_by_track(profile.event_table) == {"B": ["background"]}
     ((_, _, start, end, finished),) = [
-        row for row in rows_of(profile.event_table, "task") if row[0] == "B"
+        row for row in rows_of(profile.event_table, "task_lifetime") if row[0] == "B"
     ]
     assert not finished and end == profile.event_table.t1_ns and start < end
-    *_, last = [row for row in rows_of(profile.event_table, "await") if row[0] == "B"]
+    *_, last = [row for row in rows_of(profile.event_table, "task_await") if row[0] == "B"]
     assert not last[4] and last[3] == end
 
 
@@ -216,7 +216,7 @@ def test_a_profile_begun_and_ended_inside_a_running_task() -> None:
     assert list(found.values()) == [["here", "here/inside", "end"]]
     # The sleep is a suspension, although the step in which the profile began is not seen to end.
     (name,) = found
-    awaits = [row for row in rows_of(profile.event_table, "await") if row[0] == name]
+    awaits = [row for row in rows_of(profile.event_table, "task_await") if row[0] == name]
     assert max(end - start for _, _, start, end, _ in awaits) > 5_000_000
 
 
@@ -375,7 +375,7 @@ def test_suspensions_lie_in_the_ranges_that_are_open() -> None:
 
     profile = profiled(main())
     table = profile.event_table
-    ((_, _, start, end, _),) = rows_of(table, "await")
+    ((_, _, start, end, _),) = rows_of(table, "task_await")
     assert end - start > 5_000_000
     row = [table.name(r) for r in range(len(table))].index("await")
     assert table.name(int(table.column("parent")[row])) == "inner"
@@ -447,7 +447,7 @@ def test_traces_have_tasks_as_tracks(name: str, tmp_path: Path) -> None:
         fastprof.save(profile, path)
     made, read = profile.event_table, fastprof.load(path)
     assert ranges_by_track(read) == ranges_by_track(made)
-    for category in ("task", "await"):
+    for category in ("task_lifetime", "task_await"):
         assert sorted(rows_of(read, category)) == sorted(rows_of(made, category))
     thread = {track.id: track.name for track in read.tracks if track.thread_id < 0}
     assert list(thread.values()) == [threading.current_thread().name]

@@ -36,7 +36,9 @@ def check(profile: Any) -> None:
     assert found["A"] == ["a", "a/a's inner"] and found["B"] == ["b", "b/b's inner"]
     assert any("main" in paths for paths in found.values())
     assert all(
-        finished for name, *_, finished in rows_of(profile.event_table, "task") if name in "AB"
+        finished
+        for name, *_, finished in rows_of(profile.event_table, "task_lifetime")
+        if name in "AB"
     )
 
 
@@ -67,7 +69,7 @@ def test_a_profile_in_a_run() -> None:
         (name,) = [
             n for n, paths in ranges_by_track(profile.event_table).items() if "here" in paths
         ]
-        awaits = [row for row in rows_of(profile.event_table, "await") if row[0] == name]
+        awaits = [row for row in rows_of(profile.event_table, "task_await") if row[0] == name]
         assert max(end - start for _, _, start, end, _ in awaits) > 5_000_000
 
 

@@ -51,6 +51,15 @@ struct SiteInfo {
   int16_t device_index = -1;
 };
 
+// Categories of the rows that say when a task ran: its own, and those of its suspensions
+// (session/task_tracks.hpp). Averages leave them out.
+constexpr const char* kTaskCategory = "task_lifetime";
+constexpr const char* kAwaitCategory = "task_await";
+
+inline bool is_task_site(const SiteInfo& site) {
+  return site.category == kTaskCategory || site.category == kAwaitCategory;
+}
+
 // One track: a thread of the process, or a task that ran on it.
 struct TrackInfo {
   uint32_t id = 0;  // unique over the life of the process

@@ -257,14 +257,19 @@ inline Summary summarise(const Capture& capture, SummaryOrder order = SummaryOrd
   std::vector<SummaryRow>& groups = summary.rows;
 
   const size_t rows = capture.size();
-  const auto counted = [&capture](size_t row) noexcept {
-    return is_any_range(capture.kind[row]) && (capture.flags[row] & event_flag::enclosing) == 0;
+  std::vector<bool> of_task;
+  for (const SiteInfo& site : capture.sites) of_task.push_back(is_task_site(site));
+  const auto counted = [&](size_t row) noexcept {
+    return is_any_range(capture.kind[row]) && (capture.flags[row] & event_flag::enclosing) == 0 &&
+           !of_task[capture.site[row]];
   };
   std::vector<int64_t> self_ns(groups.size(), 0);
-  uint32_t last_track = UINT32_MAX;
+  uint32_t last_thread = UINT32_MAX;  // the tasks of a thread follow it
   for (size_t row = 0; row < rows; ++row) {
-    if (capture.track[row] != last_track) ++summary.threads;
-    last_track = capture.track[row];
+    const uint32_t thread = capture.tracks[capture.track[row]].id_of_thread();
+    if (thread != last_thread) ++summary.threads;
+    last_thread = thread;
+    if (of_task[capture.site[row]]) continue;
     if (!is_any_range(capture.kind[row])) {
       ++summary.other_events;
       continue;

@@ -161,8 +161,9 @@ class ChromeTraceWriter {
     append_json_int(text, capture_.clamped);
     uint64_t unfinished = 0;
     for (size_t row = 0; row < capture_.size(); ++row) {
-      unfinished +=
-          is_any_range(capture_.kind[row]) && (capture_.flags[row] & event_flag::finished) == 0;
+      unfinished += is_any_range(capture_.kind[row]) &&
+                    (capture_.flags[row] & event_flag::finished) == 0 &&
+                    !is_task_site(capture_.sites[capture_.site[row]]);
     }
     text += ", \"unfinished\": ";
     append_json_int(text, unfinished);

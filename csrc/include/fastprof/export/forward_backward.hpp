@@ -118,7 +118,8 @@ class ForwardBackwardLinks {
         if (type != DetailType::op || count == 0 || static_cast<int64_t>(words[0]) < 0) return;
         const uint64_t forward_thread = count > 1 ? words[1] : 0;
         if ((forward_thread != 0) != backward) return;
-        const uint64_t thread = backward ? forward_thread : capture.tracks[capture.track[row]].id_of_thread();
+        const uint64_t thread =
+            backward ? forward_thread : capture.tracks[capture.track[row]].id_of_thread();
         found.push_back(
             {capture.start_ns[row], static_cast<uint32_t>(row), backward, {thread, words[0]}});
       });

@@ -29,11 +29,11 @@ struct TraceLane {
   std::string name;
 };
 
-// Lanes 0 to tracks-1 are the threads and tasks. A synchronous range is placed on its thread, or on its
-// parent's lane if that was moved; if it overlaps a slice there partly, it goes to an overlap lane.
-// Async ranges and ranges that ended on another thread go to async lanes, on which nothing nests.
-// Other rows follow their parent. Free lanes are reused, so a thread has as many as it needs at any
-// one time.
+// Lanes 0 to tracks-1 are the threads and tasks. A synchronous range is placed on its thread, or on
+// its parent's lane if that was moved; if it overlaps a slice there partly, it goes to an overlap
+// lane. Async ranges and ranges that ended on another thread go to async lanes, on which nothing
+// nests. Other rows follow their parent. Free lanes are reused, so a thread has as many as it needs
+// at any one time.
 class TrackLayout {
  public:
   explicit TrackLayout(const Capture& capture) : lane_of_row_(capture.size()) {

@@ -393,7 +393,7 @@ class Drain {
   uint64_t unload_epoch_ = 0;
   RecordFilter filter_{};
   MembershipWalk membership_{0, false};
-  uint32_t track_id_ = 0;   // of the run being read
+  uint32_t track_id_ = 0;                        // of the run being read
   std::vector<TaskSwitch>* switches_ = nullptr;  // likewise
   size_t units_ahead_ = 0;  // units of this pass; 0 once reserve_words() has run
   bool include_open_;

@@ -349,7 +349,8 @@ inline Recovered recover(const std::string& path, const RecoverOptions& options 
       capture.counter_names.push_back(value.substr(at, next - at));
   }
   for (size_t row = 0; row < capture.size(); ++row)
-    if (is_any_range(capture.kind[row]) && (capture.flags[row] & event_flag::finished) == 0)
+    if (is_any_range(capture.kind[row]) && (capture.flags[row] & event_flag::finished) == 0 &&
+        !is_task_site(capture.sites[capture.site[row]]))
       ++result.open_ranges;
   return result;
 }

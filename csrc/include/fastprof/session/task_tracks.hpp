@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Task tracks: gives each task (task_switch.hpp) a track of its own, with the rows that were recorded
-// while threads ran it, a row for the task and one for each time that it was suspended.
+// Task tracks: gives each task (task_switch.hpp) a track of its own, with the rows that were
+// recorded while threads ran it, a row for the task and one for each time that it was suspended.
 //
 // Rows of a task nest among themselves, whatever other tasks its thread ran meanwhile: a range that
 // is open across a suspension contains the row "await" of that suspension. A thread keeps the rows
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -20,10 +21,6 @@
 #include "fastprof/session/join_ends.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-
-// Categories of the rows that are added for tasks. Tables of averages leave them out.
-constexpr const char* kTaskCategory = "task";
-constexpr const char* kAwaitCategory = "await";
 
 namespace assembling {
 
@@ -69,12 +66,11 @@ class TaskSplit {
       crossed_.push_back(std::move(task.crossed));
     }
     // The tasks of a thread follow it, in the order of their begins.
-    const std::vector<uint32_t> order =
-        stable_order(tracks.size(), [&](uint32_t a, uint32_t b) {
-          if (thread_of[a] != thread_of[b]) return thread_of[a] < thread_of[b];
-          if (a < threads || b < threads) return a < b;
-          return tracks[a].begin[0] < tracks[b].begin[0];
-        });
+    const std::vector<uint32_t> order = stable_order(tracks.size(), [&](uint32_t a, uint32_t b) {
+      if (thread_of[a] != thread_of[b]) return thread_of[a] < thread_of[b];
+      if (a < threads || b < threads) return a < b;
+      return tracks[a].begin[0] < tracks[b].begin[0];
+    });
     put_in_order(tracks, order);
     put_in_order(crossed_, order);
   }
@@ -98,18 +94,17 @@ class TaskSplit {
     TrackRows& rows = drained_.tracks[thread];
     std::vector<TaskSwitch> switches = std::move(rows.switches);
     rows.switches.clear();
-    std::stable_sort(switches.begin(), switches.end(),
-                     [](const TaskSwitch& a, const TaskSwitch& b) { return a.at < b.at; });
+    const auto before = [](const TaskSwitch& a, const TaskSwitch& b) { return a.at < b.at; };
+    if (!std::is_sorted(switches.begin(), switches.end(), before))
+      std::stable_sort(switches.begin(), switches.end(), before);
     TrackRows kept;
     kept.info = rows.info;
     CrossThreadEnds kept_crossed;
     const CrossThreadEnds crossed = std::move(crossed_[thread]);
     size_t row = 0, cross = 0;
-    uint32_t current = 0, current_site = UINT32_MAX;
+    Task* task = nullptr;  // that runs; null: none
     uint64_t since = 0;
     const auto move_rows_before = [&](uint64_t at) {
-      if (row == rows.size() || static_cast<uint64_t>(rows.begin[row]) >= at) return;
-      Task* task = current != 0 ? &task_of(current, thread) : nullptr;
       TrackRows& to = task != nullptr ? task->rows : kept;
       CrossThreadEnds& to_crossed = task != nullptr ? task->crossed : kept_crossed;
       for (; row < rows.size() && static_cast<uint64_t>(rows.begin[row]) < at; ++row) {
@@ -122,43 +117,33 @@ class TaskSplit {
       if (each.at < since_) continue;
       if (each.at >= t1_) break;
       const TaskWord word = TaskWord::unpack(each.word);
+      Task* named = word.id == 0                                       ? nullptr
+                    : task != nullptr && task->rows.info.id == word.id ? task
+                                                                       : &task_of(word.id, thread);
+      if (named != nullptr) {  // the last name counts: it may be given after the first step
+        named->site = each.site;
+        named->number = word.number;
+        named->in_session |= each.in_session;
+      }
       if (word.ended) {
-        if (each.at >= t0_) task_of(word.id, thread).ended = each.at;
-        if (word.id != 0) name(word, each.site, thread);
+        if (named != nullptr && each.at >= t0_) named->ended = each.at;
         continue;
       }
-      // A chunk begins with the task that runs already.
-      if (word.id == current && each.site == current_site) {
-        if (current != 0 && each.in_session) task_of(current, thread).in_session = true;
-        continue;
-      }
+      if (named == task) continue;  // a chunk begins with the task that runs already
       move_rows_before(each.at);
-      if (word.id != current) {
-        end_step(current, thread, since, each.at);
-        since = each.at;
-      }
-      current = word.id;
-      current_site = each.site;
-      if (current == 0) continue;
-      name(word, each.site, thread);
-      if (each.in_session) task_of(current, thread).in_session = true;
+      end_step(task, since, each.at);
+      since = each.at;
+      task = named;
     }
     move_rows_before(UINT64_MAX);
-    end_step(current, thread, since, t1_);
+    end_step(task, since, t1_);
     rows = std::move(kept);
     crossed_[thread] = std::move(kept_crossed);
   }
 
-  // The last name of a task counts: it may be given after the first step.
-  void name(TaskWord word, uint32_t site, size_t thread) {
-    Task& task = task_of(word.id, thread);
-    task.site = site;
-    task.number = word.number;
-  }
-
-  void end_step(uint32_t id, size_t thread, uint64_t from, uint64_t to) {
-    if (id == 0 || to <= t0_ || from >= t1_) return;
-    task_of(id, thread).steps.emplace_back(std::max(from, t0_), std::min(to, t1_));
+  void end_step(Task* task, uint64_t from, uint64_t to) {
+    if (task == nullptr || to <= t0_ || from >= t1_) return;
+    task->steps.emplace_back(std::max(from, t0_), std::min(to, t1_));
   }
 
   static void append_row(TrackRows& to, const TrackRows& from, size_t row) {
@@ -230,6 +215,8 @@ class TaskSplit {
       std::sort(task.steps.begin(), task.steps.end());
     }
     TrackRows rows;
+    const size_t most = task.rows.size() + task.steps.size() + 1;
+    rows.each_column([most](auto& column) { column.reserve(most); });
     std::vector<uint32_t> moved(task.rows.size());
     const size_t known = task.rows.size();
     size_t next = 0;
@@ -266,7 +253,7 @@ class TaskSplit {
   DrainedRows& drained_;
   std::vector<CrossThreadEnds>& crossed_;
   const uint64_t since_, t0_, t1_;
-  std::vector<Task> tasks_;
+  std::deque<Task> tasks_;                      // referred to while more are added
   std::unordered_map<uint32_t, size_t> index_;  // task id -> index in tasks_
   std::unordered_map<uint32_t, uint32_t> range_sites_;
   uint32_t await_site_ = UINT32_MAX;

@@ -15,8 +15,8 @@ FASTPROF_NAMESPACE_BEGIN
 // A task switch that was read: from `at` (ticks) on, the thread runs the task of `word`.
 struct TaskSwitch {
   uint64_t at;
-  uint64_t word;     // TaskWord
-  uint32_t site;     // index of the site that names the task
+  uint64_t word;    // TaskWord
+  uint32_t site;    // index of the site that names the task
   bool in_session;  // of a thread-local session: the thread belonged to it
 };
 

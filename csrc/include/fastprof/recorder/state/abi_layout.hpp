@@ -32,7 +32,9 @@ static_assert(sizeof(Track) == 240 && offsetof(Track, block) == 16 &&
                   offsetof(Track, task_word) == 208 && offsetof(Track, reserved) == 232,
               "the track is ABI");
 static_assert(sizeof(SessionSlot) == 224 && offsetof(SessionSlot, mask) == 24 &&
-                  offsetof(SessionSlot, dropped) == 56 && offsetof(SessionSlot, tasks_since) == 192 && offsetof(SessionSlot, reserved) == 200,
+                  offsetof(SessionSlot, dropped) == 56 &&
+                  offsetof(SessionSlot, tasks_since) == 192 &&
+                  offsetof(SessionSlot, reserved) == 200,
               "the session slot is ABI");
 static_assert(sizeof(Module) == 56 && sizeof(NameStore) == 48 && sizeof(ClockKnot) == 32 &&
                   sizeof(KnotList) == 8 + sizeof(ClockKnot) * kMaxKnots,

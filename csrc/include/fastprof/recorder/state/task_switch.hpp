@@ -3,8 +3,8 @@
 // task a track of its own, so that the ranges of interleaved tasks nest by task.
 //
 // A task switch is a mark of category::task, so that sessions of older libraries can read it. Its
-// second word holds the task. A thread repeats its current task at the start of every chunk, so that
-// a chunk by itself determines whose records it contains, as with session membership.
+// second word holds the task. A thread repeats its current task at the start of every chunk, so
+// that a chunk by itself determines whose records it contains, as with session membership.
 #pragma once
 
 #include <cstdint>
