@@ -86,8 +86,8 @@ struct Track {
   uint32_t name_length;
   uint32_t reserved1;
   char name[64];  // set by set_thread_name or read from the kernel at registration
-  // The task that its thread runs, see task_switch.hpp (own thread). The site is valid while
-  // State::name_epoch equals task_epoch; null before the thread's first task.
+  // -- since abi_minor 4: the task that its thread runs, see task_switch.hpp (own thread). The site
+  // is valid while State::name_epoch equals task_epoch; null before the thread's first task.
   uint64_t task_word;
   const Site* task_site;
   uint64_t task_epoch;
@@ -116,8 +116,9 @@ struct SessionSlot {
   uint64_t dropped[kMaxDropCauses];  // relaxed atomics
   // -- since abi_minor 3
   uint64_t* dropped_in_file;  // copy of `dropped` in the backing file, null without (relaxed)
-  // Since when (ticks) task switches of all threads have been recorded without a gap, up to this
-  // session's start or before; 0: unknown. Older ones do not tell which task runs.
+  // -- since abi_minor 4: since when (ticks) task switches of all threads have been recorded
+  // without a gap, up to this session's start or before; 0: unknown. Older ones do not tell which
+  // task runs.
   uint64_t tasks_since;
   uint64_t reserved[3];  // zeroed at each start
 };
