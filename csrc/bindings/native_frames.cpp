@@ -138,9 +138,9 @@ void find_own_code() {
 NativeFrame native_frame_kind(uint64_t return_address) noexcept {
   const uint64_t inside = return_address - 1;  // the call may be a function's last instruction
   if (own_code.evaluation.contains(inside)) return NativeFrame::evaluation;
-  if (own_code.interpreter.contains(inside) || own_code.launcher.contains(inside) ||
-      own_code.fastprof.contains(inside))
-    return NativeFrame::hidden;
+  if (own_code.interpreter.contains(inside) || own_code.launcher.contains(inside))
+    return NativeFrame::interpreter;
+  if (own_code.fastprof.contains(inside)) return NativeFrame::hidden;
   return own_code.c_library.contains(inside) ? NativeFrame::system : NativeFrame::shown;
 }
 

@@ -90,7 +90,6 @@ def make_options(
     profile_memory: bool,
     memory_attribution: str,
     with_stack: bool,
-    native: bool,
     with_flops: bool,
     with_modules: bool,
     experimental_config: Any,

@@ -9,9 +9,9 @@
 
 using namespace fastprof;
 
-// Native frames, innermost first: 'E' is an evaluation loop, '.' hidden, '/' of the C library,
-// every other letter is shown. Python frames, innermost first: an upper-case letter is the entry of
-// its loop. Returns the joined stack, with Python frames in brackets.
+// Native frames, innermost first: 'E' is an evaluation loop, 'I' of the interpreter, '.' hidden,
+// '/' of the C library, every other letter is shown. Python frames, innermost first: an upper-case
+// letter is the entry of its loop. Returns the joined stack, with Python frames in brackets.
 static std::string joined(const std::string& natives, const std::string& python, bool cut = false) {
   const std::vector<uint64_t> addresses(natives.begin(), natives.end());
   std::string text;
@@ -20,6 +20,7 @@ static std::string joined(const std::string& natives, const std::string& python,
       static_cast<uint32_t>(python.size()), cut,
       [](uint64_t address) {
         return address == 'E'   ? NativeFrame::evaluation
+               : address == 'I' ? NativeFrame::interpreter
                : address == '.' ? NativeFrame::hidden
                : address == '/' ? NativeFrame::system
                                 : NativeFrame::shown;
@@ -34,12 +35,14 @@ TEST(python_frames_take_the_place_of_their_loop) {
   CHECK_EQ(joined("ab.E..cd.E./", "xYpqR"), "ab[x][Y]cd[p][q][R]");
   CHECK_EQ(joined("E", "A"), "[A]");
   CHECK_EQ(joined("EE", "AB"), "[A][B]");
+  CHECK_EQ(joined(".IEIaIEII/", "AbC"), "[A]a[b][C]");
 }
 
 TEST(what_starts_a_thread_is_left_out) {
   CHECK_EQ(joined("ab//", ""), "ab");
   CHECK_EQ(joined("a/b./", ""), "a/b");
   CHECK_EQ(joined("E.m//", "A"), "[A]m");  // a program that embeds Python
+  CHECK_EQ(joined("EIm//", "A"), "[A]m");
   CHECK_EQ(joined("//", ""), "");
 }
 
@@ -59,6 +62,8 @@ TEST(a_loop_that_was_not_recognised_loses_what_lies_between_python_frames) {
   CHECK_EQ(joined("aEbcEd", "xYzWV"), "a[x][Y][z][W][V]d");
   CHECK_EQ(joined("aEbEc", "xyz"), "a[x][y][z]c");  // an interpreter that does not tell entries
   CHECK_EQ(joined("aEbEc", "XY"), "a[X]b[Y]c");
+  CHECK_EQ(joined("aIbIcEId", "xyz"), "a[x][y][z]d");  // loops are not where the frames are
+  CHECK_EQ(joined("aIbIcEId", "xyz", true), "a[x][y][z]d");
 }
 
 TEST(names_are_shortened) {
