@@ -21,6 +21,7 @@ __all__ = ["keep_readable_at_exit", "make_importable"]
 
 _MODULES = (
     "fastprof.decode.consolidate",
+    "fastprof.decode.short_calls",
     "fastprof.analysis.flops",
     "fastprof.analysis.memory_attribution",
     "fastprof.views.render",

@@ -103,6 +103,7 @@ def make_options(
     backing_file: str | os.PathLike[str] | None = None,
     counters: Iterable[str] = (),
     python_calls: bool | calls.CallFilter | None = None,
+    native: bool = False,
     follow_children: bool = False,
     tasks: bool = True,
     post_processing_timeout_s: float | None = None,

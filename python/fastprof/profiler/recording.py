@@ -256,7 +256,6 @@ class Result:
     def _recorded(self) -> EventTable:
         """The capture's columns, without events that began in a pause."""
         from fastprof.decode.consolidate import table_of, without_pauses
-        from fastprof.decode.short_calls import fold_short_calls
         from fastprof.model.table import EventTable
         from fastprof.views.names import keeps_stack_entry
 
@@ -274,6 +273,8 @@ class Result:
         if self.pauses:
             table = without_pauses(table, self.pauses)
         if self._min_call_ns > 0:
+            from fastprof.decode.short_calls import fold_short_calls
+
             table = fold_short_calls(table, self._min_call_ns)
         return table
 
