@@ -16,6 +16,7 @@ __all__: list[str] = [
     "OpenRange",
     "PythonCalls",
     "Session",
+    "TaskSwitches",
     "ThreadState",
     "TorchFastRangesHold",
     "TorchMemoryHold",
@@ -26,19 +27,24 @@ __all__: list[str] = [
     "add_remote_events",
     "after_fork_in_child",
     "call_at_return",
+    "call_in_sessions",
     "capture_of",
     "compiler",
     "counter",
     "counters_missing",
     "default_node_id",
+    "enter_task",
     "flow_begin",
     "flow_end",
     "forget_python_calls_in_child",
+    "forget_tasks_in_child",
     "group_firsts",
     "group_floats",
     "group_times",
     "group_usage",
+    "learn_task_steps",
     "leave_out_frames_of",
+    "leave_task",
     "legacy_disable",
     "legacy_enable",
     "legacy_enabled",
@@ -53,13 +59,18 @@ __all__: list[str] = [
     "native_frames_missing",
     "native_numbers",
     "nested_codes",
+    "note_running_task",
     "now_ns",
     "record_function",
     "recover",
     "report_memory_usage",
     "report_out_of_memory",
+    "running_task_left",
+    "save_sessions",
     "set_default_node_id",
+    "set_sessions_variable",
     "set_thread_name",
+    "task_steps_known",
     "thread_id",
     "throw_error",
     "torch_adopt_input_layout",
@@ -220,9 +231,9 @@ class Capture:
         Return the table that string arguments index.
         """
 
-    def tracks(self) -> list[tuple[int, int, int, str, bool]]:
+    def tracks(self) -> list[tuple[int, int, int, str, bool, int]]:
         """
-        Return (id, pid, tid, name, alive) of each track.
+        Return (id, pid, tid, name, alive, thread_id) of each track.
         """
 
     def write_chrome_trace(
@@ -387,6 +398,26 @@ class PythonCalls:
     def active(self) -> bool: ...
 
 
+class TaskSwitches:
+    """
+    One profile's recording of task switches.
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self) -> None:
+        """
+        Record which task each thread runs.
+        """
+
+    def end(self) -> None:
+        """
+        End it if it is on. The destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
 class LegacyEvents:
     """
     The records of a run of the exclusive profiler: one list of events per thread, then the remote lists.
@@ -538,6 +569,17 @@ def call_at_return(code: typing.Any, function: typing.Any) -> bool:
     """
 
 
+def call_in_sessions(
+    saved: typing.Any,
+    function: typing.Any,
+    args: tuple[typing.Any, ...],
+    kwargs: dict[str, typing.Any],
+) -> typing.Any:
+    """
+    Call function(*args, **kwargs) with what save_sessions() returned in effect.
+    """
+
+
 def capture_of(
     *,
     columns: typing.Any,
@@ -576,6 +618,12 @@ def default_node_id() -> int:
     """
 
 
+def enter_task(task: typing.Any) -> None:
+    """
+    Record that the calling thread runs a task from now on. For event loops whose steps are not seen by themselves.
+    """
+
+
 def flow_begin(id: int, name: str = "flow") -> None:
     """
     Record the start of the flow arrow `id`.
@@ -591,6 +639,12 @@ def flow_end(id: int, name: str = "flow") -> None:
 def forget_python_calls_in_child() -> None:
     """
     Forget the parent's tracing of calls in a forked child.
+    """
+
+
+def forget_tasks_in_child() -> None:
+    """
+    Forget the parent's recording of task switches in a forked child.
     """
 
 
@@ -661,9 +715,21 @@ def group_usage(
     """
 
 
+def learn_task_steps(task: typing.Any, step: typing.Any, wakeup: typing.Any) -> bool:
+    """
+    Take note of the functions that step asyncio's tasks, from the callbacks of one of them. False if they are not what is expected.
+    """
+
+
 def leave_out_frames_of(file: str) -> None:
     """
     Remove frames of this file from the inner end of recorded stacks (wrappers of decorators).
+    """
+
+
+def leave_task(task: typing.Any, ended: bool = False) -> None:
+    """
+    Record that the calling thread has left the task that it entered last.
     """
 
 
@@ -787,6 +853,12 @@ def nested_codes(
     """
 
 
+def note_running_task(task: typing.Any) -> None:
+    """
+    Record the task whose step is in progress on the calling thread since before the recording; None: no task.
+    """
+
+
 def now_ns() -> int:
     """
     Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first session has started.
@@ -828,15 +900,39 @@ def report_out_of_memory(
     """
 
 
+def running_task_left(task: typing.Any, ended: bool = False) -> None:
+    """
+    Record that the step given to note_running_task() is over.
+    """
+
+
+def save_sessions() -> typing.Any:
+    """
+    Return the thread-local sessions of the calling thread, opaque; None if it is in none.
+    """
+
+
 def set_default_node_id(node_id: typing.SupportsInt | typing.SupportsIndex) -> None:
     """
     See fastprof.set_default_node_id.
     """
 
 
+def set_sessions_variable(variable: typing.Any) -> None:
+    """
+    Let the steps of tasks run in the sessions that this context variable holds; None: no more.
+    """
+
+
 def set_thread_name(name: str) -> None:
     """
     Set the calling thread's name in captures that are read from now on.
+    """
+
+
+def task_steps_known() -> bool:
+    """
+    Return whether learn_task_steps() has succeeded.
     """
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import threading
 from pathlib import Path
@@ -139,16 +140,19 @@ def test_profiles_on_many_threads_at_once() -> None:
 
 
 def test_all_threads_or_only_the_own_and_what_is_propagated() -> None:
+    ended = threading.Semaphore(0)
+
     def work(name: str) -> None:
         with record_function(name):
             pass
+        ended.release()
 
     with fastprof.profile() as everything, fastprof.profile(all_threads=False) as own:
         work("here")
+        ended.acquire()
         for target, name in ((work, "elsewhere"), (fastprof.propagate(work), "handed over")):
-            thread = threading.Thread(target=target, args=(name,))
-            thread.start()
-            thread.join()
+            _thread.start_new_thread(target, (name,))  # not followed by itself
+            assert ended.acquire(timeout=30)
     assert names(everything) == ["here", "elsewhere", "handed over"]
     assert names(own) == ["here", "handed over"]
 
