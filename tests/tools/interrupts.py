@@ -27,6 +27,10 @@ _BEHIND_A_BLOCK = ("SWAP", "LOAD_CONST", "COPY")
 _PACKAGE = os.path.dirname(os.path.abspath(fastprof.__file__)) + os.sep
 
 
+# A garbage collection may begin anywhere. What its callback raises, CPython prints and drops.
+_CALLED_BY_THE_COLLECTOR = "_collecting"
+
+
 def run_interrupted(
     work: Callable[[], Any], at: int, exception: type[BaseException] = KeyboardInterrupt
 ) -> bool:
@@ -39,6 +43,8 @@ def run_interrupted(
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return None
+        if frame.f_code.co_name == _CALLED_BY_THE_COLLECTOR:
             return None
         frame.f_trace_opcodes = True
         if event == "return":

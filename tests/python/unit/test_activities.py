@@ -50,8 +50,9 @@ def test_filters() -> None:
             parse_activities(twice)
 
 
-# Bits of csrc/include/fastprof/base/scope.hpp: user 0, op 1, memory 2, counter 3, mark 4, flow 5, async 6, calls 7.
-COUNTERS_AND_FLOWS = 0b10_1000
+# Bits of csrc/include/fastprof/base/scope.hpp: user 0, op 1, memory 2, counter 3, mark 4, flow 5, async 6, calls 7,
+# task 10.
+COUNTERS_FLOWS_AND_TASKS = 0b100_0010_1000
 
 
 @pytest.mark.parametrize(
@@ -59,13 +60,13 @@ COUNTERS_AND_FLOWS = 0b10_1000
     [
         ((), 0),
         (("overhead",), 0),
-        (("user_annotation",), 0b0100_0001 | COUNTERS_AND_FLOWS),
-        (("cpu_op",), 0b0000_0010 | COUNTERS_AND_FLOWS),
-        (("cpu_instant_event",), 0b0001_0100 | COUNTERS_AND_FLOWS),
-        (("python_function",), 0b1000_0000 | COUNTERS_AND_FLOWS),
-        (("cuda_runtime",), 0b1_0000_0000 | COUNTERS_AND_FLOWS),
-        (("cuda_driver",), 0b1_0000_0000 | COUNTERS_AND_FLOWS),
-        (("cpu_op", "overhead", "user_annotation"), 0b0100_0011 | COUNTERS_AND_FLOWS),
+        (("user_annotation",), 0b0100_0001 | COUNTERS_FLOWS_AND_TASKS),
+        (("cpu_op",), 0b0000_0010 | COUNTERS_FLOWS_AND_TASKS),
+        (("cpu_instant_event",), 0b0001_0100 | COUNTERS_FLOWS_AND_TASKS),
+        (("python_function",), 0b1000_0000 | COUNTERS_FLOWS_AND_TASKS),
+        (("cuda_runtime",), 0b1_0000_0000 | COUNTERS_FLOWS_AND_TASKS),
+        (("cuda_driver",), 0b1_0000_0000 | COUNTERS_FLOWS_AND_TASKS),
+        (("cpu_op", "overhead", "user_annotation"), 0b0100_0011 | COUNTERS_FLOWS_AND_TASKS),
     ],
 )
 def test_category_masks(types: tuple[str, ...], mask: int) -> None:

@@ -102,7 +102,7 @@ def test_equal_names_of_different_objects_are_one_site() -> None:
         for name in (first, second):
             with record_function(name):
                 pass
-    assert len(p.event_table.sites) == 1
+    assert len(set(p.event_table.column("site").tolist())) == 1
 
 
 def test_names_that_replace_each_other_in_the_cache_stay_right() -> None:
@@ -337,7 +337,7 @@ def test_decorated_coroutines_overlap() -> None:
 
     with fastprof.profile() as p:
         assert asyncio.run(main()) == [[0.002, 0.001], [0, 1]]
-    assert names(p) == ["work", "work", "stream", "stream", "stream"]
+    assert [e.name for e in p.events()] == ["work", "work", "stream", "stream", "stream"]
     assert all(event.is_async for event in p.events())
     assert p.event_table.unfinished == 0
 
@@ -374,7 +374,8 @@ def test_decorated_coroutines_have_arguments_and_stacks() -> None:
     assert any("test_record_function.py" in line for line in found["bare"].stack)
     assert all(event.is_async for event in found.values())
     assert p.event_table.unfinished == 0
-    assert {t.name for t in p.event_table.tracks} == {threading.current_thread().name}
+    tracks = {t.name for t in p.event_table.tracks if t.thread_id < 0}
+    assert tracks == {threading.current_thread().name}
 
 
 def test_decorating_what_cannot_be_called() -> None:

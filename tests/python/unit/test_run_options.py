@@ -43,6 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "spill_folder": None,
     "counters": [],
     "python_calls": None,
+    "native": False,
     "follow_children": False,
 }
 
@@ -54,6 +55,11 @@ DEFAULTS: dict[str, Any] = {
         (["--calls"], {"python_calls": True}),
         (["--no-calls", "--with-stack"], {"python_calls": False, "with_stack": True}),
         (["--follow"], {"follow_children": True}),
+        (["--native"], {"with_stack": True, "native": True}),
+        (
+            ["--calls", "--min-duration", "50"],
+            {"python_calls": fastprof.CallFilter(min_duration_us=50)},
+        ),
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
         (["--with-stack"], {"with_stack": True}),

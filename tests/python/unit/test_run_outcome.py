@@ -291,11 +291,15 @@ def test_a_table_that_cannot_be_printed_is_a_failure(capsys: Capsys) -> None:
         def events(self) -> Any:
             raise MemoryError("no room")
 
-    options = argparse.Namespace(no_table=False, calls=None, follow=False)
-    assert run._report(Broken(), options, (None, ""), ".", None) == 1
+    options = argparse.Namespace(
+        no_table=False, calls=None, follow=False, output=None, html=None, open=False
+    )
+    assert run._report(Broken(), options, [], ".", None) == 1
     assert "cannot print the table: MemoryError('no room')" in capsys.readouterr().err
-    options = argparse.Namespace(no_table=True, calls=None, follow=True)
-    assert run._report(Broken(), options, (None, ""), ".", None) == 0
+    options = argparse.Namespace(
+        no_table=True, calls=None, follow=True, output=None, html=None, open=False
+    )
+    assert run._report(Broken(), options, [], ".", None) == 0
     said = capsys.readouterr().err
     assert said == "fastprof: 2 processes\nNot recorded: no folder\n"
 
