@@ -377,8 +377,7 @@ class _Reader:
 
     def _metadata(self, event: dict[str, Any], pid: Any) -> None:
         args = event.get("args")
-        name = args.get("name") if isinstance(args, dict) else None
-        if not isinstance(name, str):
+        if not isinstance(args, dict) or not isinstance(name := args.get("name"), str):
             return
         if event.get("name") == "process_name":
             self.processes[str(pid)] = name
