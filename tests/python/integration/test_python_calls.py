@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from processes import resident_kilobytes, run_python
+from unfollowed import run_unfollowed
 
 import fastprof
 
@@ -340,9 +341,7 @@ def test_threads_from_before_and_after_the_start() -> None:
 
 def test_a_session_of_one_thread_has_its_calls_only() -> None:
     with fastprof.profile(python_calls=True, all_threads=False) as prof:
-        other = threading.Thread(target=fib, args=(5,))
-        other.start()
-        other.join()
+        run_unfollowed(lambda: fib(5))
         fib(2)
     found = {f.function: f.calls for f in prof.python_calls().functions}
     assert found["fib"] == 3

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from known_torch import CPU, CXX11_ABI, torch
 from processes import resident_kilobytes, run_python
+from unfollowed import run_unfollowed
 
 import fastprof
 
@@ -95,9 +96,7 @@ def deep_backward() -> None:
 
 
 def with_other_threads() -> None:
-    thread = threading.Thread(target=lambda: forks(torch.ones(3)))
-    thread.start()
-    thread.join()
+    run_unfollowed(lambda: forks(torch.ones(3)))
     forking()
 
 
@@ -156,9 +155,7 @@ def test_a_thread_of_libtorch_is_left_again() -> None:
     p.start()
     for _ in range(20):
         forking()
-    thread = threading.Thread(target=of_another)
-    thread.start()
-    thread.join()
+    run_unfollowed(of_another)
     for _ in range(20):
         forking()
     p.stop()
