@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from known_torch import torch
+from unfollowed import run_unfollowed
 
 import fastprof
 from fastprof import _core
@@ -85,9 +86,7 @@ def test_only_what_the_profile_covers() -> None:
             pass
 
     with fastprof.profile(all_threads=False) as p:
-        thread = threading.Thread(target=on_another)
-        thread.start()
-        thread.join()
+        run_unfollowed(on_another)
         with FastRange("here"):
             pass
     assert [e.name for e in p.events()] == ["here"]

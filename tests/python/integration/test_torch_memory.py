@@ -20,6 +20,7 @@ import torch_parity
 from known_torch import CPU, RELEASE, VERSION, torch
 from processes import resident_kilobytes, run_python
 from torch_pieces import convolution, recurrent, train_perceptron, views_in_place
+from unfollowed import run_unfollowed
 
 import fastprof
 from fastprof import _core
@@ -217,9 +218,7 @@ def test_memory_only_when_asked_for() -> None:
 
 def test_every_python_thread_or_only_the_starting_one() -> None:
     def on_another() -> None:
-        thread = threading.Thread(target=lambda: torch.ones(1000))
-        thread.start()
-        thread.join()
+        run_unfollowed(lambda: torch.ones(1000))
         torch.zeros(10)
 
     def sizes(**arguments: Any) -> list[int]:

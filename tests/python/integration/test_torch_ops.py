@@ -14,6 +14,7 @@ import pytest
 from known_torch import CPU, CXX11_ABI, VERSION, torch
 from processes import resident_kilobytes, run_python
 from torch_pieces import convolution, double_backward, mlp, recurrent, views_in_place
+from unfollowed import run_unfollowed
 
 import fastprof
 from fastprof import _core
@@ -128,9 +129,7 @@ def test_backward_from_another_thread_links_to_the_forward_thread() -> None:
 
 def test_all_threads_or_only_the_starting_one() -> None:
     def on_another() -> None:
-        thread = threading.Thread(target=torch.ones, args=(2,))
-        thread.start()
-        thread.join()
+        run_unfollowed(lambda: torch.ones(2))
         torch.zeros(2)
 
     everywhere = names_of(ours(on_another))
