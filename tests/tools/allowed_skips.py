@@ -52,7 +52,7 @@ ALLOWED = (
     ),
     Allowed(
         "integrations",
-        r"tests/python/integration/test_report_page\.py::",
+        r"tests/python/integration/test_report_(page|data_kinds)\.py::",
         r"no Chromium is installed",
         "a browser is a package of the system, which .ci/run installs where it may",
     ),

@@ -25,7 +25,8 @@ R.timeline = (() => {
     overview = R.overview.start(top, model, view, show);
     canvas = R.base.canvas(box, (context, width, height) => {
       clamp(height);
-      R.timelineDraw.draw(context, width, height, model, layout, view);
+      keepScale(width);
+      R.timelineDraw.draw(context, width, height, model, layout, view, drag?.interval || R.state.state.interval);
     }, "Timeline; the table has the same data as text");
     listen(canvas.element);
     R.state.on(() => redraw());
@@ -56,6 +57,13 @@ R.timeline = (() => {
 
   function clamp(/** @type {number} */ height) {
     view.scroll = Math.min(Math.max(view.scroll, 0), Math.max(layout.height + RULER - height, 0));
+  }
+
+  /** When the panel opens or closes, slices stay where they are: a double click must hit the same one twice. */
+  let lastWidth = 0;
+  function keepScale(/** @type {number} */ width) {
+    if (lastWidth && width !== lastWidth) view.end = view.begin + ((view.end - view.begin) * (width - GUTTER)) / (lastWidth - GUTTER);
+    lastWidth = width;
   }
 
   const timeAt = (/** @type {number} */ x) => view.begin + ((x - GUTTER) / (canvas.width - GUTTER)) * (view.end - view.begin);
@@ -185,7 +193,9 @@ R.timeline = (() => {
     drag.moved = true;
     if (drag.measures) {
       const to = timeAt(x);
-      return R.state.set({ interval: to > drag.from ? [drag.from, to] : [to, drag.from] });
+      // Not yet the state's: the panel that opens with it would take room from the canvas under the pointer.
+      drag.interval = to > drag.from ? [drag.from, to] : [to, drag.from];
+      return redraw();
     }
     const by = ((drag.x - x) / (canvas.width - GUTTER)) * (drag.end - drag.begin);
     view.scroll = drag.scroll + drag.y - y;
@@ -196,6 +206,7 @@ R.timeline = (() => {
     const { offsetX: x, offsetY: y } = event;
     const ended = drag;
     drag = null;
+    if (ended?.interval) R.state.set({ interval: ended.interval });
     if (!ended || ended.moved) return;
     const band = bandAt(y);
     if (band && (band.type === "process" || (band.type === "lane" && x < GUTTER))) {

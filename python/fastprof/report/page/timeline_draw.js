@@ -25,8 +25,9 @@ R.timelineDraw = (() => {
    * @param {any} model
    * @param {{bands: any[], height: number}} layout
    * @param {Window} view
+   * @param {[number, number] | null} measured
    */
-  function draw(context, width, height, model, layout, view) {
+  function draw(context, width, height, model, layout, view, measured) {
     const { colour } = R.base;
     context.fillStyle = colour("canvas");
     context.fillRect(0, 0, width, height);
@@ -42,7 +43,7 @@ R.timelineDraw = (() => {
       else graph(frame, band, y);
     }
     R.timelineMarks.flows(frame, layout);
-    interval(frame);
+    interval(frame, measured);
     ruler(frame);
   }
 
@@ -234,8 +235,7 @@ R.timelineDraw = (() => {
     gutter(frame, band, y, `max ${most}`);
   }
 
-  function interval(/** @type {any} */ { context, height, x }) {
-    const { interval: of } = R.state.state;
+  function interval(/** @type {any} */ { context, height, x }, /** @type {[number, number] | null} */ of) {
     if (!of) return;
     const [from, to] = [Math.max(x(of[0]), GUTTER), x(of[1])];
     if (to < GUTTER) return;
