@@ -24,6 +24,9 @@ _CHOOSE = """(async () => {
     const quickest = spans.indexOf(Math.min(...spans));
     const [first, last] = [model.start[forward[quickest]], model.start[forward[quickest + 2]]];
     state.selectRow(ops.find((row) => model.start[row] >= first));
+    const wait = () => new Promise((done) => setTimeout(done, 50));
+    while (!document.querySelector('.details .jumps') || !fastprof.parts.lanes.signals().flows) await wait();
+    await wait();
     timeline.show(first - (last - first) * 0.02, last);
 })()"""
 
