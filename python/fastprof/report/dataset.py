@@ -171,6 +171,7 @@ def _lanes(rows: ReportRows, strings: Strings) -> tuple[list[dict[str, Any]], Ar
                 "name": strings.number(track.name if track else ""),
                 "pid": track.pid if track else table.pid,
                 "tid": track.tid if track else lane.track,
+                "task": int(track is not None and track.thread_id >= 0),
                 "device": lane.device,
                 "stream": lane.stream,
                 "first": lane.first,

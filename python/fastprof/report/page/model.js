@@ -94,7 +94,7 @@ R.model = (() => {
       const name = model.text(lane.name);
       const thread = name || (lane.tid ? `thread ${lane.tid}` : "thread");
       const label = lane.kind === "device" ? `${lane.device} stream ${lane.stream}`
-        : lane.kind === "async" ? `${thread}, async` : thread;
+        : lane.kind === "async" ? `${thread}, async` : lane.task ? `task ${name}` : thread;
       return { ...lane, name, label, levels: [], reach: [] };
     });
     model.start = start;
@@ -148,10 +148,11 @@ R.model = (() => {
     const self = Float64Array.from(length);
     const last = /** @type {number[]} */ ([]);
     for (const lane of model.lanes) {
+      last.length = 0;
       for (let row = lane.first; row < lane.first + lane.count; row++) {
         const level = depth[row];
-        if (level > 0) {
-          const above = last[level - 1];
+        const above = level > 0 ? last[level - 1] : undefined;
+        if (above !== undefined) {
           parent[row] = above;
           self[above] -= length[row];
         }
