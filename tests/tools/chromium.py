@@ -64,18 +64,23 @@ class Chromium:
         in_read, self._in = os.pipe()
         self._out, out_write = os.pipe()
 
-        def pipes() -> None:
-            # Through high numbers, lest one pipe's end be overwritten by the other.
-            high_in, high_out = os.dup2(in_read, 103), os.dup2(out_write, 104)
-            os.dup2(high_in, 3)
-            os.dup2(high_out, 4)
-
+        # The browser wants its pipes at descriptors 3 and 4. A shell puts them there: a preexec_fn would
+        # run what other packages do at a fork.
+        moved = f'exec 103<&{in_read} 104>&{out_write}; exec 3<&103 4>&104; exec "$@"'
         self._process = subprocess.Popen(
-            [path, *_FLAGS, f"--user-data-dir={self._profile}", "about:blank"],
+            [
+                "bash",
+                "-c",
+                moved,
+                "bash",
+                path,
+                *_FLAGS,
+                f"--user-data-dir={self._profile}",
+                "about:blank",
+            ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            close_fds=False,
-            preexec_fn=pipes,
+            pass_fds=(in_read, out_write),
             start_new_session=True,
         )
         os.close(in_read)
