@@ -95,7 +95,7 @@ class CaptureBuilder {
     capture.cross_thread_end_track.push_back(track);
   }
 
-  // Fills the parents as the drain does, and hands the capture out.
+  // Computes the parents as the drain does, and returns the capture.
   fastprof::Capture& finish() {
     fastprof::NestingWalk<int64_t> walk;
     for (size_t row = 0; row < capture.size(); ++row) {

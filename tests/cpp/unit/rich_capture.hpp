@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures for the writers' tests: one with every kind of row and oddity, and random ones.
+// Captures for the writers' tests: one with every kind of row and special case, and random ones.
 #pragma once
 
 #include <cmath>
@@ -177,7 +177,7 @@ inline fastprof::Capture random_capture(uint64_t seed, size_t rows_per_track = 6
                           : below(3) ? below(6)
                           : below(2) && !shared.empty()
                               ? shared_block_word(shared[below(shared.size())])
-                              : random() | 1);  // odd: no reference to anywhere
+                              : random() | 1);  // odd numbers are never references
       }
       const size_t row =
           b.row(site, at, end, words,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backing files: what a killed process recorded is read back; the pool goes into the file and out
-// of it; what happens at a full disk, at a fork and to threads that recorded before.
+// Backing files: the records of a killed process are read; memory of the pool moves into the file
+// and out of it; full disks, forks, and threads that recorded before the file existed.
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -57,7 +57,7 @@ TEST(a_killed_process_is_read) {
   CHECK_EQ(parent_name(capture, rows_named(capture, "open too")[0]), "open");
 }
 
-// What is read from the file is what stop() returns: sites, arguments, details, parents, times.
+// The file contains what stop() returns: sites, arguments, details, parents, times.
 TEST(the_file_says_what_the_session_says) {
   for (const bool local : {false, true}) {
     const Folder folder;
@@ -155,7 +155,7 @@ TEST(threads_that_recorded_before_move_into_the_file) {
       threads.emplace_back([&, t] {
         { FASTPROF_RANGE("before"); }
         done.fetch_add(1);
-        // Half of the threads go on recording while the file comes into force.
+        // Half of the threads record while the session with the file starts.
         while (go.load() == 0) {
           if (t % 2 == 0) {
             FASTPROF_RANGE("meanwhile");

@@ -253,7 +253,7 @@ TEST(sampling_is_a_reproducible_geometric_countdown) {
   CHECK(first == sampled_calls(0.1, 42, 2000));
   CHECK(first != sampled_calls(0.1, 43, 2000));
   CHECK_EQ(started.load(), ended.load());
-  // The countdowns are the generator's, one after the other.
+  // The countdowns are successive numbers of the generator.
   SamplingGenerator generator{42};
   uint64_t at = 0;
   std::vector<int> expected;

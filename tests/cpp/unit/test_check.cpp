@@ -12,7 +12,7 @@ TEST(a_failing_check_is_counted) {
   CHECK_EQ(1, 2);
   CHECK_THROWS(std::runtime_error, 0);
   const int after = check::failures().load();
-  check::failures().store(before);  // they were meant to fail
+  check::failures().store(before);  // these checks fail on purpose
   CHECK_EQ(after - before, 3);
 }
 

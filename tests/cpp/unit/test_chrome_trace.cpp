@@ -161,7 +161,7 @@ Capture autograd_capture() {
   return b.finish();
 }
 
-// The args of the nth event of this name.
+// Returns the args of the nth event with this name.
 std::string args_of(const std::string& text, const std::string& name, int n = 0) {
   size_t at = 0;
   for (; n >= 0; --n) at = text.find("\"name\":\"" + name + "\"", at + 1);
@@ -187,7 +187,7 @@ TEST(events_carry_kinetos_ids) {
            "id\":0,\"Ev Idx\":3}");
   CHECK_EQ(args_of(text, "torch::autograd::AccumulateGrad"),
            "{\"External id\":5,\"Record function id\":0,\"Ev Idx\":4}");
-  // A member of the user's own keeps its value under another name, or stands in place of ours.
+  // A user's member with the name of one of ours is renamed, or replaces ours; its value is kept.
   CHECK_EQ(args_of(text, "given"),
            "{\"External id_\":5,\"External id\":6,\"Record function id\":0,\"Ev Idx\":5}");
   CHECK_EQ(args_of(text, "mark"), "{\"Ev Idx\":6}");
@@ -448,7 +448,7 @@ TEST(failures_leave_what_was_there) {
   CHECK(has(message, "Free space"));
   CHECK_EQ(contents(path), std::string("old"));
   CHECK_EQ(folder.names().size(), size_t{1});
-  std::ofstream closed;  // a stream that cannot take anything
+  std::ofstream closed;  // writes to it fail
   closed.setstate(std::ios::badbit);
   CHECK_THROWS(IoError, write_chrome_trace(rich_capture(), closed));
   Capture bad = rich_capture();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native stacks: the rules must find what the compiler's unwinder finds, from any place, and
+// Native stacks: the unwind rules must find what the compiler's unwinder finds, from any place, and
 // survive garbage.
 #include <alloca.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ using namespace fastprof;
 
 struct Both {
   std::vector<uint64_t> rules, tables;
-  bool by_rules = false;  // the rules sufficed
+  bool by_rules = false;  // the rules were sufficient
 };
 
 // Frames above this function's own, both ways. The two calls return to different addresses here:
@@ -176,7 +176,7 @@ TEST(depth_is_kept_and_the_recorders_own_frames_are_left_out) {
     first = reinterpret_cast<uint64_t>(mine);
     all = capture_cpp_stack(frames, kMaxCppFrames, mine, StackMethod::unwind_tables, bounds);
     CHECK_EQ(frames[0], plain_code_address(first));
-    // An address that is not on the stack: nothing is left out.
+    // An address that is not on the stack: no frame is left out.
     unknown = capture_cpp_stack(frames, kMaxCppFrames, &first, StackMethod::unwind_tables, bounds);
   };
   inner();

@@ -11,7 +11,7 @@
 using namespace recorder_checks;
 using namespace backing_file_checks;
 
-// Truncated and flipped files: a valid capture or FormatError, never anything else.
+// Truncated files and flipped bits give a valid capture or FormatError.
 TEST(damaged_files) {
   const Folder folder;
   CHECK_EQ(killed([&] {
@@ -74,13 +74,13 @@ TEST(damaged_files) {
       ++refused;
     }
   }
-  // A file is refused only for damage to its header, which headers_that_lie puts there.
+  // Only a damaged header makes recover() refuse a file; headers_that_lie tests that.
   CHECK_EQ(read + refused, rounds);
   CHECK(read > rounds / 4);
   CHECK(rows > 0);
 }
 
-// The header and its tables at their limits, one by one.
+// Sets each field of the header and its tables to a limit, one at a time.
 TEST(headers_that_lie) {
   const Folder folder;
   {

@@ -168,7 +168,7 @@ struct MemoryProfiler : MemoryReportingInfoBase {
 }  // namespace
 
 TEST(memory_reports_reach_the_nearest_profiler_state_only) {
-  report_memory_usage(nullptr, 64, 64, 128, {DeviceType::CPU, -1});  // nobody listens
+  report_memory_usage(nullptr, 64, 64, 128, {DeviceType::CPU, -1});  // no observer exists
   auto profiler = std::make_shared<MemoryProfiler>();
   {
     const DebugInfoGuard elsewhere(DebugInfoKind::TEST_INFO, profiler);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detail blocks: what is written at begin and end of a range is what a capture's reader finds, and
+// Detail blocks: readers of a capture find what was written at begin and end of a range, and
 // nothing is invented.
 #include <cstring>
 
@@ -153,7 +153,7 @@ TEST(a_range_that_outlives_its_counters_has_no_end) {
   CHECK(decode_counters(capture_of(words, 12), 0).status == CounterStatus::open);
   encode_detail_end(other, &detail);
   CHECK(decode_counters(capture_of(other, 12), 0).status == CounterStatus::counted);
-  // Only the stack's options change: the counters go on.
+  // Only the stack's options change: the counters continue.
   DetailOptions deeper = swapped;
   deeper.max_frames = 5;
   uint64_t third[12];
@@ -189,7 +189,8 @@ TEST(stack_and_counters_together) {
   for (uint32_t i = 1; i < here.count && i < frames.count; ++i)
     CHECK_EQ(frames.addresses[frames.count - i], mine[here.count - i]);
   CHECK_EQ(decode_counters(capture, 0).delta[1], 3.0);
-  // Short of room: fewer frames, and said so; no room for the counters: nothing.
+  // With less room there are fewer frames, marked as truncated; without room for the counters, no
+  // block.
   const size_t less = encode_detail_begin(words.data(), 14, options, &detail, nullptr, &kFake);
   CHECK_EQ(less, size_t{12});
   const Capture cut = capture_of(words.data(), less);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of details: what for_each_block() visits and where it stops, and that every reader
-// of a capture sees the same blocks.
+// The grammar of details: the blocks that for_each_block() visits, where it stops, and that all
+// readers of a capture find the same blocks.
 #include <map>
 #include <random>
 #include <vector>
@@ -35,7 +35,7 @@ Found blocks_of(const Words& words) {
   return found;
 }
 
-// Two blocks, then padding and what padding hides.
+// Two blocks, then padding, behind which nothing is read.
 Words example() {
   return {7, detail_block_word(DetailType::op, 2, 9), 5,
           6, detail_block_word(DetailType::json, 1),  0,
@@ -62,7 +62,7 @@ TEST(what_is_cut_short_is_not_visited) {
   CHECK(!for_each_block(words.data(), 0, [](DetailBlock, const uint64_t*) { CHECK(false); }));
   for (size_t room = 1; room < words.size(); ++room)  // the header claims more than there is
     CHECK(!for_each_block(words.data(), room, [](DetailBlock, const uint64_t*) { CHECK(false); }));
-  const size_t blocks[] = {0, 0, 0, 1, 1, 2, 2, 2};  // whole ones in so many words
+  const size_t blocks[] = {0, 0, 0, 1, 1, 2, 2, 2};  // complete blocks in this many words
   for (uint64_t count = 0; count < words.size(); ++count) {
     Words cut = words;
     cut[0] = count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// events(): what a program reads of a session row by row. Only the one include.
+// events(): a program reads a session row by row, with a single include.
 #include <cstdint>
 #include <fastprof/fastprof.hpp>
 #include <limits>

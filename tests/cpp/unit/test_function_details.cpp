@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a RecordFunction is given beside its name, as a session sees it: numbers, overload, inputs.
+// Details of a RecordFunction in a session: numbers, overload name, inputs.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,7 +76,7 @@ TEST(numbers_and_overload_are_recorded) {
   CHECK(numbers_of(capture, row_of(capture, "sequence")) == std::vector<int64_t>{8});
   CHECK_EQ(overload_of(capture, row_of(capture, "dynamic name")), "Tensor");
   CHECK(numbers_of(capture, row_of(capture, "dynamic name")).empty());
-  // Nothing given: the record takes its 24 bytes and no more.
+  // Without details, the record takes 24 bytes.
   CHECK_EQ(capture.payload[row_of(capture, "plain")], kNoPayload);
   for (size_t row = 0; row < capture.size(); ++row)
     CHECK((capture.flags[row] & event_flag::finished) != 0);
@@ -199,7 +199,7 @@ TEST(callbacks_see_inputs_only_when_they_ask) {
   remove_callback(handle);
   CHECK_EQ(seen, 0u);
   CHECK_EQ(inputs_of(capture, row_of(capture, "op")).inputs.size(), 2u);
-  // The arguments of a range are words of its own, not inputs as well.
+  // The arguments of a range are its own words, and are not stored as inputs, too.
   CHECK((capture.flags[row_of(capture, "range")] & event_flag::detail) == 0);
 }
 

@@ -239,7 +239,7 @@ TEST(random_mutations_are_refused_or_read_as_something_valid) {
     std::string error;
     if (try_decode_event_lists(view, &lists, &error)) {
       ++accepted;
-      // What is accepted is valid: it is sent again as the very same bytes.
+      // Accepted bytes are valid: writing them again gives the same bytes.
       CHECK(encode_event_lists(lists) == bytes);
     } else {
       ++refused;

@@ -45,7 +45,7 @@ Value value_of(const std::string& word) {
   return Value(word);
 }
 
-// tests/cases/flops.txt, which says what its lines are; test_flops.py reads the same.
+// Reads tests/cases/flops.txt, which explains its lines; test_flops.py reads it, too.
 std::vector<Case> read_cases() {
   const char* root = std::getenv("FASTPROF_TEST_SOURCE_DIR");
   std::ifstream file(std::string(root != nullptr ? root : ".") + "/tests/cases/flops.txt");

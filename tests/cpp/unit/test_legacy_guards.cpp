@@ -153,7 +153,7 @@ TEST(a_profile_whose_events_do_not_pair_is_told_and_nothing_is_written) {
     const CapturedStderr captured;
     {
       const RecordProfile profile(out);
-      disable_profiler({false, true});  // takes the start mark away
+      disable_profiler({false, true});  // removes the start mark
     }
     told = captured.text();
   }

@@ -66,7 +66,7 @@ TEST(names_are_escaped_in_the_trace) {
 TEST(a_trace_that_cannot_be_written_raises_and_writes_nothing) {
   std::ostringstream out;
   CHECK_MESSAGE(FormatError, "Could not find the __start_profile mark", write_events(out, {{}}));
-  // A range of that name is not the mark.
+  // A range with the name of the mark is not the mark.
   CHECK_MESSAGE(FormatError, "Could not find the __start_profile mark",
                 write_events(out, {{push(kStartProfileMark, 1, 1), pop(1, 2)}}));
   CHECK_MESSAGE(FormatError, "Unmatched pop event",

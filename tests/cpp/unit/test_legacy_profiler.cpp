@@ -14,7 +14,7 @@ Value tensor(const std::vector<int64_t>& shape) {
   return Value(description);
 }
 
-// A range called `name`; `inputs` as given.
+// Records a range with this name and these inputs.
 void range(const char* name, const std::vector<Value>& inputs = {}, int64_t sequence_number = -1,
            RecordScope scope = RecordScope::FUNCTION) {
   RecordFunction function(scope);
@@ -304,7 +304,7 @@ TEST(memory_is_recorded_when_asked_for) {
       CHECK_EQ(list[i + 1].thread_id, current_thread_id());
     }
   }
-  report_memory_usage(nullptr, 64, 0, 0, {DeviceType::CPU, -1});  // nobody listens
+  report_memory_usage(nullptr, 64, 0, 0, {DeviceType::CPU, -1});  // no profiler is active
 }
 
 TEST(memory_of_other_devices_is_told_once) {

@@ -25,7 +25,7 @@ TEST(live_drain_moves_what_is_finished) {
       CHECK(now >= drained);
       drained = now;
     }
-    // The range around it all holds one chunk back, not all.
+    // The open range around everything delays its own chunk only.
     CHECK(drained > 40000);
   }
   session.stop();
@@ -71,14 +71,14 @@ TEST(live_drain_of_an_overwriting_session_reads_each_record_once) {
   }
   session.stop();
   CHECK_EQ(session.capture().size() + session.dropped_events(), kRounds * kEach);
-  CHECK_EQ(session.dropped_events(), 0);  // drained before it came round
+  CHECK_EQ(session.dropped_events(), 0);  // each chunk was drained before it was overwritten
   for (size_t i = 1; i < session.capture().size(); ++i)
     if (session.capture().start_ns[i] < session.capture().start_ns[i - 1]) CHECK(false);
   CHECK_EQ(fp::state()->session_bits, 0);
 }
 
 TEST(drain_while_others_record) {
-  // A small bound: what the recorders produce during one drain is the work of the next.
+  // A small bound: one drain must read what was recorded during the drain before.
   fp::SessionOptions options;
   options.max_bytes = 4 << 20;
   fp::Session session(options);

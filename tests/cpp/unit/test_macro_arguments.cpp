@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the macros do with the expressions handed to them: temporaries live long enough, an
-// expression that throws throws out of the macro, none is evaluated while nothing records.
+// Expressions as arguments of the macros: temporaries live long enough, exceptions propagate out of
+// the macro, and nothing is evaluated while nothing records.
 #include <stdexcept>
 #include <string>
 

@@ -19,7 +19,7 @@ using fastprof_test::CaptureBuilder;
 
 namespace {
 
-// What a row says, without the numbers that a merge changes.
+// The contents of a row, without the numbers that a merge changes.
 std::string text_of(const Capture& capture, size_t row, int64_t shift) {
   const SiteInfo& site = capture.sites[capture.site[row]];
   std::ostringstream out;

@@ -19,7 +19,8 @@ bool counts(const std::vector<uint8_t>& is_range, size_t row) {
   return is_range.empty() || is_range[row] != 0;
 }
 
-// Of a list in any order: rows nest within their group, rows that are not ranges with nobody.
+// Parents of a list in any order: rows nest within their group; rows that are not ranges have no
+// parent.
 std::vector<int32_t> list_parents(const Rows& rows, const std::vector<uint64_t>& group = {},
                                   const std::vector<uint8_t>& is_range = {}) {
   const auto key = [&](size_t row) {
@@ -39,7 +40,7 @@ std::vector<int32_t> list_parents(const Rows& rows, const std::vector<uint64_t>&
   return parent;
 }
 
-// Of one track in order, as it was captured: what is no range lies in the one that is open.
+// Parents of one track in order of capture: other rows lie in the range that is open then.
 std::vector<int32_t> ordered_parents(const Rows& rows, const std::vector<uint8_t>& is_range = {}) {
   std::vector<int32_t> parent;
   fastprof::NestingWalk<uint64_t> walk;
@@ -86,7 +87,7 @@ TEST(empty_ranges) {
 
 TEST(open_ranges_are_parents) {
   CHECK(same(ordered_parents({{0, -1}, {1, -1}, {2, 3}, {4, 5}}), {-1, 0, 1, 1}));
-  // Left open inside a closed one: it outlives it.
+  // A range left open inside a closed one outlives it.
   CHECK(same(ordered_parents({{0, -1}, {1, 100}, {5, -1}, {6, 7}, {150, 160}}), {-1, 0, 0, 2, 2}));
 }
 

@@ -19,7 +19,7 @@ constexpr fp::Site site =
     fp::make_site(fp::SiteKind::range, fp::category::user, fp::RecordScope::USER_SCOPE, "exact",
                   __FILE__, "", __LINE__);
 
-// A stretch of the recorder read in ticks, by the same calls that fp::Session makes.
+// An interval of the recorder, read in ticks by the calls that fp::Session makes.
 struct TickSession {
   int index = -1;
   uint64_t t0 = 0, t1 = 0, in_flight = 0, dropped = 0;
@@ -52,11 +52,12 @@ struct TickSession {
   }
 };
 
-// A thread that records until told to stop, and remembers what it did.
+// A thread that records until it is stopped, and keeps the stamps of its ranges.
 struct Producer {
-  std::vector<uint64_t> begins;                        // of what was recorded
-  std::vector<std::pair<uint64_t, uint64_t>> refused;  // stamps around each that was not
-  std::atomic<size_t> produced{0};                     // ranges, of either kind
+  std::vector<uint64_t> begins;  // of recorded ranges
+  std::vector<std::pair<uint64_t, uint64_t>>
+      refused;                      // stamps around each range that was not recorded
+  std::atomic<size_t> produced{0};  // ranges, of either kind
   std::thread thread;
 
   void run(std::atomic<bool>& stop, size_t at_most) {
@@ -67,8 +68,9 @@ struct Producer {
         const uint64_t before = fp::ticks(fp::state());
         const fp::RangeHandle range = fp::begin_range(site);
         if (range)
-          begins.push_back((range.begin >> 63) != 0 ? ~range.begin
-                                                    : range.begin);  // inverted: ends the cold way
+          begins.push_back((range.begin >> 63) != 0
+                               ? ~range.begin
+                               : range.begin);  // inverted: its end takes the slow path
         else
           refused.emplace_back(before, fp::ticks(fp::state()));
         fp::end_range(range);

@@ -72,7 +72,7 @@ TEST(inner_bound) {
   options.max_bytes = 1u << 20;
   fp::Session session(options);
   session.warm_up();
-  CHECK_EQ(fp::state()->ready_count, 1);  // a slab is the least that is faulted in
+  CHECK_EQ(fp::state()->ready_count, 1);  // at least one slab is faulted in
 }
 
 TEST(slabs_come_singly_where_a_region_does_not_fit) {

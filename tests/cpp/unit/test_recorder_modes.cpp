@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorder where it has less to work with: without a static thread block, with clock_gettime
-// for a clock, with a counter of 24 MHz, without membarrier. The other recorder tests run again in
-// each, and some things are seen from inside.
+// The recorder on platforms with fewer features: without a static thread block, with clock_gettime
+// as its clock, with a counter of 24 MHz, without membarrier. The other recorder tests run again in
+// each of these modes; tests below check internals.
 #include <thread>
 
 #include "recorder_checks.hpp"
@@ -111,7 +111,7 @@ TEST(inner_coarse) {
   if (s->simulated_counter_hz == 0) SKIP("runs with FASTPROF_CLOCK=24000000");
   CHECK_EQ(s->simulated_counter_hz, kCoarseHz);
   CHECK_EQ(s->slow_clock, 1);
-  // The clock stands still between its steps, which are 41.7 ns apart.
+  // The clock does not change between its steps, which are 41.7 ns apart.
   CHECK_EQ(fp::counter_step(1000, kCoarseHz), uint64_t{1000} << 8);
   CHECK_EQ(fp::counter_step(1041, kCoarseHz), uint64_t{1000} << 8);
   CHECK_EQ(fp::counter_step(1042, kCoarseHz), (uint64_t{1041} << 8) + 170);
@@ -121,7 +121,7 @@ TEST(inner_coarse) {
     const uint64_t stamp = fp::slow_ticks(s);
     if (stamp <= last) CHECK(false);
     last = stamp;
-    const uint64_t ns = (stamp >> 8) + 1;  // steps are no whole ns
+    const uint64_t ns = (stamp >> 8) + 1;  // steps are not whole ns
     on_a_step += stamp == fp::counter_step(ns, kCoarseHz) ? 1 : 0;
   }
   CHECK(on_a_step > 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names made at run time: their bounds, what is cut, and what is reclaimed between sessions.
+// Names made at run time: the limit of their memory, truncation, and reclaiming between sessions.
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -36,7 +36,7 @@ uint64_t epoch() {
   return fp::state()->name_epoch;
 }
 
-// A session with many names: those of earlier ones are gone afterwards.
+// A session with many names: those of earlier sessions are reclaimed afterwards.
 void reclaim(const char* prefix = "filler ") {
   const uint64_t before = epoch();
   fp::Session session(small());
@@ -94,7 +94,7 @@ TEST(at_the_bound_events_share_a_name_and_are_counted) {
   CHECK_EQ(capture.dropped_total(), 0);
   CHECK(shared > 1000 && shared < 2000);
   CHECK_EQ(count_named(capture, "<dynamic>"), shared);
-  // The next session begins anew.
+  // The next session has the whole limit again.
   fp::Session next(small());
   next.start();
   fill("after ", 100);
@@ -173,7 +173,7 @@ TEST(open_ranges_keep_their_names) {
     CHECK_EQ(count_named(late.capture(), "open all the time"), 1);
     CHECK_EQ(count_named(late.capture(), "with text"), 1);
     CHECK_EQ(late.capture().strings.at(0), "argument of an open range");
-    CHECK_EQ(count_named(session->capture(), "open all the time"), 1);  // captures own theirs
+    CHECK_EQ(count_named(session->capture(), "open all the time"), 1);  // captures own their names
   }
 }
 

@@ -230,7 +230,7 @@ TEST(async_work_that_ends_here_there_or_never) {
     fp::end_async(there);
   }).join();
   session.stop();
-  fp::end_async(never);  // nothing records any more
+  fp::end_async(never);  // no session is active
   const fp::Capture& capture = session.capture();
   fp::validate_capture(capture);
   CHECK_EQ(capture.size(), 3);
@@ -271,7 +271,7 @@ TEST(moved_ranges_end_on_another_thread) {
   CHECK((capture.flags[0] & fp::event_flag::cross_thread_end) != 0);
   CHECK(finished(capture, 0) && finished(capture, 1));
   CHECK_EQ(capture.cross_thread_end_row.size(), 1);
-  CHECK_EQ(capture.parent[1], -1);  // a moved range is nobody's parent
+  CHECK_EQ(capture.parent[1], -1);  // a moved range is never a parent
   CHECK_EQ(capture.parent[2], -1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room that is reserved and not written yet when a session stops: it holds what an earlier life of
-// the chunk left there, and is no record.
+// Space that is reserved but not written when a session stops: it contains stale data from the
+// chunk's previous use, which must not be read as a record.
 #include "adapters/torch/ops/op_record.hpp"
 #include "fastprof/payload/blocks/decode_detail.hpp"
 #include "recorder_checks.hpp"

@@ -30,7 +30,7 @@ bool allocation_fails() noexcept {
 
 }  // namespace
 
-// The C library's, but for allocation_fails(). Sanitizers have their own.
+// Replaces the C library's allocator, to call allocation_fails(). Sanitizers have their own.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kReplaced = false;
 #else
@@ -90,7 +90,7 @@ size_t expected(const fp::SessionOptions& options) {
   return kRanges + (options.thread_local_only ? 0 : 100);
 }
 
-// Nothing of any session is left in the recorder.
+// The recorder contains nothing of any session.
 void check_nothing_is_held() {
   const fp::State* s = fp::state();
   CHECK_EQ(s->session_bits, 0);

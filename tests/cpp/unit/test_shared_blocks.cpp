@@ -25,7 +25,7 @@ using Words = std::vector<uint64_t>;
 
 namespace {
 
-// Contents of a shapes block: three integer inputs.
+// The words of an op_inputs block: three integer inputs.
 Words input(int64_t value) {
   Words words(8);
   InputWords put(words.data(), 8);
@@ -51,7 +51,7 @@ Words block_of(const Words& contents) {
   return words;
 }
 
-// Three ops: the first two have the same inputs. shared: kept once, in front.
+// Three ops, of which the first two have the same inputs. shared: they are stored once, in front.
 Capture three_ops(bool shared) {
   CaptureBuilder b;
   const uint32_t op = b.site("aten::op", EventKind::range, "cpu_op");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summaries: hand-worked numbers, and random captures against sorting.
+// Summaries: numbers computed by hand, and random captures compared with sorted lists.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -178,7 +178,8 @@ TEST(random_against_sorting) {
       CHECK_EQ(row.p99_ns, rank(0.99));
       self += row.self_ns;
     }
-    for (size_t i = 0; i < b.capture.size(); ++i) {  // self times telescope to the roots' durations
+    for (size_t i = 0; i < b.capture.size();
+         ++i) {  // the sum of self times is that of the roots' durations
       if (b.capture.parent[i] < 0) own += b.capture.end_ns[i] - b.capture.start_ns[i];
     }
     CHECK_EQ(self, own);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbols: against the dynamic loader's own answers, a hand-made ELF file, and files that are
+// Symbols: compared with the dynamic loader's answers, a hand-made ELF file, and files that are
 // damaged or swapped.
 #include <dlfcn.h>
 
@@ -401,7 +401,7 @@ TEST(an_unloaded_library_keeps_its_names) {
   CHECK(library != nullptr);
   if (library == nullptr) return;
   const uint64_t entry = address_of(::dlsym(library, name));
-  Symbolizer during;  // sees it while it is loaded, asks afterwards
+  Symbolizer during;  // lists modules while it is loaded, resolves afterwards
   CHECK_EQ(::dlclose(library), 0);
   Symbolizer after;
   during.refresh();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory told to ranges, trees of lists and sums by group: small cases by hand, and what is
-// refused. tests/python/unit/test_table_kernels.py holds them to NumPy.
+// Attribution of memory to ranges, trees of lists, sums by group: small hand-written cases, and
+// invalid columns. tests/python/unit/test_table_kernels.py compares them with NumPy.
 #include <limits>
 #include <vector>
 

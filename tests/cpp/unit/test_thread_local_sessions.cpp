@@ -161,7 +161,7 @@ TEST(a_thread_local_session_stopped_elsewhere) {
   CHECK_EQ(local.capture().size(), 1);
   CHECK_EQ(next.capture().size(), 1);
   CHECK_EQ(count_named(next.capture(), "theirs"), 1);
-  // Nothing of the bookkeeping shows in the process-wide one.
+  // The process-wide session contains no internal records.
   CHECK_EQ(wide.capture().size(), 5);
 }
 
@@ -174,7 +174,7 @@ TEST(nested_thread_local_sessions) {
   { FASTPROF_RANGE("2"); }
   std::thread([&] { job(); }).join();
   inner.stop();
-  std::thread([&] { job(); }).join();  // of two, one is left
+  std::thread([&] { job(); }).join();  // one of two jobs is left
   { FASTPROF_RANGE("3"); }
   outer.stop();
   CHECK_EQ(inner.capture().size(), 2);
