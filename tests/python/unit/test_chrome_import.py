@@ -456,3 +456,12 @@ def test_arrows_with_texts_and_numbers_as_ids_stay_apart(tmp_path: Path) -> None
     words = [int(table.payload_words[int(at)]) for at in table.column("payload")]
     text = 1 << 63
     assert words == [text, text + 1, (1 << 63) - 1, 16, text + 2, 7, text + 3]
+
+
+def test_zero_is_a_number_among_the_args(tmp_path: Path) -> None:
+    args = {"Sequence number": 0, "Fwd thread id": 0, "External id": 0}
+    table = load(tmp_path, [event("a", 0, 1, args=args), event("b", 2, 1)])
+    assert table.column("sequence_nr").tolist() == [0, -1]
+    memory = {"Addr": 0, "Bytes": 0, "Total Allocated": 0, "Device Type": 0, "Device Id": 0}
+    table = load(tmp_path, [event("[memory]", 0, ph="i", args=memory)])
+    assert table.payload_words is not None and table.payload_words.tolist()[:3] == [0, 0, 0]

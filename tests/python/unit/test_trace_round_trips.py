@@ -128,3 +128,25 @@ def test_open_ranges_stay_open(name: str, tmp_path: Path) -> None:
     finished = {table.name(row): bool(flags[row] & EventFlag.FINISHED) for row in range(len(table))}
     assert finished == {"open": False, "ended": True}
     assert max(table.end_ns.tolist()) == table.t1_ns
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace", "t.fastprof"])
+def test_memory_reports_keep_all_their_numbers(name: str, tmp_path: Path) -> None:
+    with fastprof.profile(profile_memory=True) as profile:
+        fastprof.report_memory_usage(
+            0x7F0012345678, 640, 1640, 2048, device_type="cuda", device_index=3
+        )
+    path = tmp_path / name
+    if name.endswith("json"):
+        profile.export_chrome_trace(path)
+    elif name.endswith("pftrace"):
+        profile.export_perfetto_trace(path)
+    else:
+        fastprof.save(profile, path)
+    table = fastprof.load(path)
+    (row,) = [row for row in range(len(table)) if table.name(row) == "[memory]"]
+    at = int(table.column("payload")[row])
+    assert table.payload_words is not None
+    assert table.payload_words[at : at + 4].tolist() == [0x7F0012345678, 640, 1640, 2048]
+    site = table.sites[int(table.column("site")[row])]
+    assert (site.device_type, site.device_index) == (1, 3)
