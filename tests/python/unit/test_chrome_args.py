@@ -1,104 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chrome traces of event objects: each part of a slice, its args, and the processes and threads around it."""
+"""chrome_args: the columns, kinds, flags and scopes that the args of a trace's events become."""
 
 from __future__ import annotations
 
-import math
+import json
 from typing import Any
 
 import pytest
-from made_events import event
 
-from fastprof.base.device_type import DeviceType
-from fastprof.exporters.chrome_python import chrome_events
-
-
-def slices(*events: Any) -> list[dict[str, Any]]:
-    return [e for e in chrome_events(list(events)) if e["ph"] == "X"]
-
-
-def args_of(**fields: Any) -> dict[str, Any]:
-    (found,) = slices(event("op", 0, 1, **fields))
-    args: dict[str, Any] = found["args"]
-    return args
+from fastprof import EventTable, Site
+from fastprof.base.record_scope import RecordScope
+from fastprof.importers.chrome_args import ScopeRule, as_int, put_args, range_state
+from fastprof.importers.perfetto_sequence import Sequence
+from fastprof.importers.table_builder import TableBuilder
+from fastprof.model.table import EventFlag, EventKind
 
 
 @pytest.mark.parametrize(
-    ("fields", "args"),
+    ("value", "number"),
     [
-        ({}, {}),
-        ({"input_shapes": [[2, 3], []]}, {"Input Dims": [[2, 3], []]}),
-        (
-            {"input_shapes": [[2]], "structured_input_shapes": ((2, 1),)},
-            {"Input Dims": [[2, 1]]},
-        ),
-        (
-            {"input_dtypes": ["float", ""], "concrete_inputs": [None, 3]},
-            {"Input Strides": None, "Input type": ["float", ""], "Concrete Inputs": ["", "3"]},
-        ),
-        (
-            {"input_dtypes": ["float"], "structured_input_strides": [(1,)]},
-            {"Input Strides": [[1]], "Input type": ["float"], "Concrete Inputs": []},
-        ),
-        ({"stack": ["a.py(1): f", "b\udc80"]}, {"Call stack": "a.py(1): f;\nb?"}),
-        ({"stack": []}, {}),
-        ({"sequence_nr": 0}, {"Sequence number": 0, "Fwd thread id": 0}),
-        ({"sequence_nr": 5, "fwd_thread": 3}, {"Sequence number": 5, "Fwd thread id": 3}),
-        ({"sequence_nr": None}, {}),
-        ({"finished": False}, {"finished": False}),
+        (0, 0),
+        (-(1 << 63), -(1 << 63)),
+        (-(1 << 63) - 1, None),
+        ((1 << 63) - 1, (1 << 63) - 1),
+        (1 << 63, None),
+        ("-9223372036854775808", -(1 << 63)),
+        ("9223372036854775808", None),
+        ("00000000000000000007", 7),
+        ("000000000000000000007", None),
+        ("x", None),
+        (1.0, None),
+        (True, None),
+        (None, None),
     ],
 )
-def test_args(fields: dict[str, Any], args: dict[str, Any]) -> None:
-    assert args_of(**fields) == args
+def test_integers_of_64_bits(value: Any, number: int | None) -> None:
+    assert as_int(value) == number
 
 
-def test_values_that_json_lacks_become_text() -> None:
-    shapes = [
-        True,
-        None,
-        2**70,
-        1.5,
-        math.inf,
-        (1, -math.inf),
-        {1: {"a\udc80": [math.nan]}},
-        "\udc80",
-    ]
-    assert args_of(input_shapes=shapes)["Input Dims"] == [
-        *(True, None, 2**70, 1.5, "inf", [1, "-inf"], {"1": {"a?": ["nan"]}}, "?"),
-    ]  # fmt: skip
-    assert args_of(input_shapes=[DeviceType])["Input Dims"] == [str(DeviceType)]
+@pytest.mark.parametrize(
+    ("args", "kind", "flags"),
+    [
+        ({}, EventKind.RANGE, EventFlag.FINISHED),
+        ({"finished": False}, EventKind.RANGE, 0),
+        ({"finished": 0}, EventKind.RANGE, EventFlag.FINISHED),
+        ({"End thread": 0}, EventKind.RANGE, EventFlag.FINISHED | EventFlag.CROSS_THREAD_END),
+        ({"is_async": True}, EventKind.ASYNC_RANGE, EventFlag.FINISHED),
+        ({"is_async": 1}, EventKind.RANGE, EventFlag.FINISHED),
+        (
+            {"is_async": True, "End thread": 4},
+            EventKind.RANGE,
+            EventFlag.FINISHED | EventFlag.CROSS_THREAD_END,
+        ),
+        ({"clamped": True}, EventKind.RANGE, EventFlag.FINISHED | EventFlag.CLAMPED),
+        ({"clamped": "yes"}, EventKind.RANGE, EventFlag.FINISHED),
+        (
+            {"enclosing": True, "clock_discontinuity": True},
+            EventKind.RANGE,
+            EventFlag.FINISHED | EventFlag.ENCLOSING | EventFlag.CLOCK_DISCONTINUITY,
+        ),
+    ],
+)
+def test_kind_and_flags(args: dict[str, Any], kind: int, flags: int) -> None:
+    assert range_state(args) == (int(kind), int(flags))
 
 
-def test_times_that_json_lacks_become_zero() -> None:
-    (first, second) = slices(event("a", math.nan, 3), event("b", 5, 2))
-    assert (first["ts"], first["dur"]) == (0.0, 0)
-    assert (second["ts"], second["dur"]) == (5, 0)
+def table_of(args: dict[str, Any], **options: bool) -> EventTable:
+    builder = TableBuilder()
+    builder.add(0, 1, 2, builder.site_of(Site("a")), builder.track_of("t", 1, 2))
+    put_args(builder, 0, args, **options)
+    return builder.finish()
 
 
-def test_each_kind_of_event_has_a_process_and_a_thread_of_its_own() -> None:
-    events = [
-        event("cpu", 0, 1, thread=4),
-        event("gpu", 0, 1, thread=4, device_type=DeviceType.CUDA, device_index=2, device_resource_id=7),
-        event("far", 0, 1, thread=4, is_remote=True, node_id=3),
-    ]  # fmt: skip
-    written = list(chrome_events(events))
-    names = {e["pid"]: e["args"]["name"] for e in written if e["name"] == "process_name"}
-    found = {e["name"]: (names[e["pid"]], e["tid"]) for e in written if e["ph"] == "X"}
-    assert found == {"cpu": ("CPU functions", 4), "gpu": ("CUDA 2", 7), "far": ("node 3", 4)}
-    assert len({e["pid"] for e in written if e["ph"] == "X"}) == 3
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("Sequence number", "sequence_nr"),
+        ("Fwd thread id", "fwd_thread"),
+        ("Node id", "node_id"),
+        ("Record function id", "record_function_id"),
+        ("Python id", "python_id"),
+        ("Python parent id", "python_parent_id"),
+        ("Python module id", "python_module_id"),
+    ],
+)
+def test_numbers_have_columns(name: str, column: str) -> None:
+    assert table_of({name: 7}).column(column).tolist() == [7]
+    assert not table_of({name: "x"}).has(column)
+    zero = table_of({name: 0})
+    assert zero.has(column) == (column != "fwd_thread")  # Kineto writes 0 for none
+    for number in (-(1 << 31), (1 << 31) - 1, -(1 << 31) - 1, 1 << 31):
+        fits = column != "node_id" or -(1 << 31) <= number < 1 << 31
+        assert table_of({name: number}).has(column) == fits
 
 
-def test_kernels_follow_one_another_on_their_device() -> None:
-    first, second = event("a", 10, 20), event("b", 12, 14)
-    first.append_kernel("k1", 0, 5.0)
-    first.append_kernel("k2", 1, 2.0)
-    second.append_kernel("k3", 0, 1.0)
-    second.append_kernel("k4", 0, math.nan)
-    written = list(chrome_events([first, second]))
-    kernels = {e["name"]: (e["ts"], e["dur"]) for e in written if e.get("cat") == "kernel"}
-    assert kernels == {"k1": (10, 5.0), "k2": (10, 2.0), "k3": (15.0, 1.0), "k4": (16.0, 0)}
-    args = [e["args"] for e in written if e.get("cat") == "kernel"]
-    assert args[0] == {"id": 0, "launched by": "a"} and args[3] == {"id": 3, "launched by": "b"}
-    arrows = [(e["ph"], e["id"], e["ts"], e["tid"]) for e in written if e["ph"] in "sf"]
-    assert arrows[:2] == [("s", 0, 10, 1), ("f", 0, 10, 0)]
-    assert arrows[4:6] == [("s", 2, 12, 1), ("f", 2, 15.0, 0)]
+def test_texts_and_lists_have_columns() -> None:
+    args = {
+        "Input Dims": [[2]],
+        "Input type": ["float"],
+        "Input Strides": [[1]],
+        "Concrete Inputs": ["3"],
+        "Call stack": "a;\nb\nc;d",
+        "Overload name": "out",
+        "Module Hierarchy": "top(A)",
+    }
+    coded = {name: column[0] for name, column in table_of(args).coded.items()}
+    assert json.loads(coded.pop("metadata_json")) == args
+    assert coded == {
+        "input_shapes": [[2]],
+        "input_dtypes": ["float"],
+        "structured_input_strides": [[1]],
+        "concrete_inputs": ["3"],
+        "stack": ["a", "b", "c", "d"],
+        "overload_name": "out",
+        "module_hierarchy": "top(A)",
+    }
+    assert table_of(dict.fromkeys(args, 3)).coded.keys() == {"metadata_json"}
+
+
+def test_states_are_left_out_of_the_text() -> None:
+    args = {
+        **dict.fromkeys(("finished", "is_async", "End thread", "clamped", "enclosing"), 1),
+        "clock_discontinuity": 1,
+    }
+    assert table_of(args).coded == {} and table_of({}).coded == {}
+    (text,) = table_of({**args, "x": 1}).coded["metadata_json"].values
+    assert json.loads(text) == {"x": 1}
+    (text,) = table_of(args, has_state=False).coded["metadata_json"].values
+    assert json.loads(text) == args
+
+
+def test_scopes() -> None:
+    rule = ScopeRule()
+    function, backward = RecordScope.FUNCTION, RecordScope.BACKWARD_FUNCTION
+    assert rule.scope("mm", "cpu_op", {}) == function
+    assert rule.scope("MmBackward0", "cpu_op", {"Fwd thread id": 1}) == backward
+    assert rule.scope("MmBackward0", "cpu_op", {"Fwd thread id": 0}) == function
+    accumulate = "torch::autograd::AccumulateGrad"
+    assert rule.scope(accumulate, "cpu_op", {}) == function
+    engine = f"autograd::engine::evaluate_function: {accumulate}"
+    assert rule.scope(engine, "cpu_op", {"Fwd thread id": 1}) == function
+    assert rule.scope(accumulate, "cpu_op", {}) == backward
+    assert rule.scope("step", "user_annotation", {"Fwd thread id": 1}) == RecordScope.USER_SCOPE
+
+
+def test_a_thread_descriptor_without_numbers_is_zero() -> None:
+    sequence = Sequence(1)
+    sequence.set_thread({})
+    assert (sequence.pid, sequence.tid, sequence.now_ns) == (0, 0, 0)
