@@ -328,7 +328,7 @@ TEST(build_ids_in_notes) {
     const Elf64_Nhdr header{4, text_bytes, type};
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, owner, 4);
-    for (const uint8_t byte : {0x0a, 0xf1, 0x23, 0x45}) bytes.push_back(byte);
+    for (const int byte : {0x0a, 0xf1, 0x23, 0x45}) bytes.push_back(static_cast<uint8_t>(byte));
     return bytes;
   };
   const auto id_of = [](std::vector<uint8_t> first, const std::vector<uint8_t>& second = {}) {
