@@ -465,3 +465,11 @@ def test_zero_is_a_number_among_the_args(tmp_path: Path) -> None:
     memory = {"Addr": 0, "Bytes": 0, "Total Allocated": 0, "Device Type": 0, "Device Id": 0}
     table = load(tmp_path, [event("[memory]", 0, ph="i", args=memory)])
     assert table.payload_words is not None and table.payload_words.tolist()[:3] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("number", [0, 1, -1])
+def test_external_ids_begin_at_one(number: int, tmp_path: Path) -> None:
+    kernel = event("gemm", 3, 2, pid=0, tid=7, args={"stream": 7, "External id": number})
+    op = event("mm", 0, 10, args={"External id": number})
+    table = load(tmp_path, [op, {**kernel, "cat": "kernel"}])
+    assert (table.kernels is not None and len(table.kernels) == 1) == (number == 1)

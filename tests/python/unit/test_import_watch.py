@@ -130,3 +130,13 @@ def test_a_call_that_is_taken_back_is_not_made(modules: Path) -> None:
     assert import_watch._watch not in sys.meta_path
     importlib.import_module("awaited_package")
     assert calls == []
+
+
+def test_packages_without_a_loader_of_code_and_absent_ones(modules: Path) -> None:
+    (modules / "awaited_namespace").mkdir()
+    (modules / "awaited_namespace" / "part.py").write_text("value = 1\n")
+    after_import("awaited_namespace", lambda: None)
+    assert importlib.import_module("awaited_namespace.part").value == 1
+    after_import("awaited_absent", lambda: None)
+    with pytest.raises(ModuleNotFoundError, match="awaited_absent"):
+        importlib.import_module("awaited_absent")
