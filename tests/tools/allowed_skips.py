@@ -35,7 +35,7 @@ ALLOWED = (
     Allowed(
         "core",
         _INTEGRATION,
-        r".*(torch|jax|lightning|transformers|accelerate)",
+        r".*(torch|jax|lightning|transformers|accelerate|trio)",
         "needs a package that fastprof does not depend on; the stage integrations runs it",
     ),
     Allowed(
@@ -43,6 +43,12 @@ ALLOWED = (
         r"tests/python/integration/test_python_calls\.py::",
         r"there is a place for each profiler|a thread has one profile function",
         "what CPython <= 3.11 cannot do, and what it alone does",
+    ),
+    Allowed(
+        "core",
+        r"tests/python/unit/test_(tasks|task_crossings)\.py::",
+        r"(eager tasks|asyncio\.TaskGroup|create_task\(context=\)) came with",
+        "what an older CPython does not have",
     ),
     Allowed(
         "integrations",

@@ -274,6 +274,7 @@ def test_marks_counters_flows_and_memory_are_the_tasks() -> None:
     assert event.cpu_memory_usage == 640
 
 
+@pytest.mark.integrations
 def test_ops_of_torch_in_tasks() -> None:
     torch = pytest.importorskip("torch")
 
@@ -357,6 +358,7 @@ def test_debug_modes() -> None:
     )
 
 
+@pytest.mark.integrations
 def test_uvloop() -> None:
     uvloop = pytest.importorskip("uvloop")
 

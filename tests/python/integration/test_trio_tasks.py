@@ -15,6 +15,8 @@ from fastprof import record_function
 
 trio = pytest.importorskip("trio")
 
+pytestmark = pytest.mark.integrations
+
 
 async def work(name: str) -> None:
     with record_function(name):
