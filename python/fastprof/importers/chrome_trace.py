@@ -384,7 +384,7 @@ class _Reader:
         elif event.get("name") == "thread_name":
             track = self._track(event)
             self.rows.name_track(track, name)
-            task_of = args.get("task_of") if isinstance(args, dict) else None
+            task_of = args.get("task_of")
             if "fastprof" in self.top and type(task_of) is int and type(pid) is int:
                 self.tasks[track] = (pid, task_of)
             lane = EXTRA_LANE.fullmatch(name) if "fastprof" in self.top else None
