@@ -152,10 +152,7 @@ void resolve_native_frames(const std::vector<uint64_t>& return_addresses) {
 std::string native_frame_text(uint64_t return_address) {
   const Symbol symbol = symbols()->return_address(return_address);
   if (symbol.function.empty()) return symbol.text();
-  const size_t slash = symbol.module.rfind('/');
-  std::string text =
-      short_function_name(symbol.function) + " (" +
-      (slash == std::string::npos ? symbol.module : symbol.module.substr(slash + 1)) + ")";
+  std::string text = short_function_name(symbol.function) + " (" + symbol.file() + ")";
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }

@@ -44,6 +44,10 @@ _FLAGS = (
 )
 
 
+# What tests see is kept here.
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "report_screenshots"
+
+
 class PageError(Exception):
     """A script in the page threw."""
 

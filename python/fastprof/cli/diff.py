@@ -11,7 +11,7 @@ import sys
 from typing import Any, NamedTuple
 
 from fastprof.base import errors
-from fastprof.cli.html import add_html_options, html_path, open_report
+from fastprof.cli.html import add_html_options, html_path, tell_written
 from fastprof.cli.options import (
     Subparsers,
     add_reading_options,
@@ -168,9 +168,7 @@ def _write_page(lists: list[Any], path: str, options: argparse.Namespace) -> Non
     titles = (os.path.basename(options.before), os.path.basename(options.after))
     before, after = lists
     export_comparison(before, after, path, titles=titles, sources=not options.no_source)
-    print(f"wrote {path}")
-    if options.open:
-        open_report(path)
+    tell_written(path, options)
 
 
 def _averages(events: Any) -> dict[str, Any]:

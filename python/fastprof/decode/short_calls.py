@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from fastprof.base.native_numbers import Category
 from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.nesting import sum_by
 from fastprof.model.parents import skip_rows
-from fastprof.model.sites import Site, SiteTable
+from fastprof.model.sites import SHORTER_CALLS, Site, SiteTable
 from fastprof.model.table import CodedColumn, EventFlag, EventTable
 
-__all__ = ["SHORTER_CALLS", "fold_short_calls"]
+__all__ = ["fold_short_calls"]
 
 Array: TypeAlias = NDArray[Any]
-SHORTER_CALLS = "[shorter calls]"
 
 
 def fold_short_calls(table: EventTable, min_duration_ns: int) -> EventTable:
@@ -87,11 +87,8 @@ def _runs(
     run = np.cumsum(begins)[in_run] - 1
     folded = siblings[in_run]
     first = siblings[begins]
-    sums_ns = np.zeros(len(first), np.int64)
-    np.add.at(sums_ns, run, table.duration_ns[folded])
-    counts = np.zeros(len(first), np.int64)
-    np.add.at(counts, run, calls[folded])
-    return first, sums_ns, counts
+    sums_ns = sum_by(run, table.duration_ns[folded], len(first))
+    return first, sums_ns, sum_by(run, calls[folded], len(first))
 
 
 def _counts(table: EventTable, rows: Array, calls: Array) -> CodedColumn:

@@ -13,11 +13,13 @@ from fastprof.base import errors
 from fastprof.base.native_numbers import Category
 from fastprof.base.record_scope import RecordScope
 
-__all__ = ["TASK_CATEGORIES", "Site", "SiteTable", "Track", "TrackTable"]
+__all__ = ["SHORTER_CALLS", "TASK_CATEGORIES", "Site", "SiteTable", "Track", "TrackTable"]
 
 # Categories of rows that say when a task ran: its own, and those of its suspensions
 # (csrc/include/fastprof/capture/capture.hpp).
 TASK_CATEGORIES = frozenset({"task_lifetime", "task_await"})
+# Name of rows that stand for calls shorter than a bound (decode/short_calls.py).
+SHORTER_CALLS = "[shorter calls]"
 
 
 class Site(NamedTuple):

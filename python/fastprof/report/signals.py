@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastprof.base.native_numbers import ArgType
 from fastprof.exporters.memory_timeline import memory_rows
 from fastprof.model.columns import NO_PAYLOAD
+from fastprof.model.parents import skip_rows
 from fastprof.model.table import EventKind, EventTable
 from fastprof.report.packing import Packer
 from fastprof.report.rows import ReportRows
@@ -49,13 +50,8 @@ def _around(rows: ReportRows, at: Array) -> Array:
     if not table.has("parent"):
         return np.full(len(at), -1, np.int64)
     numbers = rows.of_table_rows()
-    parent = table.column("parent")
-    above = parent[at].astype(np.int64)
-    while True:
-        skipped = (above >= 0) & (numbers[above] < 0)
-        if not skipped.any():
-            return numbers[above]
-        above[skipped] = parent[above[skipped]]
+    result: Array = numbers[skip_rows(table.column("parent"), numbers[:-1] >= 0)[at]]
+    return result
 
 
 def add_counters(pack: Packer, table: EventTable, strings: Strings) -> list[dict[str, Any]]:

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.model.nesting import nest_intervals, sum_by
+from fastprof.model.sites import SHORTER_CALLS
 from fastprof.model.table import EventFlag, EventTable
 
 __all__ = ["CallKernels", "CalledFunction", "PythonCallStats", "nested_codes"]
 
 Array: TypeAlias = NDArray[Any]
 _FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
-_SHORTER_CALLS = "[shorter calls]"  # as decode/short_calls.py names them
 _SORT_KEYS = ("own_ns", "cumulative_ns", "calls", "function")
 
 
@@ -140,13 +140,13 @@ class PythonCallStats:
     def _count(self) -> Array | None:
         """How many calls each row stands for (decode/short_calls.py); None if one each."""
         arguments = self._table.coded.get("metadata_json")
-        if arguments is None or _SHORTER_CALLS not in self._table.sites.names:
+        if arguments is None or SHORTER_CALLS not in self._table.sites.names:
             return None
         by_code = [1] * len(arguments.values)
         for code, text in enumerate(arguments.values):
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 by_code[code] = int(json.loads(text)["calls"])
-        shorter = np.array([name == _SHORTER_CALLS for name in self._table.sites.names])
+        shorter = np.array([name == SHORTER_CALLS for name in self._table.sites.names])
         codes = arguments.codes[self._rows]
         stands = shorter[self._table.column("site")[self._rows]] & (codes >= 0)
         return np.where(stands, np.array([*by_code, 1])[codes], 1)

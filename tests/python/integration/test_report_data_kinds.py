@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chromium import Chromium, find_chromium
+from chromium import SCREENSHOTS, Chromium, find_chromium
 from trace_tables import T0
 
 import fastprof
@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.integrations,
     pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
 ]
-SCREENSHOTS = Path(__file__).resolve().parents[3] / "build" / "report_screenshots"
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chromium import Chromium, Page, find_chromium
+from chromium import SCREENSHOTS, Chromium, Page, find_chromium
 from report_reader import read_report
 
 import fastprof
@@ -23,7 +23,6 @@ pytestmark = [
     pytest.mark.integrations,
     pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
 ]
-SCREENSHOTS = Path(__file__).resolve().parents[3] / "build" / "report_screenshots"
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,10 @@ import pytest
 import fastprof
 from fastprof import CallFilter, EventTable, EventTree, Site, SiteTable, errors, profile
 from fastprof.base.native_numbers import Category
-from fastprof.decode.short_calls import SHORTER_CALLS, fold_short_calls
+from fastprof.decode.short_calls import fold_short_calls
 from fastprof.model.columns import NO_PAYLOAD, EventFlag
 from fastprof.model.nesting import nest_intervals
+from fastprof.model.sites import SHORTER_CALLS
 from fastprof.views.python_calls import PythonCallStats
 
 CALL, RANGE = 0, 1

@@ -47,18 +47,23 @@ def averages(table: EventTable) -> list[tuple[Any, ...]]:
     )
 
 
+def write(profile: Any, path: Path) -> None:
+    """Write a profile in the format that the name asks for."""
+    if ".json" in path.name:
+        profile.export_chrome_trace(str(path))
+    elif path.name.endswith("pftrace"):
+        profile.export_perfetto_trace(str(path))
+    else:
+        fastprof.save(profile, path)
+
+
 NAMES = ("t.json", "t.json.gz", "t.pftrace", "t.fastprof", "t.fastprof.gz")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_answers(profiled: Any, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    if ".json" in name:
-        profiled.export_chrome_trace(str(path))
-    elif name.endswith("pftrace"):
-        profiled.export_perfetto_trace(str(path))
-    else:
-        fastprof.save(profiled, path)
+    write(profiled, path)
     table = fastprof.load(path)
     assert averages(table) == averages(profiled.event_table)
     assert table.pid == profiled.event_table.pid
@@ -75,12 +80,7 @@ def test_the_same_answers(profiled: Any, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_stacks(profiled: Any, tmp_path: Path, name: str) -> None:
     self_written = tmp_path / name
-    if ".json" in name:
-        profiled.export_chrome_trace(str(self_written))
-    elif name.endswith("pftrace"):
-        profiled.export_perfetto_trace(str(self_written))
-    else:
-        fastprof.save(profiled, self_written)
+    write(profiled, self_written)
 
     def stacks(table: EventTable) -> set[tuple[str, ...]]:
         column = table.coded["stack"]
@@ -98,12 +98,7 @@ def test_dropped_events_are_still_counted(name: str, tmp_path: Path) -> None:
     table = profile.event_table
     assert sum(table.dropped.values()) > 0
     path = tmp_path / name
-    if ".json" in name:
-        profile.export_chrome_trace(path)
-    elif name.endswith("pftrace"):
-        profile.export_perfetto_trace(path)
-    else:
-        fastprof.save(profile, path)
+    write(profile, path)
     found = fastprof.load(path).dropped
     assert {k: v for k, v in found.items() if v} == {k: v for k, v in table.dropped.items() if v}
 
@@ -117,12 +112,7 @@ def test_open_ranges_stay_open(name: str, tmp_path: Path) -> None:
             pass
     left.__exit__(None, None, None)
     path = tmp_path / name
-    if ".json" in name:
-        profile.export_chrome_trace(path)
-    elif name.endswith("pftrace"):
-        profile.export_perfetto_trace(path)
-    else:
-        fastprof.save(profile, path)
+    write(profile, path)
     table = fastprof.load(path)
     flags = table.column("flags").tolist()
     finished = {table.name(row): bool(flags[row] & EventFlag.FINISHED) for row in range(len(table))}

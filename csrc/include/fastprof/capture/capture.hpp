@@ -51,6 +51,11 @@ struct SiteInfo {
   int16_t device_index = -1;
 };
 
+// Returns whether events of this kind have a begin and an end.
+inline bool is_any_range(EventKind kind) noexcept {
+  return kind == EventKind::range || kind == EventKind::async_range;
+}
+
 // Categories of the rows that say when a task ran: its own, and those of its suspensions
 // (session/task_tracks.hpp). Averages leave them out.
 constexpr const char* kTaskCategory = "task_lifetime";
@@ -134,6 +139,14 @@ struct Capture {
     for (const auto& [id, name] : process_names)
       if (id == of) return name;
     return {};
+  }
+  // Number of ranges that had not ended at the stop; rows that say when tasks ran are none.
+  uint64_t open_ranges() const {
+    uint64_t count = 0;
+    for (size_t row = 0; row < size(); ++row)
+      count += is_any_range(kind[row]) && (flags[row] & event_flag::finished) == 0 &&
+               !is_task_site(sites[site[row]]);
+    return count;
   }
   uint64_t dropped_total() const noexcept {
     uint64_t total = 0;

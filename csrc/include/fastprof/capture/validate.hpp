@@ -20,11 +20,6 @@ inline bool is_nesting_range(const Capture& capture, size_t row) noexcept {
          (capture.flags[row] & event_flag::cross_thread_end) == 0;
 }
 
-// Returns whether events of this kind have a begin and an end.
-inline bool is_any_range(EventKind kind) noexcept {
-  return kind == EventKind::range || kind == EventKind::async_range;
-}
-
 // Returns whether every shared block that these details refer to exists.
 inline bool shared_blocks_exist(const Capture& capture, const RowDetails& details) noexcept {
   bool exist = true;

@@ -159,14 +159,8 @@ class ChromeTraceWriter {
     text += capture_.exact_stop ? ", \"exact_stop\": true" : ", \"exact_stop\": false";
     text += ", \"clamped\": ";
     append_json_int(text, capture_.clamped);
-    uint64_t unfinished = 0;
-    for (size_t row = 0; row < capture_.size(); ++row) {
-      unfinished += is_any_range(capture_.kind[row]) &&
-                    (capture_.flags[row] & event_flag::finished) == 0 &&
-                    !is_task_site(capture_.sites[capture_.site[row]]);
-    }
     text += ", \"unfinished\": ";
-    append_json_int(text, unfinished);
+    append_json_int(text, capture_.open_ranges());
     text += ", \"dropped\": {\"total\": ";
     append_json_int(text, capture_.dropped_total());
     for_each_drop_cause(capture_.dropped, [&](DropCause cause, uint64_t count) {

@@ -348,10 +348,7 @@ inline Recovered recover(const std::string& path, const RecoverOptions& options 
     for (size_t at = 0, next; (next = value.find('\n', at)) != std::string::npos; at = next + 1)
       capture.counter_names.push_back(value.substr(at, next - at));
   }
-  for (size_t row = 0; row < capture.size(); ++row)
-    if (is_any_range(capture.kind[row]) && (capture.flags[row] & event_flag::finished) == 0 &&
-        !is_task_site(capture.sites[capture.site[row]]))
-      ++result.open_ranges;
+  result.open_ranges = capture.open_ranges();
   return result;
 }
 

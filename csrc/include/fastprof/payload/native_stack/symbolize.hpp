@@ -30,15 +30,16 @@ struct Symbol {
   uint64_t offset = 0;         // from the start of the function; 0 if unknown
   uint64_t module_offset = 0;  // the linked address, as addr2line takes it
 
+  // Returns the name of the module's file: what is behind the last slash of `module`.
+  std::string file() const { return module.substr(module.rfind('/') + 1); }
+
   // Returns "function+0x12 (libx.so)", "libx.so+0x1234" or "0x7f...".
   std::string text() const {
     char hex[32];
-    const size_t slash = module.rfind('/');
-    const std::string file = slash == std::string::npos ? module : module.substr(slash + 1);
     const uint64_t shown = !function.empty() ? offset : !module.empty() ? module_offset : address;
     std::snprintf(hex, sizeof hex, "0x%llx", static_cast<unsigned long long>(shown));
-    if (!function.empty()) return function + "+" + hex + " (" + file + ")";
-    return module.empty() ? std::string(hex) : file + "+" + hex;
+    if (!function.empty()) return function + "+" + hex + " (" + file() + ")";
+    return module.empty() ? std::string(hex) : file() + "+" + hex;
   }
 };
 
