@@ -145,6 +145,20 @@ TEST(a_task_that_ran_already_at_the_start_is_known) {
   warm.stop();
 }
 
+TEST(tasks_of_earlier_sessions_name_nothing) {
+  const TestTask a(site_a);
+  fp::Session first;
+  first.start();
+  a.resume();
+  leave();
+  first.stop();
+  fp::Session second;
+  second.start();
+  { FASTPROF_RANGE("only"); }
+  const fp::Capture& capture = second.stop();
+  CHECK(capture.sites.size() == 1 && capture.sites[0].name == "only");
+}
+
 TEST(a_task_on_two_threads_is_one_track) {
   const TestTask a(site_a);
   fp::Session session;

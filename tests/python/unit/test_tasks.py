@@ -54,6 +54,14 @@ def test_two_tasks_take_turns() -> None:
     }
 
 
+def test_tasks_of_an_earlier_profile_name_nothing() -> None:
+    profiled(work("a"))
+    with fastprof.profile() as profile:
+        with record_function("only"):
+            pass
+    assert list(profile.event_table.names) == ["only"]
+
+
 def test_without_tasks_everything_nests_by_thread() -> None:
     async def main() -> None:
         await asyncio.gather(work("a", 1), work("b", 1))

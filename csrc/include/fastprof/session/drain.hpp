@@ -38,6 +38,8 @@ struct DrainedRows {
   std::vector<EndRecord> ends;
   Column<uint64_t> payload_words;
   SiteTable table;
+  // Of the switches: apart, since a switch of a task outside the session must not name an event.
+  SiteTable task_names;
   uint64_t in_flight = 0;
   uint64_t refused = 0;  // events in chunks for which the session had no room
 };
@@ -80,6 +82,7 @@ class Drain {
   void read(State* s, const Snapshot& snapshot, std::vector<Chunk*>* consumed) {
     if (unload_epoch_ != s->unload_epoch) {
       rows_.table.forget_addresses();
+      rows_.task_names.forget_addresses();
       unload_epoch_ = s->unload_epoch;
     }
     aim(snapshot, consumed != nullptr ? UINT64_MAX : snapshot.t1);
@@ -286,7 +289,7 @@ class Drain {
     if (is_task_switch(site)) {
       // Also those from before the session, which say what ran at its start.
       if ((site->mask & filter_.mask) != 0 && begin < filter_.t1)
-        switches_->push_back({begin, second, rows_.table.index_of(site), membership_.inside});
+        switches_->push_back({begin, second, rows_.task_names.index_of(site), membership_.inside});
       return;
     }
     uint8_t flags = 0;

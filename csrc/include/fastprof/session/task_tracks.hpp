@@ -168,7 +168,7 @@ class TaskSplit {
   uint32_t range_site(uint32_t from) {
     const auto [at, fresh] = range_sites_.try_emplace(from, 0);
     if (fresh) {
-      SiteInfo site = drained_.table.sites[from];
+      SiteInfo site = drained_.task_names.sites[from];
       site.kind = EventKind::range;
       site.category = kTaskCategory;
       at->second = static_cast<uint32_t>(drained_.table.sites.size());
@@ -208,7 +208,7 @@ class TaskSplit {
     info.pid = thread.pid;
     info.tid = thread.tid;
     info.thread_id = thread.id;
-    info.name = drained_.table.sites[task.site].name;
+    info.name = drained_.task_names.sites[task.site].name;
     if (task.number != 0) info.name += " (Task-" + std::to_string(task.number) + ")";
     if (!task.sorted) {
       sort_rows(task);

@@ -16,7 +16,7 @@ FASTPROF_NAMESPACE_BEGIN
 struct TaskSwitch {
   uint64_t at;
   uint64_t word;    // TaskWord
-  uint32_t site;    // index of the site that names the task
+  uint32_t site;    // index in DrainedRows::task_names
   bool in_session;  // of a thread-local session: the thread belonged to it
 };
 
