@@ -10,6 +10,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 
 void register_blocks(pybind11::module_& module);
+void register_devices(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_legacy(pybind11::module_& module);
 void register_numbers(pybind11::module_& module);

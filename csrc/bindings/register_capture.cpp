@@ -90,6 +90,21 @@ py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObjec
   return fields;
 }
 
+py::tuple device_links(const CaptureObject& self) {
+  const std::vector<DeviceLink>& links = self.capture->device_links;
+  const auto count = static_cast<py::ssize_t>(links.size());
+  py::array_t<int64_t> row(count), call(count), range(count), correlation(count);
+  int64_t* const columns[] = {row.mutable_data(), call.mutable_data(), range.mutable_data(),
+                              correlation.mutable_data()};
+  for (size_t i = 0; i < links.size(); ++i) {
+    columns[0][i] = links[i].row;
+    columns[1][i] = links[i].call;
+    columns[2][i] = links[i].range;
+    columns[3][i] = links[i].correlation;
+  }
+  return py::make_tuple(row, call, range, correlation);
+}
+
 py::typing::List<TrackTuple> tracks(const CaptureObject& self) {
   py::typing::List<TrackTuple> all;
   for (const TrackInfo& track : self.capture->tracks)
@@ -193,6 +208,11 @@ void register_capture(py::module_& module) {
            [](const CaptureObject& self) {
              return column(self.capture, self.capture->cross_thread_end_track);
            })
+      .def(
+          "device_links", &device_links,
+          "Return (row, call, range, correlation) of each row of a device or its runtime, as int64 "
+          "arrays: the row of the call that started it and of the range that made the call, -1 for "
+          "none.")
       .def("dropped", &dropped, "Return the number of missing events by cause.")
       .def_property_readonly("t0_ns", [](const CaptureObject& self) { return self.capture->t0_ns; })
       .def_property_readonly("t1_ns", [](const CaptureObject& self) { return self.capture->t1_ns; })

@@ -58,7 +58,7 @@ std::map<std::string, Numbers> native_numbers() {
                      NUMBER(DropCause, in_flight), NUMBER(DropCause, reentrant),
                      NUMBER(DropCause, thread_exit), NUMBER(DropCause, clock),
                      NUMBER(DropCause, spill_failed), NUMBER(DropCause, names),
-                     NUMBER(DropCause, ends)}},
+                     NUMBER(DropCause, ends), NUMBER(DropCause, device)}},
       {"event_flag", {NUMBER(event_flag, finished), NUMBER(event_flag, cross_thread_end),
                       NUMBER(event_flag, clock_discontinuity), NUMBER(event_flag, clamped),
                       NUMBER(event_flag, enclosing), NUMBER(event_flag, detail)}},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings/capture_object.hpp"
+#include "bindings/device_collection.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/python_stack.hpp"
 #include "bindings/register.hpp"
@@ -111,6 +112,12 @@ class SessionObject {
     session_->abandon();
   }
 
+  // What a collection has, once it has ended, for the next stop().
+  void add_activities(DeviceCollection& collection) {
+    const py::gil_scoped_release release;
+    session_->add_activities(collection.take());
+  }
+
   // For the reader of the backing file; no effect if the session has none.
   void add_backing_metadata(const std::string& key, const std::string& value) {
     const py::gil_scoped_release release;
@@ -182,6 +189,9 @@ void register_session(py::module_& module) {
            "session was never started.")
       .def("abandon", &SessionObject::abandon,
            "End without reading what was recorded. No effect unless it runs.")
+      .def("add_activities", &SessionObject::add_activities, py::arg("collection"),
+           "Take what an ended collection has, for the next stop(); once for each kind of device. "
+           "errors.StateError if the session does not run.")
       .def("add_backing_metadata", &SessionObject::add_backing_metadata, py::arg("key"),
            py::arg("value"),
            "Tell the reader of the backing file more of the process; of equal keys, the last value "

@@ -41,7 +41,10 @@ COMPILED = {
     "adapters/torch/inputs": {"adapters/torch/layout"},
     "adapters/torch/debug_info": {"adapters/torch/layout"},
     "adapters/torch/ops": {"adapters/torch"},
-    "bindings": {"adapters"},
+    # Devices: what a backend is and which there are; the backends, which know nothing of each other.
+    "core": set[str](),
+    "backends/cuda": {"core"},
+    "bindings": {"adapters", "core", "backends"},
 }
 
 # Headers of others: pattern -> where it may be included (path patterns below the root).

@@ -124,6 +124,7 @@ class DropCause(enum.IntEnum):
     SPILL_FAILED = 6
     NAMES = 7
     ENDS = 8
+    DEVICE = 9
 
 
 # Causes whose events are in the capture, but without their name or end.

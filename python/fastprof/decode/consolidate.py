@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastprof.base.native_numbers import ArgType, DetailFlag, DetailType
 from fastprof.decode.detail_columns import Details, find_details
+from fastprof.decode.device_columns import device_columns
 from fastprof.decode.op_columns import overload_names
 from fastprof.model.table import (
     NO_PAYLOAD,
@@ -54,6 +55,7 @@ class CaptureLike(Protocol):
     def payload_words(self) -> Any: ...
     def cross_thread_end_row(self) -> Any: ...
     def cross_thread_end_track(self) -> Any: ...
+    def device_links(self) -> tuple[Any, Any, Any, Any]: ...
     def dropped(self) -> dict[str, int]: ...
 
 
@@ -104,11 +106,16 @@ def table_of(
         end_track = np.full(len(columns["start_ns"]), -1, np.int64)
         end_track[rows] = np.asarray(capture.cross_thread_end_track())
         columns["end_track"] = end_track
+    tracks = TrackTable(Track(*track) for track in capture.tracks())
+    devices = device_columns(capture, columns, sites, tracks)
+    if devices is not None:
+        columns.update(devices.columns)
     return EventTable(
         columns,
         sites=sites,
-        tracks=TrackTable(Track(*track) for track in capture.tracks()),
+        tracks=tracks,
         coded=coded,
+        kernels=None if devices is None else devices.kernels,
         payload_words=words if len(words) else None,
         strings=strings,
         t0_ns=capture.t0_ns,

@@ -20,6 +20,7 @@ from fastprof.record.activities import (
     ProfilerActivity,
     as_activity,
     category_mask,
+    cuda_types,
     missing_reason,
     parse_activities,
     supported_activities,
@@ -54,6 +55,7 @@ class Options:
     filters: dict[ProfilerActivity, frozenset[str]]
     categories: int
     use_device: str | None
+    device_types: Mapping[str, tuple[str, ...]]
     record_shapes: bool
     profile_memory: bool
     memory_attribution: str
@@ -118,7 +120,8 @@ def make_options(
     if activity_filters:
         asked.update(parse_activities([{k: sorted(v) for k, v in activity_filters.items()}]))
     if not explicit:
-        asked.setdefault(ProfilerActivity.CPU, None)
+        for activity in supported_activities():  # as in PyTorch
+            asked.setdefault(activity, None)
     if use_cuda and use_device is None:
         use_device = "cuda"
     if use_device is not None and str(use_device).lower() != "cpu":
@@ -193,7 +196,9 @@ def make_options(
         raise errors.ValueError(
             f"max_name_bytes must be at least 65536 (or 0 for 64 MB), not {max_name_bytes}"
         )
-    categories = category_mask(asked.get(ProfilerActivity.CPU))
+    categories = 0
+    if ProfilerActivity.CPU in kept:
+        categories = category_mask(asked[ProfilerActivity.CPU])
     if profile_memory:
         categories |= Category.MEMORY
     else:
@@ -207,6 +212,13 @@ def make_options(
         categories &= ~Category.PYTHON_CALL
     if not tasks:
         categories &= ~Category.TASK
+    device_types: dict[str, tuple[str, ...]] = {}
+    if ProfilerActivity.CUDA in kept:
+        sync = bool(config.get("enable_cuda_sync_events"))
+        device_types["CUDA"] = cuda_types(asked[ProfilerActivity.CUDA], sync=sync)
+        categories |= Category.RUNTIME | Category.DEVICE
+        missing.pop("enable_cuda_sync_events", None)
+        use_device = "cuda" if use_device is None else use_device
     device = _device_name(use_device) if use_device is not None else None
     if device is not None and as_activity(device) not in kept:
         device = None
@@ -217,6 +229,7 @@ def make_options(
         filters={a: frozenset(names) for a, names in asked.items() if names is not None},
         categories=categories,
         use_device=device,
+        device_types=device_types,
         record_shapes=record_shapes or with_flops,
         profile_memory=profile_memory,
         memory_attribution=memory_attribution,

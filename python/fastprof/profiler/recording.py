@@ -16,6 +16,7 @@ from fastprof.adapters.tasks import FollowedTasks
 from fastprof.adapters.torch.ops import Observation
 from fastprof.base.native_numbers import Category
 from fastprof.profiler.at_exit import keep_readable_at_exit
+from fastprof.profiler.device_collections import DeviceCollections
 from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, tell_missing
@@ -72,6 +73,7 @@ class Recording:
         self._calls = None if options.python_calls is None else TracedCalls(options.python_calls)
         self._tasks = FollowedTasks() if options.tasks else None
         self._work = None if options.all_threads else FollowedWork()
+        self._devices = DeviceCollections(options.device_types, partial(tell_missing, options))
         self._result: Result | None = None
         self._distributed: dict[str, Any] | None = None
 
@@ -103,6 +105,7 @@ class Recording:
             self._torch_ops.start()
         if self._options.gc_events:
             self._gc_events.start()
+        self._devices.begin()
         self._session.start()
         if self._tasks is not None:
             for problem in self._tasks.start():
@@ -146,6 +149,7 @@ class Recording:
             self._work.stop()
         if self._torch_ops is not None:
             self._torch_ops.stop()
+        self._devices.abandon()
         self._gc_events.stop()
 
     @property
@@ -199,6 +203,8 @@ class Recording:
         """
         if self._result is None:
             self._stop_calls()  # calls may be recorded only while the session runs
+            if self._session.running:
+                self._devices.end(self._session)
             names = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
             try:
                 capture = self._session.stop(names)

@@ -10,11 +10,13 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.base.native_numbers import Category
 from fastprof.base.same_enum import SameEnum
+from fastprof.record.cuda import cuda_problem
 
 __all__ = [
     "ProfilerActivity",
     "as_activity",
     "category_mask",
+    "cuda_types",
     "kineto_available",
     "missing_reason",
     "parse_activities",
@@ -45,9 +47,22 @@ _CPU_TYPES: dict[str, int] = {
 }
 
 
+# Kineto's type names of the CUDA group -> those of traces.
+_CUDA_TYPES: dict[str, str] = {
+    "kernel": "kernel",
+    "concurrent_kernel": "kernel",
+    "gpu_memcpy": "gpu_memcpy",
+    "gpu_memset": "gpu_memset",
+    "cuda_runtime": "cuda_runtime",
+    "cuda_driver": "cuda_driver",
+    "cuda_sync": "cuda_sync",
+    "overhead": "overhead",
+}
+
+
 def supported_activities() -> set[ProfilerActivity]:
-    """Return the activities that this build records on this machine."""
-    return {ProfilerActivity.CPU}
+    """Return the activities that this build records on this machine, in this process."""
+    return {activity for activity in ProfilerActivity if missing_reason(activity) is None}
 
 
 def kineto_available() -> bool:
@@ -57,8 +72,10 @@ def kineto_available() -> bool:
 
 def missing_reason(activity: ProfilerActivity) -> str | None:
     """Return why an activity is not recorded here; None if it is."""
-    if activity in supported_activities():
+    if activity is ProfilerActivity.CPU:
         return None
+    if activity is ProfilerActivity.CUDA:
+        return cuda_problem()
     return f"this build of fastprof has no {activity.name} backend, so work on that device is not recorded"
 
 
@@ -92,6 +109,26 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
             types = getattr(names, "activity_types", names)
             asked[activity] = None if types is None else tuple(str(name) for name in types)
     return asked
+
+
+def cuda_types(types: tuple[str, ...] | None, *, sync: bool = False) -> tuple[str, ...]:
+    """Return the types of traces that type names of the CUDA group stand for (None: all).
+
+    sync: include waits of streams and events, which are not among "all". Raises
+    errors.UnavailableError for an unknown name.
+    """
+    if types is None:
+        return tuple(sorted(set(_CUDA_TYPES.values()) - (set() if sync else {"cuda_sync"})))
+    chosen = {"cuda_sync"} if sync else set()
+    for name in types:
+        known = _CUDA_TYPES.get(name.lower())
+        if known is None:
+            names = ", ".join(_CUDA_TYPES).upper()
+            raise errors.UnavailableError(
+                f"unknown activity type {name!r} of CUDA. Use one of {names}."
+            )
+        chosen.add(known)
+    return tuple(sorted(chosen))
 
 
 def category_mask(types: tuple[str, ...] | None) -> int:

@@ -20,8 +20,9 @@ enum class DropCause : uint8_t {
   spill_failed = 6,  // the spill file could not be written
   names = 7,         // not missing: its name or string was shared or cut at max_name_bytes
   ends = 8,          // not missing: no room for the end of an async, moved or late range
+  device = 9,        // an activity of a device, for which the device's buffers had no room
 };
-constexpr size_t kNumDropCauses = 9;
+constexpr size_t kNumDropCauses = 10;
 // Number of counters per session. Those above kNumDropCauses are for libraries of a newer ABI
 // minor.
 constexpr size_t kMaxDropCauses = 16;

@@ -16,11 +16,11 @@ constexpr bool is_missing(DropCause cause) noexcept {
   return cause != DropCause::names && cause != DropCause::ends;
 }
 
-// The cause's name, as printed in tables and traces; "cause_9" and so on for unknown ones.
+// The cause's name, as printed in tables and traces; "cause_10" and so on for unknown ones.
 inline const char* drop_cause_name(DropCause cause) noexcept {
   constexpr const char* names[kMaxDropCauses] = {
       "bound",        "overwritten", "in_flight", "reentrant", "thread_exit", "clock",
-      "spill_failed", "names",       "ends",      "cause_9",   "cause_10",    "cause_11",
+      "spill_failed", "names",       "ends",      "device",    "cause_10",    "cause_11",
       "cause_12",     "cause_13",    "cause_14",  "cause_15"};
   const auto index = static_cast<size_t>(cause);
   return index < kMaxDropCauses ? names[index] : "unknown";

@@ -75,12 +75,24 @@ struct TrackInfo {
   // Id of the thread's track if this is the track of a task; -1 for threads. A task that ran on
   // several threads has the first one.
   int64_t thread_id = -1;
+  // Index of the device if the track is one of its queues: `tid` is the queue's number, and `pid`
+  // the index once more, as in Kineto's traces. -1 for threads and tasks.
+  int32_t device_index = -1;
 
+  bool is_device() const noexcept { return device_index >= 0; }
   bool is_task() const noexcept { return thread_id >= 0; }
   // Id of the track of the thread that records of this track were made on.
   uint32_t id_of_thread() const noexcept {
     return is_task() ? static_cast<uint32_t>(thread_id) : id;
   }
+};
+
+// How a row that tells of a device came about.
+struct DeviceLink {
+  uint32_t row;          // a call of the device's runtime, or work on the device
+  int32_t call;          // row of the call that started this work; -1: a call itself, or unknown
+  int32_t range;         // innermost range or op in which the call was made; -1: none
+  uint32_t correlation;  // shared by the call and its work; 0: none
 };
 
 // Events of a session. Payload words by kind:
@@ -115,6 +127,9 @@ struct Capture {
   // Rows with flag cross_thread_end, ascending, and for each the index of the track it ended on.
   std::vector<uint32_t> cross_thread_end_row;
   std::vector<uint32_t> cross_thread_end_track;
+
+  // Of all rows that come from a device or its runtime, ascending by row.
+  std::vector<DeviceLink> device_links;
 
   // Names of the values in counters_begin and counters_end blocks, in order.
   std::vector<std::string> counter_names;

@@ -240,6 +240,12 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
                                          static_cast<uint32_t>(row_offset));
       all.cross_thread_end_track.push_back(from.cross_thread_end_track[i] + track_offset);
     }
+    for (DeviceLink link : from.device_links) {
+      link.row += static_cast<uint32_t>(row_offset);
+      if (link.call >= 0) link.call += row_offset;
+      if (link.range >= 0) link.range += row_offset;
+      all.device_links.push_back(link);
+    }
     if (all.counter_names.empty()) all.counter_names = from.counter_names;
     if (other) {
       for (const auto& [pid, name] : from.process_names) merging::name_process(all, pid, name);

@@ -41,7 +41,8 @@ class ChromeArgs {
 
   // Writes the args object of a range or mark. `inside`: for a range of the autograd engine, the
   // node of the backward function inside it; such a range has no sequence number of its own.
-  void write_row(size_t row, const AutogradNode& inside = {}) {
+  // `device`: the link of a row that tells of a device.
+  void write_row(size_t row, const AutogradNode& inside = {}, const DeviceLink* device = nullptr) {
     first_ = true;
     record_function_id_ = 0;
     has_own_ids_ = false;
@@ -72,7 +73,14 @@ class ChromeArgs {
     if (inside.sequence_nr >= 0)
       write_node(inside.sequence_nr, static_cast<int64_t>(inside.forward_thread));
     if (is_call(row)) write_call(row);
-    if (event_ids_ && !has_own_ids_) write_ids(row, is_any_range(info.kind));
+    if (device != nullptr) {  // the id of the range that launched it, and no number of its own
+      if (device->range >= 0) {
+        member(",\"External id\":");
+        write_int(int64_t{device->range} + 1);
+      }
+    } else if (event_ids_ && !has_own_ids_) {
+      write_ids(row, is_any_range(info.kind));
+    }
     out_.append("}");
   }
 

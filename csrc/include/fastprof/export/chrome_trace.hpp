@@ -21,6 +21,7 @@
 #include "fastprof/export/byte_buffer.hpp"
 #include "fastprof/export/chrome_args.hpp"
 #include "fastprof/export/decimal.hpp"
+#include "fastprof/export/device_links.hpp"
 #include "fastprof/export/forward_backward.hpp"
 #include "fastprof/export/trace_output.hpp"
 #include "fastprof/export/track_layout.hpp"
@@ -44,7 +45,8 @@ struct ChromeTraceOptions {
   // treats ranges with different args as different functions.
   // window_marks: the slice "PyTorch Profiler (0)" and the marks "Iteration Start: PyTorch
   // Profiler" and "Record Window End", in a separate process.
-  // automatic: the part is written if the capture has ranges of category "cpu_op".
+  // automatic: the part is written if the capture has ranges of category "cpu_op", or rows of a
+  // device, which "External id" links to the range that launched them.
   enum class KinetoPart : uint8_t { automatic, never, always };
   KinetoPart event_ids = KinetoPart::automatic;
   KinetoPart window_marks = KinetoPart::automatic;
@@ -59,11 +61,12 @@ class ChromeTraceWriter {
       : capture_(capture),
         options_(options),
         out_(out),
-        has_ops_(shows_ops(capture)),
+        has_ops_(shows_ops(capture) || !capture.device_links.empty()),
         event_ids_(chosen(options.event_ids)),
         args_(capture, out, options.frame_name, event_ids_),
         layout_(capture),
-        links_(capture) {
+        links_(capture),
+        device_links_(capture) {
     constexpr int64_t three_months_ns = 7889238 * int64_t{1000000000};
     base_ns_ = options.base_time_ns != ChromeTraceOptions::kAutomaticBase
                    ? options.base_time_ns
@@ -84,6 +87,7 @@ class ChromeTraceWriter {
  private:
   // Process of the window marks: not a valid Linux pid; equals Kineto's sort index of "Spans".
   static constexpr int64_t kMarksPid = 0x20000000;
+  static constexpr int64_t kFirstDeviceSortIndex = 5000000;
   static constexpr int64_t kSpanTid = kMarksPid + 1, kMarksTid = kMarksPid + 2;
 
   static bool shows_ops(const Capture& capture) {
@@ -189,9 +193,17 @@ class ChromeTraceWriter {
       append_json_string(out, text);
       return out;
     };
-    std::vector<int64_t> pids = {capture_.pid};
+    std::vector<int64_t> pids = {capture_.pid}, devices;
     for (const TrackInfo& track : capture_.tracks) {
-      if (std::find(pids.begin(), pids.end(), track.pid) == pids.end()) pids.push_back(track.pid);
+      std::vector<int64_t>& list = track.is_device() ? devices : pids;
+      if (std::find(list.begin(), list.end(), track.pid) == list.end()) list.push_back(track.pid);
+    }
+    for (const int64_t device : devices) {  // as Kineto names and sorts them
+      const std::string label = "GPU " + std::to_string(device);
+      metadata_event("process_name", device, 0, "name", quoted(capture_.process_name));
+      metadata_event("process_labels", device, 0, "labels", quoted(label));
+      metadata_event("process_sort_index", device, 0, "sort_index",
+                     std::to_string(kFirstDeviceSortIndex + device));
     }
     for (const int64_t pid : pids) {
       const std::string name = capture_.name_of_process(pid);
@@ -340,9 +352,11 @@ class ChromeTraceWriter {
           return;
         }
         out_.advance(at);
-        args_.write_row(row, links_.node_inside(row));
+        const DeviceLink* const device = device_links_.at(row);
+        args_.write_row(row, links_.node_inside(row), device);
         out_.append("}");
         if (FASTPROF_UNLIKELY(!links_.empty())) write_link(row);
+        if (FASTPROF_UNLIKELY(device != nullptr)) write_launch(row, *device);
         return;
       }
       case EventKind::mark: {
@@ -387,6 +401,14 @@ class ChromeTraceWriter {
     if (link.id == 0) return;
     char* at = begin_event(row, link.begins ? link_begin_text_ : link_end_text_);
     out_.advance(put(put_decimal(put(at, ",\"id\":"), link.id), "}"));
+  }
+
+  // Writes an arrow from the begin of a call to that of each work it started, as Kineto does.
+  void write_launch(size_t row, const DeviceLink& link) {
+    const uint64_t arrow = device_links_.arrow(link);
+    if (arrow == 0) return;
+    char* at = begin_event(row, link.call < 0 ? launch_begin_text_ : launch_end_text_);
+    out_.advance(put(put_decimal(put(at, ",\"id\":"), arrow), "}"));
   }
 
   void write_flow(size_t row, uint32_t site) {
@@ -441,9 +463,13 @@ class ChromeTraceWriter {
   ChromeArgs args_;
   TrackLayout layout_;
   ForwardBackwardLinks links_;
+  DeviceLinks device_links_;
   const ByteBlock link_begin_text_{",\n{\"ph\":\"s\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\""};
   const ByteBlock link_end_text_{
       ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\""};
+  const ByteBlock launch_begin_text_{",\n{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\""};
+  const ByteBlock launch_end_text_{
+      ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\""};
   int64_t base_ns_ = 0;
   TimeText time_;
   bool first_event_ = true;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fastprof/export/byte_buffer.hpp"
+#include "fastprof/export/device_links.hpp"
 #include "fastprof/export/forward_backward.hpp"
 #include "fastprof/export/perfetto_args.hpp"
 #include "fastprof/export/perfetto_fields.hpp"
@@ -41,7 +42,8 @@ class PerfettoTraceWriter {
         out_(out),
         args_(capture, options.frame_name),
         layout_(capture),
-        links_(capture) {
+        links_(capture),
+        device_links_(capture) {
     // Track ids differ between processes and sessions, so that their files can be concatenated.
     uuid_base_ = (static_cast<uint64_t>(capture.pid) << 40) ^
                  static_cast<uint64_t>(capture.t0_ns) * 0x9E3779B97F4A7C15u;
@@ -72,6 +74,10 @@ class PerfettoTraceWriter {
 
   uint64_t process_uuid(int64_t pid) const noexcept {
     return uuid_base_ + 1 + (static_cast<uint64_t>(pid - capture_.pid) << 44);
+  }
+  // A track that groups the queues of a device.
+  uint64_t device_uuid(int32_t device) const noexcept {
+    return uuid_base_ + 0x4000000000 + static_cast<uint64_t>(device);
   }
   uint64_t lane_uuid(uint32_t lane) const noexcept { return uuid_base_ + 0x10000000 + lane; }
   uint64_t counter_uuid(size_t counter) const noexcept {
@@ -170,7 +176,13 @@ class PerfettoTraceWriter {
                                   clock_reading(clock_snapshot::realtime, capture_.t0_ns))
                          .number(clock_snapshot::primary_trace_clock, clock_snapshot::realtime)));
     std::vector<int64_t> pids = {capture_.pid};
+    std::vector<int32_t> devices;
     for (const TrackInfo& track : capture_.tracks) {
+      if (track.is_device()) {
+        if (std::find(devices.begin(), devices.end(), track.device_index) == devices.end())
+          devices.push_back(track.device_index);
+        continue;
+      }
       if (std::find(pids.begin(), pids.end(), track.pid) == pids.end()) pids.push_back(track.pid);
     }
     for (const int64_t pid : pids) {
@@ -184,6 +196,12 @@ class PerfettoTraceWriter {
                            .message(track_descriptor::process, process),
                        kProcessSequence);
     }
+    for (const int32_t device : devices)
+      write_descriptor(ProtoMessage()
+                           .number(track_descriptor::uuid, device_uuid(device))
+                           .number(track_descriptor::parent_uuid, process_uuid(capture_.pid))
+                           .text(track_descriptor::name, "GPU " + std::to_string(device)),
+                       kProcessSequence);
     for (size_t i = 0; i < counters_.size(); ++i) {
       write_descriptor(ProtoMessage()
                            .number(track_descriptor::uuid, counter_uuid(i))
@@ -234,7 +252,9 @@ class PerfettoTraceWriter {
     ProtoMessage track;
     track.number(track_descriptor::uuid, lane_uuid(lane));
     if (info.use == TraceLane::Use::thread) {
-      track.number(track_descriptor::parent_uuid, process_uuid(pid));
+      const TrackInfo& place = capture_.tracks[info.track];
+      track.number(track_descriptor::parent_uuid,
+                   place.is_device() ? device_uuid(place.device_index) : process_uuid(pid));
       if (info.real_tid) {
         track.message(track_descriptor::thread,
                       ProtoMessage()
@@ -342,6 +362,7 @@ class PerfettoTraceWriter {
           event_.raw(site_fields_[site]);
           args_.write_row(row, event_, links_.node_inside(row));
           add_link(row);
+          add_launch(row);
           write_long_event(start_ns);
         }
         open_.push_back({std::max(start_ns, capture_.end_ns[row]), static_cast<uint32_t>(row),
@@ -385,6 +406,16 @@ class PerfettoTraceWriter {
     if (link.id == 0) return;
     event_.fixed64(link.begins ? track_event::flow_ids : track_event::terminating_flow_ids,
                    uuid_base_ + link.id);
+  }
+
+  // Adds the arrow from a call of a device's runtime to the work that it started.
+  void add_launch(size_t row) {
+    using namespace perfetto;
+    const DeviceLink* const link = device_links_.at(row);
+    const uint64_t arrow = link == nullptr ? 0 : device_links_.arrow(*link);
+    if (arrow == 0) return;
+    event_.fixed64(link->call < 0 ? track_event::flow_ids : track_event::terminating_flow_ids,
+                   uuid_base_ + 0x100000000 + arrow);
   }
 
   void write_counter(size_t row, uint32_t site, int64_t start_ns) {
@@ -436,6 +467,7 @@ class PerfettoTraceWriter {
   PerfettoArgs args_;
   TrackLayout layout_;
   ForwardBackwardLinks links_;
+  DeviceLinks device_links_;
   uint64_t uuid_base_ = 0;
   std::vector<std::string> site_fields_;
   std::vector<ByteBlock> site_events_;

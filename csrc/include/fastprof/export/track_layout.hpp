@@ -90,6 +90,14 @@ class TrackLayout {
         lanes_.push_back(std::move(lane));
         continue;
       }
+      if (track
+              .is_device()) {  // numbers of queues are shown as they are, in a process of their own
+        lane.tid = track.tid;
+        lane.real_tid = false;
+        lane.name = track.name.empty() ? "stream " + std::to_string(track.tid) : track.name;
+        lanes_.push_back(std::move(lane));
+        continue;
+      }
       lane.name = track.name.empty() ? "thread " + std::to_string(track.tid) : track.name;
       if (valid_tid(track.tid) && used.insert(track.tid).second) {
         lane.tid = track.tid;

@@ -15,6 +15,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/stable_order.hpp"
 #include "fastprof/capture/nesting.hpp"
+#include "fastprof/session/activity_rows.hpp"
 #include "fastprof/session/join_ends.hpp"
 #include "fastprof/session/task_tracks.hpp"
 
@@ -50,6 +51,7 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
                          TickConverter& clock, NestingWalk<uint64_t>& walk) {
   walk.reset();
   const size_t size = capture.start_ns.size();
+  const bool on_device = capture.tracks[track].is_device();
   capture.track.resize(size, track);
   capture.parent.resize(size);
   for (size_t row = first; row < size; ++row) {
@@ -60,12 +62,14 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
     const bool is_instant = kind != EventKind::range && kind != EventKind::async_range;
     // A range that ended after the stop counts as open, so that the result does not depend on when
     // the drain runs.
-    const bool finished = is_instant || (end != 0 && end <= snapshot.t1);
+    // Work of a device is listed for the sake of the call that started it.
+    const bool finished = is_instant || on_device || (end != 0 && end <= snapshot.t1);
     if (!finished) end = snapshot.t1;
     const bool nests = kind == EventKind::range && (flags & event_flag::cross_thread_end) == 0;
     capture.parent[row] =
-        nests ? walk.enter(static_cast<int32_t>(row), begin, finished ? end : kOpenEnd<uint64_t>)
-              : walk.at(begin);
+        on_device ? kNoParent
+        : nests ? walk.enter(static_cast<int32_t>(row), begin, finished ? end : kOpenEnd<uint64_t>)
+                : walk.at(begin);
     const int64_t start_ns = clock.to_ns(begin);
     int64_t end_ns = end == begin ? start_ns : clock.to_ns(end);
     if (finished) flags |= event_flag::finished;
@@ -86,13 +90,19 @@ inline void finish_track(Capture& capture, size_t first, uint32_t track, const S
 
 // Builds the Capture from `drained`, which is empty afterwards. Any thread; no lock. Throws
 // StateError beyond 2^31 events.
-inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
+// activities: of devices.
+inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
+                        const std::vector<PlacedActivities>& activities = {}) {
   using assembling::append;
   Capture capture;
+  for (const PlacedActivities& each : activities)
+    assembling::ActivityRows(drained, snapshot).add(each.from, each.track_ids);
   for (TrackRows& rows : drained.tracks) assembling::sort_by_begin(rows);
   capture.dropped = snapshot.dropped;
   capture.dropped[static_cast<size_t>(DropCause::in_flight)] += drained.in_flight;
   capture.dropped[static_cast<size_t>(DropCause::bound)] += drained.refused;
+  for (const PlacedActivities& each : activities)
+    capture.dropped[static_cast<size_t>(DropCause::device)] += each.from.dropped;
   assembling::drop_ended_before(drained, snapshot);
   assembling::add_lone_ends(drained, snapshot,
                             capture.dropped[static_cast<size_t>(
@@ -162,6 +172,7 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot) {
   capture.sites = std::move(drained.table.sites);
   capture.strings = std::move(drained.table.strings);
   capture.python_stacks = std::move(drained.table.python_stacks);
+  if (!activities.empty()) link_device_rows(capture);
   capture.exact_stop = snapshot.exact;
   capture.pid = static_cast<int64_t>(::getpid());
   capture.process_name = assembling::read_process_name();

@@ -14,6 +14,7 @@
 #include "fastprof/payload/perf_counters/counter_probe.hpp"
 #include "fastprof/primitives/node_id.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
+#include "fastprof/session/activities.hpp"
 #include "fastprof/session/assemble.hpp"
 #include "fastprof/session/drain.hpp"
 #include "fastprof/session/event_view.hpp"
@@ -145,6 +146,7 @@ class Session {
     if (options_.overflow == OverflowPolicy::spill_to_file)
       spill_file_ = std::make_unique<SpillFile>(options_.spill_folder);
     capture_ = Capture{};
+    activities_.clear();
     // Before t0: system calls of a thread's first registration must not fall into the session.
     const Track* own = options_.thread_local_only ? current_track() : nullptr;
     drain_ = std::make_unique<Drain>(options_.include_open, own != nullptr ? own->id : 0);
@@ -182,7 +184,8 @@ class Session {
       read_spilled(*drain, snapshot);
       drain->read(s, snapshot);
     }
-    capture_ = assemble(std::move(drain->rows()), snapshot);
+    capture_ = assemble(std::move(drain->rows()), snapshot, activities_);
+    activities_.clear();
     finish_report(s, backing_);
     leave_backing_file(s);
     if (spill_error_ != 0) {  // the bound was reached because the file could not be written to
@@ -214,6 +217,23 @@ class Session {
       drain_->read_finished(s, snapshot, reading.consumed);
     }
     return drain_->row_count();
+  }
+
+  // Hands over what a device did while the session ran, for the next stop() to list. Once a kind of
+  // device: correlations are compared in one call's activities only. Throws StateError if the
+  // session does not run, ValueError if an index in `activities` is out of range.
+  void add_activities(Activities&& activities) {
+    if (!running()) raise<StateError>("the session is not running; call start() first");
+    check_activities(activities);
+    PlacedActivities placed;
+    placed.track_ids.resize(activities.places.size());
+    placed.from = std::move(activities);
+    {
+      State* s = state();
+      StateLock hold(s);
+      for (uint32_t& id : placed.track_ids) id = ++s->next_track_id;
+    }
+    activities_.push_back(std::move(placed));
   }
 
   // Whether it has been started and not stopped. False in a forked child, unless follow_fork is
@@ -409,7 +429,8 @@ class Session {
   int spill_error_ = 0;
   uint64_t spilled_bytes_ = 0;
   BackingReport backing_;
-  uint64_t backing_pid_ = 0;  // process that made the file
+  uint64_t backing_pid_ = 0;                  // process that made the file
+  std::vector<PlacedActivities> activities_;  // for the next stop()
   Capture capture_;
 };
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Not part of the library: compiled by a test against NVIDIA's genuine headers, of several versions
+// of CUDA, to prove cupti_abi.hpp. It compiles or it does not.
+#include <cupti.h>
+
+#include "backends/cuda/cupti_abi.hpp"
+
+namespace own = fastprof::cupti;
+
+#ifndef FASTPROF_GENUINE_KERNEL
+#define FASTPROF_GENUINE_KERNEL CUpti_ActivityKernel5
+#define FASTPROF_GENUINE_MEMCPY CUpti_ActivityMemcpy5
+#define FASTPROF_GENUINE_MEMSET CUpti_ActivityMemset4
+#define FASTPROF_GENUINE_PEER CUpti_ActivityMemcpyPtoP4
+#endif
+
+#define SAME(Own, Genuine, field, genuine_field)                                 \
+  static_assert(offsetof(own::Own, field) == offsetof(Genuine, genuine_field) && \
+                    sizeof(own::Own::field) == sizeof(Genuine::genuine_field),   \
+                #Own "::" #field)
+
+SAME(Record, CUpti_Activity, kind, kind);
+
+SAME(ApiRecord, CUpti_ActivityAPI, kind, kind);
+SAME(ApiRecord, CUpti_ActivityAPI, cbid, cbid);
+SAME(ApiRecord, CUpti_ActivityAPI, start, start);
+SAME(ApiRecord, CUpti_ActivityAPI, end, end);
+SAME(ApiRecord, CUpti_ActivityAPI, process_id, processId);
+SAME(ApiRecord, CUpti_ActivityAPI, thread_id, threadId);
+SAME(ApiRecord, CUpti_ActivityAPI, correlation_id, correlationId);
+SAME(ApiRecord, CUpti_ActivityAPI, return_value, returnValue);
+
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, kind, kind);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, registers_per_thread, registersPerThread);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, start, start);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, end, end);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, completed, completed);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, device_id, deviceId);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, context_id, contextId);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, stream_id, streamId);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, grid_x, gridX);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, grid_z, gridZ);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, block_x, blockX);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, block_z, blockZ);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, static_shared_memory, staticSharedMemory);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, dynamic_shared_memory, dynamicSharedMemory);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, correlation_id, correlationId);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, name, name);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, queued, queued);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, submitted, submitted);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, graph_node_id, graphNodeId);
+SAME(KernelRecord, FASTPROF_GENUINE_KERNEL, graph_id, graphId);
+
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, copy_kind, copyKind);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, src_kind, srcKind);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, dst_kind, dstKind);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, bytes, bytes);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, start, start);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, end, end);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, device_id, deviceId);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, context_id, contextId);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, stream_id, streamId);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, correlation_id, correlationId);
+SAME(MemcpyRecord, FASTPROF_GENUINE_MEMCPY, graph_node_id, graphNodeId);
+
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, bytes, bytes);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, start, start);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, end, end);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, device_id, deviceId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, stream_id, streamId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, src_device_id, srcDeviceId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, dst_device_id, dstDeviceId);
+SAME(PeerCopyRecord, FASTPROF_GENUINE_PEER, correlation_id, correlationId);
+
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, bytes, bytes);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, start, start);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, end, end);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, device_id, deviceId);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, stream_id, streamId);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, correlation_id, correlationId);
+SAME(MemsetRecord, FASTPROF_GENUINE_MEMSET, memory_kind, memoryKind);
+
+SAME(SyncRecord, CUpti_ActivitySynchronization, type, type);
+SAME(SyncRecord, CUpti_ActivitySynchronization, start, start);
+SAME(SyncRecord, CUpti_ActivitySynchronization, end, end);
+SAME(SyncRecord, CUpti_ActivitySynchronization, correlation_id, correlationId);
+SAME(SyncRecord, CUpti_ActivitySynchronization, context_id, contextId);
+SAME(SyncRecord, CUpti_ActivitySynchronization, stream_id, streamId);
+SAME(SyncRecord, CUpti_ActivitySynchronization, event_id, cudaEventId);
+
+SAME(OverheadRecord, CUpti_ActivityOverhead, overhead_kind, overheadKind);
+SAME(OverheadRecord, CUpti_ActivityOverhead, object_kind, objectKind);
+SAME(OverheadRecord, CUpti_ActivityOverhead, object, objectId);
+SAME(OverheadRecord, CUpti_ActivityOverhead, start, start);
+SAME(OverheadRecord, CUpti_ActivityOverhead, end, end);
+static_assert(offsetof(CUpti_ActivityObjectKindId, pt.threadId) == 4, "object[1] is the thread");
+
+#define EQUAL(ours, theirs) static_assert(static_cast<uint32_t>(theirs) == ours, #theirs)
+EQUAL(own::result::success, CUPTI_SUCCESS);
+EQUAL(own::result::max_limit_reached, CUPTI_ERROR_MAX_LIMIT_REACHED);
+EQUAL(own::result::invalid_parameter, CUPTI_ERROR_INVALID_PARAMETER);
+EQUAL(own::result::not_initialized, CUPTI_ERROR_NOT_INITIALIZED);
+EQUAL(own::result::insufficient_privileges, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
+EQUAL(own::result::multiple_subscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+EQUAL(own::result::unknown, CUPTI_ERROR_UNKNOWN);
+EQUAL(own::kind::memcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
+EQUAL(own::kind::memset, CUPTI_ACTIVITY_KIND_MEMSET);
+EQUAL(own::kind::driver, CUPTI_ACTIVITY_KIND_DRIVER);
+EQUAL(own::kind::runtime, CUPTI_ACTIVITY_KIND_RUNTIME);
+EQUAL(own::kind::concurrent_kernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+EQUAL(own::kind::overhead, CUPTI_ACTIVITY_KIND_OVERHEAD);
+EQUAL(own::kind::memcpy2, CUPTI_ACTIVITY_KIND_MEMCPY2);
+EQUAL(own::kind::synchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+EQUAL(own::domain::driver_api, CUPTI_CB_DOMAIN_DRIVER_API);
+EQUAL(own::domain::runtime_api, CUPTI_CB_DOMAIN_RUNTIME_API);
+EQUAL(own::kThreadIdSystem, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+EQUAL(own::kFlushForced, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+EQUAL(own::kObjectThread, CUPTI_ACTIVITY_OBJECT_THREAD);
+EQUAL(own::kNoStream, CUPTI_SYNCHRONIZATION_INVALID_VALUE);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// ActivityBuffers: memory that CUPTI fills with records. CUPTI asks for buffers and returns them on
+// threads of its own, at any time, also while the process exits.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "backends/cuda/cupti_abi.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace cupti {
+
+struct FreeMemory {
+  void operator()(uint8_t* memory) const noexcept { std::free(memory); }
+};
+
+// A buffer that CUPTI has filled.
+struct FilledBuffer {
+  std::unique_ptr<uint8_t, FreeMemory> memory;
+  size_t valid_bytes = 0;
+};
+using SharedBuffer = std::shared_ptr<FilledBuffer>;
+
+// Buffers that were filled since the last take(). All functions may be called from any thread.
+class ActivityBuffers {
+ public:
+  static constexpr size_t kBufferBytes = size_t{4} << 20;
+
+  // Bound of the memory of filled buffers that nobody has taken yet and that collections hold.
+  explicit ActivityBuffers(uint64_t max_bytes) : max_bytes_(max_bytes) {}
+
+  // A fresh buffer; null if there is no memory.
+  static uint8_t* request() noexcept {
+    return static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
+  }
+
+  // Takes a buffer over, unless that would exceed the bound: then it returns false, and the buffer
+  // stays the caller's. CUPTI returns buffers with a few records, too, which are made to fit.
+  bool complete(std::unique_ptr<uint8_t, FreeMemory>& memory, size_t valid_bytes) {
+    if (valid_bytes == 0) return true;
+    const std::lock_guard<std::mutex> hold(lock_);
+    if (held_bytes() + valid_bytes > max_bytes_) return false;
+    if (valid_bytes < kBufferBytes / 2)
+      if (void* const fitted = std::realloc(memory.get(), valid_bytes)) {
+        (void)memory.release();
+        memory.reset(static_cast<uint8_t*>(fitted));
+      }
+    auto buffer = std::make_shared<FilledBuffer>();
+    buffer->memory = std::move(memory);
+    buffer->valid_bytes = valid_bytes;
+    alive_.push_back(buffer);
+    filled_.push_back(std::move(buffer));
+    return true;
+  }
+
+  // The buffers that were filled since the last call, in order of completion.
+  std::vector<SharedBuffer> take() {
+    const std::lock_guard<std::mutex> hold(lock_);
+    return std::exchange(filled_, {});
+  }
+
+ private:
+  uint64_t held_bytes() {
+    size_t alive = 0;
+    uint64_t bytes = 0;
+    for (std::weak_ptr<FilledBuffer>& each : alive_)
+      if (const SharedBuffer buffer = each.lock()) {
+        bytes += buffer->valid_bytes;
+        std::swap(alive_[alive++], each);
+      }
+    alive_.resize(alive);
+    return bytes;
+  }
+
+  std::mutex lock_;
+  std::vector<SharedBuffer> filled_;
+  std::vector<std::weak_ptr<FilledBuffer>> alive_;
+  const uint64_t max_bytes_;
+};
+
+}  // namespace cupti
+FASTPROF_NAMESPACE_END

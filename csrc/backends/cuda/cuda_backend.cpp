@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// One subscription to CUPTI for all collections of the process: it begins with the first and ends
+// with the last of them, so that nothing is instrumented while nobody collects.
+#include "backends/cuda/cuda_backend.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "backends/cuda/record_reader.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/leader/attach.hpp"
+#include "fastprof/recorder/hot_path/thread.hpp"
+#include "fastprof/recorder/state/ticks.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace devices {
+namespace {
+
+using cupti::ActivityBuffers;
+using cupti::ClockFit;
+using cupti::ClockPair;
+using cupti::CuptiLibrary;
+using cupti::SharedBuffer;
+namespace listed = cupti::listed;
+namespace kind = cupti::kind;
+namespace result = cupti::result;
+
+constexpr uint64_t kDefaultMaxBytes = uint64_t{1} << 30;
+
+// Trace types -> what is listed. With none given, all but synchronisation, as in Kineto.
+constexpr std::pair<const char*, uint32_t> kTypes[] = {
+    {"kernel", listed::kernel},        {"concurrent_kernel", listed::kernel},
+    {"gpu_memcpy", listed::memcpy},    {"gpu_memset", listed::memset},
+    {"cuda_runtime", listed::runtime}, {"cuda_driver", listed::driver},
+    {"cuda_sync", listed::sync},       {"overhead", listed::overhead}};
+
+// CUPTI's kinds of records -> bit.
+constexpr std::pair<uint32_t, uint32_t> kKinds[] = {
+    {kind::concurrent_kernel, listed::kernel}, {kind::memcpy, listed::memcpy},
+    {kind::memcpy2, listed::memcpy},           {kind::memset, listed::memset},
+    {kind::runtime, listed::runtime},          {kind::driver, listed::driver},
+    {kind::synchronization, listed::sync},     {kind::overhead, listed::overhead}};
+
+uint32_t kinds_of(const std::vector<std::string>& types) {
+  uint32_t kinds = 0;
+  for (const std::string& type : types)
+    for (const auto& [name, bit] : kTypes)
+      if (type == name) kinds |= bit;
+  // Work is linked to the range that launched it by the call that did, which is therefore needed.
+  if ((kinds & (listed::kernel | listed::memcpy | listed::memset)) != 0)
+    kinds |= listed::runtime | listed::driver;
+  return kinds;
+}
+
+int64_t monotonic_ns() {
+  return clock_ns(CLOCK_MONOTONIC);
+}
+
+class CudaBackend final : public DeviceBackend {
+ public:
+  CudaBackend(std::vector<std::string> libraries, uint64_t max_bytes)
+      : libraries_(std::move(libraries)),
+        buffers_(max_bytes != 0 ? max_bytes : kDefaultMaxBytes),
+        pid_(::getpid()) {
+    only_ = this;
+  }
+
+  std::string name() const override { return "CUDA"; }
+
+  std::string problem() override {
+    if (in_forked_child()) return kForked;
+    const std::lock_guard<std::mutex> hold(lock_);
+    if (!collections_.empty()) return {};
+    std::string reason;
+    if (!subscribe(reason)) return reason;
+    unsubscribe();
+    return {};
+  }
+
+  uint64_t begin(const CollectionRequest& request) override {
+    if (in_forked_child()) raise<UnavailableError>(kForked);
+    const std::lock_guard<std::mutex> hold(lock_);
+    std::string reason;
+    if (collections_.empty() && !subscribe(reason))
+      raise<UnavailableError>("work on CUDA devices cannot be collected: " + reason);
+    deliver();  // what was recorded before belongs to the other collections
+    Collection collection;
+    collection.kinds = kinds_of(request.types);
+    collection.dropped_before = count_dropped();
+    collection.refused_before = __atomic_load_n(&refused_, __ATOMIC_RELAXED);
+    collection.begin = clocks();
+    collection.begin_ns = monotonic_ns();
+    enable(collection.kinds);
+    const uint64_t number = ++last_;
+    collections_.emplace(number, std::move(collection));
+    return number;
+  }
+
+  Activities end(uint64_t number, std::vector<std::string>& problems) override {
+    Collection collection;
+    ClockPair until;
+    double ticks_per_ns = 1;
+    uint64_t lost = 0;
+    if (in_forked_child()) raise<StateError>("this collection belongs to the parent process");
+    {
+      const std::lock_guard<std::mutex> hold(lock_);
+      const auto at = collections_.find(number);
+      if (at == collections_.end())
+        raise<StateError>("this collection of CUDA activities has ended already");
+      // The driver's work first: records of work that has not ended are not in any buffer.
+      if (library_->context_synchronize != nullptr) library_->context_synchronize();
+      check(library_->flush_all(cupti::kFlushForced), "the records could not be flushed", problems);
+      deliver();
+      collection = std::move(at->second);
+      collections_.erase(at);
+      until = clocks();
+      const double elapsed = static_cast<double>(monotonic_ns() - collection.begin_ns);
+      if (elapsed > 0)
+        ticks_per_ns = static_cast<double>(until.ticks - collection.begin.ticks) / elapsed;
+      lost = count_dropped() - collection.dropped_before;
+      if (collections_.empty()) {
+        unsubscribe();
+      } else {
+        disable_unused();
+      }
+    }
+    const ClockFit clock = library_->register_timestamp != nullptr
+                               ? ClockFit(ticks_per_ns)
+                               : ClockFit(collection.begin, until, ticks_per_ns);
+    cupti::RecordReader reader(*library_, clock, collection.kinds);
+    for (const SharedBuffer& buffer : collection.buffers) reader.read(*buffer);
+    uint64_t unplaced = 0;
+    Activities activities = reader.take(unplaced);
+    activities.dropped = lost + unplaced;
+    const uint64_t refused =
+        __atomic_load_n(&refused_, __ATOMIC_RELAXED) - collection.refused_before;
+    activities.dropped += refused;
+    if (refused != 0)
+      problems.push_back(
+          "CUDA activities were lost, because more records were waiting than fit into memory: "
+          "record fewer steps at a time");
+    return activities;
+  }
+
+  void abandon(uint64_t number) noexcept override {
+    if (in_forked_child()) return;
+    const std::lock_guard<std::mutex> hold(lock_);
+    if (collections_.erase(number) == 0 || !collections_.empty()) return;
+    library_->flush_all(cupti::kFlushForced);
+    unsubscribe();
+  }
+
+  std::vector<std::pair<std::string, std::string>> facts() override {
+    const std::lock_guard<std::mutex> hold(lock_);
+    std::vector<std::pair<std::string, std::string>> facts;
+    std::string reason;
+    const CuptiLibrary* const library = cupti::load_cupti(libraries_, reason);
+    facts.emplace_back("libcupti", library != nullptr ? library->path : reason);
+    if (library == nullptr) return facts;
+    facts.emplace_back("CUPTI version", std::to_string(library->version));
+    facts.emplace_back("stamps", library->register_timestamp != nullptr
+                                     ? "the recorder's clock"
+                                     : "CUPTI's clock, converted");
+    return facts;
+  }
+
+ private:
+  struct Collection {
+    uint32_t kinds = 0;
+    ClockPair begin;
+    int64_t begin_ns = 0;
+    uint64_t dropped_before = 0, refused_before = 0;
+    std::vector<SharedBuffer> buffers;
+  };
+
+  // There, neither CUPTI's threads exist nor is it known whether lock_ is held: touch nothing.
+  bool in_forked_child() const noexcept { return ::getpid() != pid_; }
+  static constexpr const char* kForked =
+      "CUDA cannot be used in a forked child: start the child with the method spawn";
+
+  // CUPTI's buffer callbacks have no argument of ours.
+  static inline CudaBackend* only_ = nullptr;
+
+  // CUPTI calls these on its threads. They only hand buffers over, and use no lock of ours that is
+  // held while CUPTI is called.
+  static void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
+    *buffer = ActivityBuffers::request();
+    *size = *buffer != nullptr ? ActivityBuffers::kBufferBytes : 0;
+    *max_records = 0;  // as many as fit
+  }
+  static void complete_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+    CudaBackend* const backend = only_;
+    std::unique_ptr<uint8_t, cupti::FreeMemory> memory(buffer);
+    if (backend->buffers_.complete(memory, valid_bytes)) return;
+    uint64_t records = 0;
+    cupti::Record* record = nullptr;
+    while (backend->library_->next_record(memory.get(), valid_bytes, &record) == result::success)
+      ++records;
+    __atomic_fetch_add(&backend->refused_, records, __ATOMIC_RELAXED);
+  }
+  static uint64_t timestamp() { return ticks(state()); }
+  static void on_callback(void*, uint32_t, uint32_t, const void*) {}
+
+  ClockPair clocks() const {
+    ClockPair pair;
+    pair.ticks = ticks(state());
+    if (library_->register_timestamp == nullptr) library_->timestamp(&pair.theirs);
+    return pair;
+  }
+
+  // Whether CUPTI accepts us as its client. Subscribing is what finds out that another tool uses
+  // it.
+  bool subscribe(std::string& reason) {
+    library_ = cupti::load_cupti(libraries_, reason);
+    if (library_ == nullptr) return false;
+    const cupti::Result code = library_->subscribe(&subscriber_, &on_callback, nullptr);
+    if (code == result::success) {
+      if (library_->register_timestamp != nullptr) library_->register_timestamp(&timestamp);
+      if (library_->set_thread_id_type != nullptr)
+        library_->set_thread_id_type(cupti::kThreadIdSystem);
+      const cupti::Result registered =
+          library_->register_callbacks(&request_buffer, &complete_buffer);
+      if (registered == result::success) return true;
+      reason = "CUPTI refused its buffers: " + library_->text_of(registered);
+      library_->unsubscribe(subscriber_);
+      return false;
+    }
+    if (code == result::multiple_subscribers || code == result::max_limit_reached)
+      reason =
+          "another tool uses CUPTI in this process (Nsight, torch.profiler or the like), and it "
+          "accepts one: end that first";
+    else if (code == result::insufficient_privileges)
+      reason =
+          "this user may not profile the GPU: see NVIDIA's page on ERR_NVGPUCTRPERM, or run as "
+          "root";
+    else if (code == result::not_initialized || code == result::unknown)
+      reason =
+          "there is no CUDA driver or no GPU here (CUPTI answers " + library_->text_of(code) + ")";
+    else
+      reason = "CUPTI answers " + library_->text_of(code);
+    return false;
+  }
+
+  void unsubscribe() {
+    for (const auto& [activity, bit] : kKinds)
+      if ((enabled_ & bit) != 0) library_->disable(activity);
+    enabled_ = 0;
+    library_->unsubscribe(subscriber_);
+    subscriber_ = nullptr;
+    buffers_.take();
+  }
+
+  void enable(uint32_t kinds) {
+    for (const auto& [activity, bit] : kKinds) {
+      if ((kinds & bit) == 0 || (enabled_ & bit) != 0) continue;
+      library_->enable(activity);  // older versions do not know all kinds
+    }
+    enabled_ |= kinds;
+  }
+
+  void disable_unused() {
+    uint32_t wanted = 0;
+    for (const auto& [number, collection] : collections_) wanted |= collection.kinds;
+    for (const auto& [activity, bit] : kKinds)
+      if ((enabled_ & bit) != 0 && (wanted & bit) == 0) library_->disable(activity);
+    enabled_ &= wanted;
+  }
+
+  // Records that CUPTI had no buffer for, in this process so far. CUPTI counts from its last
+  // answer.
+  uint64_t count_dropped() {
+    size_t dropped = 0;
+    if (library_->dropped_records(nullptr, 0, &dropped) == result::success) dropped_ += dropped;
+    return dropped_;
+  }
+
+  // Gives what CUPTI has filled since the last time to all collections.
+  void deliver() {
+    for (const SharedBuffer& buffer : buffers_.take())
+      for (auto& [number, collection] : collections_) collection.buffers.push_back(buffer);
+  }
+
+  void check(cupti::Result code, const char* what, std::vector<std::string>& problems) const {
+    if (code != result::success)
+      problems.push_back(std::string(what) + ": " + library_->text_of(code));
+  }
+
+  std::mutex lock_;
+  const std::vector<std::string> libraries_;
+  ActivityBuffers buffers_;
+  const pid_t pid_;
+  const CuptiLibrary* library_ = nullptr;
+  void* subscriber_ = nullptr;
+  uint32_t enabled_ = 0;
+  uint64_t last_ = 0;
+  uint64_t dropped_ = 0;
+  uint64_t refused_ = 0;  // records for which there was no room; relaxed atomic
+  std::map<uint64_t, Collection> collections_;
+};
+
+}  // namespace
+
+void register_cuda_backend(std::vector<std::string> libraries, uint64_t max_bytes) {
+  static std::mutex lock;
+  const std::lock_guard<std::mutex> hold(lock);
+  if (find_backend("CUDA") != nullptr) return;
+  // Never destroyed: CUPTI may return buffers while the process exits.
+  register_backend(new CudaBackend(std::move(libraries), max_bytes));
+}
+
+}  // namespace devices
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of CUPTI's binary interface that fastprof uses, declared from NVIDIA's documentation, so
+// that no header of NVIDIA's is needed to build. abi_check.cpp compares it with the genuine
+// headers.
+//
+// Records are prefixes: CUPTI only appends fields from one version to the next (from CUDA 11 on for
+// the records below), so that one reader serves all versions. Their true sizes differ: walk a
+// buffer with cuptiActivityGetNextRecord only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace cupti {
+
+#define FASTPROF_CUPTI_RECORD __attribute__((__packed__, __aligned__(8)))
+
+using Result = uint32_t;
+namespace result {
+constexpr Result success = 0, invalid_parameter = 1, max_limit_reached = 12, not_initialized = 15,
+                 insufficient_privileges = 35, multiple_subscribers = 39, unknown = 999;
+}
+
+// CUpti_ActivityKind.
+namespace kind {
+constexpr uint32_t memcpy = 1, memset = 2, driver = 4, runtime = 5, concurrent_kernel = 10,
+                   overhead = 17, memcpy2 = 22, synchronization = 38;
+}
+
+// CUpti_CallbackDomain.
+namespace domain {
+constexpr uint32_t driver_api = 1, runtime_api = 2;
+}
+
+constexpr uint32_t kThreadIdSystem = 1;      // CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM: gettid()
+constexpr uint32_t kFlushForced = 1;         // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
+constexpr uint32_t kObjectThread = 2;        // CUPTI_ACTIVITY_OBJECT_THREAD
+constexpr uint32_t kNoStream = 0xFFFFFFFFu;  // CUPTI_SYNCHRONIZATION_INVALID_VALUE
+
+struct FASTPROF_CUPTI_RECORD Record {
+  uint32_t kind;
+};
+
+// CUpti_ActivityAPI.
+struct FASTPROF_CUPTI_RECORD ApiRecord {
+  uint32_t kind, cbid;
+  uint64_t start, end;
+  uint32_t process_id, thread_id, correlation_id, return_value;
+};
+
+// CUpti_ActivityKernel5 (CUDA 11.0), the prefix of all later ones.
+struct FASTPROF_CUPTI_RECORD KernelRecord {
+  uint32_t kind;
+  uint8_t cache_config, shared_memory_config;
+  uint16_t registers_per_thread;
+  uint32_t global_cache_requested, global_cache_executed;
+  uint64_t start, end, completed;
+  uint32_t device_id, context_id, stream_id;
+  int32_t grid_x, grid_y, grid_z, block_x, block_y, block_z;
+  int32_t static_shared_memory, dynamic_shared_memory;
+  uint32_t local_memory_per_thread, local_memory_total, correlation_id;
+  int64_t grid_id;
+  const char* name;
+  void* reserved0;
+  uint64_t queued, submitted;
+  uint8_t launch_type, shared_memory_carveout_asked, shared_memory_carveout, padding;
+  uint32_t shared_memory_executed;
+  uint64_t graph_node_id;
+  uint32_t shared_memory_limit, graph_id;
+};
+
+// CUpti_ActivityMemcpy3 (CUDA 11.0).
+struct FASTPROF_CUPTI_RECORD MemcpyRecord {
+  uint32_t kind;
+  uint8_t copy_kind, src_kind, dst_kind, flags;
+  uint64_t bytes, start, end;
+  uint32_t device_id, context_id, stream_id, correlation_id, runtime_correlation_id, pad;
+  void* reserved0;
+  uint64_t graph_node_id;
+};
+
+// CUpti_ActivityMemcpyPtoP2 (CUDA 11.0).
+struct FASTPROF_CUPTI_RECORD PeerCopyRecord {
+  uint32_t kind;
+  uint8_t copy_kind, src_kind, dst_kind, flags;
+  uint64_t bytes, start, end;
+  uint32_t device_id, context_id, stream_id;
+  uint32_t src_device_id, src_context_id, dst_device_id, dst_context_id, correlation_id;
+  void* reserved0;
+  uint64_t graph_node_id;
+};
+
+// CUpti_ActivityMemset2 (CUDA 11.0).
+struct FASTPROF_CUPTI_RECORD MemsetRecord {
+  uint32_t kind, value;
+  uint64_t bytes, start, end;
+  uint32_t device_id, context_id, stream_id, correlation_id;
+  uint16_t flags, memory_kind;
+  uint32_t pad;
+  void* reserved0;
+  uint64_t graph_node_id;
+};
+
+// CUpti_ActivitySynchronization.
+struct FASTPROF_CUPTI_RECORD SyncRecord {
+  uint32_t kind, type;
+  uint64_t start, end;
+  uint32_t correlation_id, context_id, stream_id, event_id;
+};
+
+// CUpti_ActivityOverhead. The object is a process and thread, or a device, context and stream.
+struct FASTPROF_CUPTI_RECORD OverheadRecord {
+  uint32_t kind, overhead_kind, object_kind;
+  uint32_t object[3];
+  uint64_t start, end;
+};
+
+using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
+using CompleteBuffer = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t size,
+                                size_t valid_size);
+using Timestamp = uint64_t (*)();
+using Callback = void (*)(void* user, uint32_t domain, uint32_t cbid, const void* data);
+
+}  // namespace cupti
+FASTPROF_NAMESPACE_END

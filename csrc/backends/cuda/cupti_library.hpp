@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// CuptiLibrary: finds NVIDIA's libcupti at run time, and its functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/cuda/cupti_abi.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace cupti {
+
+// Functions of libcupti and of the driver's library. Optional ones are null where the version has
+// none.
+struct CuptiLibrary {
+  std::string path;  // of libcupti; empty: not loaded
+  uint32_t version = 0;
+
+  Result (*get_version)(uint32_t*) = nullptr;
+  Result (*get_result_string)(Result, const char**) = nullptr;
+  Result (*subscribe)(void** subscriber, Callback, void* user) = nullptr;
+  Result (*unsubscribe)(void* subscriber) = nullptr;
+  Result (*register_callbacks)(RequestBuffer, CompleteBuffer) = nullptr;
+  Result (*enable)(uint32_t kind) = nullptr;
+  Result (*disable)(uint32_t kind) = nullptr;
+  Result (*next_record)(uint8_t* buffer, size_t valid_size, Record** record) = nullptr;
+  Result (*flush_all)(uint32_t flag) = nullptr;
+  Result (*dropped_records)(void* context, uint32_t stream, size_t* dropped) = nullptr;
+  Result (*timestamp)(uint64_t*) = nullptr;
+  // optional
+  Result (*register_timestamp)(Timestamp) = nullptr;  // CUDA 11.6
+  Result (*set_thread_id_type)(uint32_t) = nullptr;
+  Result (*callback_name)(uint32_t domain, uint32_t cbid, const char** name) = nullptr;
+  Result (*enable_runtime_api)(uint32_t cbid, uint8_t enable) = nullptr;  // CUDA 12.5
+
+  // Of the driver's library, if the process has loaded it.
+  int (*context_synchronize)() = nullptr;
+  int (*device_attribute)(int* value, int attribute, int device) = nullptr;
+
+  // The text of a result, for messages.
+  std::string text_of(Result code) const;
+};
+
+// Loads libcupti, once in a process, in this order: the file named by FASTPROF_CUPTI_LIBRARY
+// (empty: none is wanted); the one that the process has loaded already, since two copies would be
+// two clients of a driver that accepts one; `candidates` (of NVIDIA's Python packages); the toolkit
+// that CUDA_HOME or CUDA_PATH names; what the loader finds. The library is never unloaded. Returns
+// null and the reason if there is none. Any thread.
+const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::string& problem);
+
+// Looks for the driver's library again, which a program may load after CUPTI was. Any thread.
+void find_driver(CuptiLibrary& library);
+
+}  // namespace cupti
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/record_reader.hpp"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+FASTPROF_NAMESPACE_BEGIN
+namespace cupti {
+namespace {
+
+// DeviceType.CUDA of PyTorch.
+constexpr int16_t kCuda = 1;
+
+std::string demangled(const char* name) {
+  if (name == nullptr || *name == 0) return "Kernel";
+  int status = 1;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+  return status == 0 && text != nullptr ? text.get() : name;
+}
+
+template <class Type>
+const Type& as(const Record* record) {
+  return *reinterpret_cast<const Type*>(record);
+}
+
+}  // namespace
+
+void RecordReader::read(const FilledBuffer& buffer) {
+  Record* record = nullptr;
+  while (library_.next_record(buffer.memory.get(), buffer.valid_bytes, &record) ==
+         result::success) {
+    switch (record->kind) {
+      case kind::concurrent_kernel:
+        if ((kinds_ & listed::kernel) != 0) add_kernel(as<KernelRecord>(record));
+        break;
+      case kind::memcpy: {
+        const auto& copy = as<MemcpyRecord>(record);
+        if ((kinds_ & listed::memcpy) != 0)
+          add_work(copy.start, copy.end, copy.device_id, copy.context_id, copy.stream_id,
+                   copy.correlation_id, copy.bytes, "gpu_memcpy",
+                   copy_name(copy.copy_kind, copy.src_kind, copy.dst_kind));
+        break;
+      }
+      case kind::memcpy2: {
+        const auto& copy = as<PeerCopyRecord>(record);
+        if ((kinds_ & listed::memcpy) != 0)
+          add_work(copy.start, copy.end, copy.device_id, copy.context_id, copy.stream_id,
+                   copy.correlation_id, copy.bytes, "gpu_memcpy",
+                   copy_name(copy.copy_kind, copy.src_kind, copy.dst_kind));
+        break;
+      }
+      case kind::memset: {
+        const auto& set = as<MemsetRecord>(record);
+        if ((kinds_ & listed::memset) != 0)
+          add_work(set.start, set.end, set.device_id, set.context_id, set.stream_id,
+                   set.correlation_id, set.bytes, "gpu_memset", memset_name(set.memory_kind));
+        break;
+      }
+      case kind::runtime:
+        if ((kinds_ & listed::runtime) != 0)
+          add_call(as<ApiRecord>(record), domain::runtime_api, "cuda_runtime");
+        break;
+      case kind::driver:
+        if ((kinds_ & listed::driver) != 0)
+          add_call(as<ApiRecord>(record), domain::driver_api, "cuda_driver");
+        break;
+      case kind::synchronization:
+        if ((kinds_ & listed::sync) != 0) syncs_.push_back(as<SyncRecord>(record));
+        break;
+      case kind::overhead:
+        if ((kinds_ & listed::overhead) != 0) add_overhead(as<OverheadRecord>(record));
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+Activities RecordReader::take(uint64_t& unplaced) {
+  for (const SyncRecord& record : syncs_) add_sync(record);
+  syncs_.clear();
+  unplaced = unplaced_;
+  return std::move(found_);
+}
+
+uint32_t RecordReader::site_of(std::string_view key, const char* category, const std::string& name,
+                               uint32_t device, bool with_bytes) {
+  const auto [at, fresh] =
+      sites_.try_emplace(std::string(key), static_cast<uint32_t>(found_.sites.size()));
+  if (!fresh) return at->second;
+  SiteInfo site;
+  site.name = name;
+  site.category = category;
+  site.kind = EventKind::range;
+  const bool call = std::strcmp(category, "cuda_runtime") == 0 ||
+                    std::strcmp(category, "cuda_driver") == 0 ||
+                    std::strcmp(category, "overhead") == 0;
+  site.mask = call ? category::runtime : category::device;
+  site.scope = RecordScope::FUNCTION;
+  const auto argument = [&site](const char* argument_name, ArgType type) {
+    site.arg_names.emplace_back(argument_name);
+    site.arg_types.push_back(type);
+  };
+  if (call) {
+    argument("cbid", ArgType::int64);
+    argument("correlation", ArgType::int64);
+  } else {
+    site.device_type = kCuda;
+    site.device_index = static_cast<int16_t>(device);
+    argument("device", ArgType::int64);
+    argument("context", ArgType::int64);
+    argument("stream", ArgType::int64);
+    argument("correlation", ArgType::int64);
+  }
+  if (with_bytes) {
+    argument("bytes", ArgType::int64);
+    argument("memory bandwidth (GB/s)", ArgType::float64);
+  }
+  found_.sites.push_back(std::move(site));
+  return at->second;
+}
+
+uint32_t RecordReader::place_of_queue(uint32_t device, uint32_t stream) {
+  const auto [at, fresh] = queues_.try_emplace(uint64_t{device} << 32 | stream,
+                                               static_cast<uint32_t>(found_.places.size()));
+  if (fresh) {
+    ActivityPlace place;
+    place.device_index = static_cast<int32_t>(device);
+    place.id = stream;
+    place.name = "stream " + std::to_string(stream);
+    found_.places.push_back(std::move(place));
+  }
+  return at->second;
+}
+
+uint32_t RecordReader::place_of_thread(uint32_t thread) {
+  const auto [at, fresh] =
+      threads_.try_emplace(thread, static_cast<uint32_t>(found_.places.size()));
+  if (fresh) {
+    ActivityPlace place;
+    place.id = thread;
+    if (thread == 0) place.name = "CUPTI";
+    found_.places.push_back(std::move(place));
+  }
+  return at->second;
+}
+
+const DeviceLimits& RecordReader::limits(uint32_t device) {
+  const auto [at, fresh] = limits_.try_emplace(device);
+  if (fresh) at->second = limits_of(library_, device);
+  return at->second;
+}
+
+const std::string& RecordReader::kernel_name(const char* mangled) {
+  const auto [at, fresh] = names_.try_emplace(mangled);
+  if (fresh) at->second = demangled(mangled);
+  return at->second;
+}
+
+uint32_t RecordReader::text_of(const KernelRecord& kernel) {
+  struct Key {
+    uint32_t device;
+    uint16_t registers;
+    int32_t numbers[8];
+    uint64_t graph_node;
+    uint32_t graph;
+  } key;
+  std::memset(&key, 0, sizeof key);  // padding too: the key is compared as bytes
+  key.device = kernel.device_id;
+  key.registers = kernel.registers_per_thread;
+  const int32_t numbers[8] = {kernel.grid_x,
+                              kernel.grid_y,
+                              kernel.grid_z,
+                              kernel.block_x,
+                              kernel.block_y,
+                              kernel.block_z,
+                              kernel.static_shared_memory,
+                              kernel.dynamic_shared_memory};
+  std::memcpy(key.numbers, numbers, sizeof numbers);
+  key.graph_node = kernel.graph_node_id;
+  key.graph = kernel.graph_id;
+  const auto [at, fresh] =
+      texts_.try_emplace(std::string(reinterpret_cast<const char*>(&key), sizeof key),
+                         static_cast<uint32_t>(found_.texts.size()));
+  if (fresh) found_.texts.push_back(launch_text(kernel, limits(kernel.device_id)));
+  return at->second;
+}
+
+bool RecordReader::add(uint64_t start, uint64_t end, uint32_t correlation, uint32_t site,
+                       uint32_t place, uint32_t text) {
+  if (start == 0 || end == 0) {  // "no timestamp"
+    ++unplaced_;
+    return false;
+  }
+  Activity activity;
+  activity.begin = clock_.ticks_of(start);
+  activity.end = std::max(activity.begin, clock_.ticks_of(end));
+  activity.correlation = correlation;
+  activity.site = site;
+  activity.place = place;
+  activity.text = text;
+  activity.words = found_.words.size();
+  found_.rows.push_back(activity);
+  return true;
+}
+
+void RecordReader::add_kernel(const KernelRecord& record) {
+  context_devices_.emplace(record.context_id, record.device_id);
+  const char* const mangled = record.name;
+  const uint64_t by_name = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(mangled)) ^
+                           uint64_t { record.device_id } << 56;
+  const auto [at, fresh] = kernel_sites_.try_emplace(by_name, 0);
+  if (fresh) {
+    const std::string& name = kernel_name(mangled);
+    at->second = site_of("k" + std::to_string(record.device_id) + name, "kernel", name,
+                         record.device_id, false);
+  }
+  if (!add(record.start, record.end, record.correlation_id, at->second,
+           place_of_queue(record.device_id, record.stream_id), text_of(record)))
+    return;
+  add_word(record.device_id);
+  add_word(record.context_id);
+  add_word(record.stream_id);
+  add_word(record.correlation_id);
+}
+
+void RecordReader::add_work(uint64_t start, uint64_t end, uint32_t device, uint32_t context,
+                            uint32_t stream, uint32_t correlation, uint64_t bytes,
+                            const char* category, const std::string& name) {
+  context_devices_.emplace(context, device);
+  const uint32_t site =
+      site_of("w" + std::to_string(device) + category + name, category, name, device, true);
+  if (!add(start, end, correlation, site, place_of_queue(device, stream))) return;
+  add_word(device);
+  add_word(context);
+  add_word(stream);
+  add_word(correlation);
+  add_word(bytes);
+  const double ns = clock_.ns_of_ticks(found_.rows.back().end - found_.rows.back().begin);
+  const double rate = ns > 0 ? static_cast<double>(bytes) / ns : 0;
+  uint64_t bits;
+  std::memcpy(&bits, &rate, sizeof bits);
+  add_word(bits);
+}
+
+void RecordReader::add_call(const ApiRecord& record, uint32_t domain, const char* category) {
+  const auto [at, fresh] = calls_.try_emplace(uint64_t{domain} << 32 | record.cbid);
+  if (fresh) {
+    const std::string name = call_name(library_, domain, record.cbid);
+    at->second.listed = lists_call(domain, name);
+    if (at->second.listed)
+      at->second.site = site_of(std::string("c") + category + name, category, name, 0, false);
+  }
+  if (!at->second.listed) return;
+  if (!add(record.start, record.end, record.correlation_id, at->second.site,
+           place_of_thread(record.thread_id)))
+    return;
+  add_word(record.cbid);
+  add_word(record.correlation_id);
+}
+
+uint32_t RecordReader::device_of_context(uint32_t context) const {
+  const auto at = context_devices_.find(context);
+  return at == context_devices_.end() ? 0 : at->second;
+}
+
+// Waits are listed beside the work of their stream; those of a context on its stream 0.
+void RecordReader::add_sync(const SyncRecord& record) {
+  const uint32_t device = device_of_context(record.context_id);
+  const uint32_t stream = record.stream_id == kNoStream ? 0 : record.stream_id;
+  const std::string name = sync_name(record.type);
+  const uint32_t site =
+      site_of("s" + std::to_string(device) + name, "cuda_sync", name, device, false);
+  if (!add(record.start, record.end, record.correlation_id, site, place_of_queue(device, stream)))
+    return;
+  add_word(device);
+  add_word(record.context_id);
+  add_word(stream);
+  add_word(record.correlation_id);
+}
+
+void RecordReader::add_overhead(const OverheadRecord& record) {
+  const std::string name = overhead_name(record.overhead_kind);
+  const uint32_t site = site_of("o" + name, "overhead", name, 0, false);
+  const uint32_t thread = record.object_kind == kObjectThread ? record.object[1] : 0;
+  if (!add(record.start, record.end, 0, site, place_of_thread(thread))) return;
+  add_word(record.overhead_kind);
+  add_word(0);
+}
+
+}  // namespace cupti
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// RecordReader: makes Activities of the records in CUPTI's buffers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cuda/activity_buffers.hpp"
+#include "backends/cuda/clock_fit.hpp"
+#include "backends/cuda/launch_text.hpp"
+#include "fastprof/session/activities.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace cupti {
+
+// Kinds of records that a collection lists, as bits.
+namespace listed {
+constexpr uint32_t kernel = 1u << 0, memcpy = 1u << 1, memset = 1u << 2, runtime = 1u << 3,
+                   driver = 1u << 4, sync = 1u << 5, overhead = 1u << 6;
+}
+
+// Reads buffers in any order. Records of different buffers need not be ordered in time either.
+class RecordReader {
+ public:
+  // clock: converts CUPTI's stamps. kinds: bits of `listed`.
+  RecordReader(const CuptiLibrary& library, const ClockFit& clock, uint32_t kinds)
+      : library_(library), clock_(clock), kinds_(kinds) {}
+
+  void read(const FilledBuffer& buffer);
+
+  // What was read. `unplaced`: records without stamps, which are not among the rows.
+  Activities take(uint64_t& unplaced);
+
+ private:
+  // A site and the number of its arguments so far, by what distinguishes it.
+  uint32_t site_of(std::string_view key, const char* category, const std::string& name,
+                   uint32_t device, bool with_bytes);
+  uint32_t place_of_queue(uint32_t device, uint32_t stream);
+  uint32_t place_of_thread(uint32_t thread);
+  uint32_t text_of(const KernelRecord& kernel);
+  const DeviceLimits& limits(uint32_t device);
+  const std::string& kernel_name(const char* mangled);
+  uint32_t device_of_context(uint32_t context) const;
+
+  // Appends a row and returns true, if the record has stamps.
+  bool add(uint64_t start, uint64_t end, uint32_t correlation, uint32_t site, uint32_t place,
+           uint32_t text = kNoPayload);
+  void add_word(uint64_t word) { found_.words.push_back(word); }
+
+  void add_kernel(const KernelRecord& record);
+  void add_work(uint64_t start, uint64_t end, uint32_t device, uint32_t context, uint32_t stream,
+                uint32_t correlation, uint64_t bytes, const char* category,
+                const std::string& name);
+  void add_call(const ApiRecord& record, uint32_t domain, const char* category);
+  void add_sync(const SyncRecord& record);
+  void add_overhead(const OverheadRecord& record);
+
+  struct Call {
+    uint32_t site;
+    bool listed;
+  };
+
+  const CuptiLibrary& library_;
+  const ClockFit& clock_;
+  const uint32_t kinds_;
+  Activities found_;
+  uint64_t unplaced_ = 0;
+  std::unordered_map<std::string, uint32_t> sites_;
+  std::unordered_map<uint64_t, uint32_t> kernel_sites_;  // by address of the name and device
+  std::unordered_map<uint64_t, Call> calls_;             // by domain and cbid
+  std::unordered_map<uint64_t, uint32_t> queues_;        // by device and stream
+  std::unordered_map<uint32_t, uint32_t> threads_;
+  std::unordered_map<uint32_t, uint32_t> context_devices_;
+  std::unordered_map<std::string, uint32_t> texts_;  // by the fields that a text is made of
+  std::unordered_map<const char*, std::string> names_;
+  std::unordered_map<uint32_t, DeviceLimits> limits_;
+  std::vector<SyncRecord> syncs_;  // their devices are known when all has been read
+};
+
+}  // namespace cupti
+FASTPROF_NAMESPACE_END

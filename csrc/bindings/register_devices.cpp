@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backends of devices, and collections of what devices do.
+#include <pybind11/stl.h>
+
+#include "backends/cuda/cuda_backend.hpp"
+#include "bindings/device_collection.hpp"
+#include "bindings/register.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+devices::DeviceBackend& backend_of(const std::string& name) {
+  devices::DeviceBackend* const backend = devices::find_backend(name);
+  if (backend == nullptr) raise<ValueError>("there is no backend for devices named " + name);
+  return *backend;
+}
+
+}  // namespace
+
+void register_devices(py::module_& module) {
+  const py::call_guard<py::gil_scoped_release> without_gil;
+  module.def(
+      "register_cuda",
+      [](std::vector<std::string> libraries) {
+        devices::register_cuda_backend(std::move(libraries));
+      },
+      py::arg("libraries"), without_gil,
+      "Register the backend \"CUDA\"; the first call counts. libraries: paths at which libcupti "
+      "may "
+      "lie. Loads nothing. Any thread.");
+  module.def("device_backends", &devices::backend_names, without_gil,
+             "Return the names of the registered backends. Any thread.");
+  module.def(
+      "device_problem", [](const std::string& name) { return backend_of(name).problem(); },
+      py::arg("name"), without_gil,
+      "Return why a backend cannot collect here, empty if it can; errors.ValueError for an unknown "
+      "one. May load libraries. Any thread.");
+  module.def(
+      "device_facts", [](const std::string& name) { return backend_of(name).facts(); },
+      py::arg("name"), without_gil,
+      "Return what is known of a backend: pairs of texts. Any thread.");
+  py::class_<DeviceCollection>(
+      module, "DeviceCollection",
+      "What a backend collects from here to end(). Use from one thread at a time.")
+      .def(py::init<const std::string&, const std::vector<std::string>&>(), py::arg("name"),
+           py::arg("types"), without_gil,
+           "Begin. types: of traces (\"kernel\", ...). errors.UnavailableError if that is "
+           "impossible "
+           "now, errors.ValueError for an unknown backend.")
+      .def("end", &DeviceCollection::end, without_gil,
+           "Wait for the device, end, and return what went wrong. No effect when called again.")
+      .def("abandon", &DeviceCollection::abandon, without_gil,
+           "End without reading what was collected. No effect when ended.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END

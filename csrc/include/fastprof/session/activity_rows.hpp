@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activity rows: puts what devices did (activities.hpp) among the rows of a drain, and afterwards
+// finds out which range made each call and which call started each work.
+//
+// No record of a range says what it launched, so launching costs the recorder nothing: a call of
+// the runtime has stamps of the same clock as ranges, on a thread that is known, and nests among
+// them like a range.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+#include "fastprof/base/stable_order.hpp"
+#include "fastprof/capture/capture.hpp"
+#include "fastprof/payload/blocks/detail_block.hpp"
+#include "fastprof/session/activities.hpp"
+#include "fastprof/session/drain.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+namespace assembling {
+
+// Adds activities to a drain's rows. Calls that began in the session belong to it, and the work
+// that they started, even if it ended later. Work whose call is not known belongs to it if it began
+// in the session; in a thread-local session it may be another thread's, and is left out.
+class ActivityRows {
+ public:
+  ActivityRows(DrainedRows& drained, const Snapshot& snapshot)
+      : drained_(drained), snapshot_(snapshot) {}
+
+  // track_ids: of each place, in case the drain has no track for it.
+  void add(const Activities& from, const std::vector<uint32_t>& track_ids) {
+    if (from.rows.empty()) return;
+    std::vector<uint32_t> site_index(from.sites.size(), UINT32_MAX);
+    text_index_.assign(from.texts.size(), UINT32_MAX);
+    const std::vector<bool> kept = choose(from);
+    std::vector<size_t> track_of(from.places.size(), SIZE_MAX);
+    for (size_t i = 0; i < from.rows.size(); ++i) {
+      if (!kept[i]) continue;
+      const Activity& activity = from.rows[i];
+      size_t& track = track_of[activity.place];
+      if (track == SIZE_MAX)
+        track = track_of_place(from.places[activity.place], track_ids[activity.place]);
+      uint32_t& site = site_index[activity.site];
+      if (site == UINT32_MAX) {
+        site = static_cast<uint32_t>(drained_.table.sites.size());
+        drained_.table.sites.push_back(from.sites[activity.site]);
+      }
+      TrackRows& rows = drained_.tracks[track];
+      rows.begin.push_back(static_cast<int64_t>(activity.begin));
+      rows.end.push_back(static_cast<int64_t>(std::max(activity.end, activity.begin)));
+      rows.site.push_back(site);
+      rows.payload.push_back(add_payload(from, activity));
+      rows.kind.push_back(EventKind::range);
+      rows.flags.push_back(activity.text == kNoPayload ? 0 : event_flag::detail);
+    }
+  }
+
+ private:
+  static bool is_call(const Activities& from, const Activity& activity) {
+    return from.places[activity.place].device_index < 0;
+  }
+
+  std::vector<bool> choose(const Activities& from) const {
+    const uint64_t t0 = snapshot_.t0, t1 = snapshot_.t1;
+    std::vector<bool> kept(from.rows.size());
+    std::vector<uint32_t> known, calls;  // correlations: of all calls, of those in the session
+    for (size_t i = 0; i < from.rows.size(); ++i) {
+      const Activity& activity = from.rows[i];
+      if (!is_call(from, activity)) continue;
+      if (activity.correlation != 0) known.push_back(activity.correlation);
+      if (activity.begin < t0 || activity.begin >= t1) continue;
+      if (snapshot_.local && find_track(from.places[activity.place]) == SIZE_MAX) continue;
+      kept[i] = (from.sites[activity.site].mask & snapshot_.mask) != 0;
+      if (activity.correlation != 0) calls.push_back(activity.correlation);
+    }
+    sort_unless_sorted(known);
+    sort_unless_sorted(calls);
+    const auto has = [](const std::vector<uint32_t>& list, uint32_t correlation) {
+      return correlation != 0 && std::binary_search(list.begin(), list.end(), correlation);
+    };
+    for (size_t i = 0; i < from.rows.size(); ++i) {
+      const Activity& activity = from.rows[i];
+      if (is_call(from, activity) || (from.sites[activity.site].mask & snapshot_.mask) == 0)
+        continue;
+      kept[i] = has(known, activity.correlation)
+                    ? has(calls, activity.correlation)
+                    : !snapshot_.local && activity.begin >= t0 && activity.begin < t1;
+    }
+    return kept;
+  }
+
+  static void sort_unless_sorted(std::vector<uint32_t>& list) {
+    if (!std::is_sorted(list.begin(), list.end())) std::sort(list.begin(), list.end());
+  }
+
+  // Of several threads with the same kernel id, the one that came last.
+  size_t find_track(const ActivityPlace& place) const {
+    size_t found = SIZE_MAX;
+    for (size_t i = 0; i < drained_.tracks.size(); ++i) {
+      const TrackInfo& info = drained_.tracks[i].info;
+      if (info.device_index != place.device_index || info.tid != place.id) continue;
+      if (found == SIZE_MAX || info.id > drained_.tracks[found].info.id) found = i;
+    }
+    return found;
+  }
+
+  size_t track_of_place(const ActivityPlace& place, uint32_t track_id) {
+    const size_t known = find_track(place);
+    if (known != SIZE_MAX) return known;
+    TrackRows rows;
+    rows.info.id = track_id;
+    rows.info.tid = place.id;
+    rows.info.name = place.name;
+    rows.info.device_index = place.device_index;
+    rows.info.pid = place.device_index >= 0 ? place.device_index : static_cast<int64_t>(::getpid());
+    drained_.tracks.push_back(std::move(rows));
+    return drained_.tracks.size() - 1;
+  }
+
+  uint32_t add_payload(const Activities& from, const Activity& activity) {
+    Column<uint64_t>& words = drained_.payload_words;
+    const size_t count = from.sites[activity.site].arg_types.size();
+    if (count == 0 && activity.text == kNoPayload) return kNoPayload;
+    const auto at = static_cast<uint32_t>(words.size());
+    for (size_t i = 0; i < count; ++i) words.push_back(from.words[activity.words + i]);
+    if (activity.text != kNoPayload) {
+      words.push_back(2);  // DetailHeader: two words follow
+      words.push_back(detail_block_word(DetailType::json, 1));
+      words.push_back(text_index(from, activity.text));
+    }
+    return at;
+  }
+
+  uint32_t text_index(const Activities& from, uint32_t text) {
+    uint32_t& index = text_index_[text];
+    if (index == UINT32_MAX) {
+      index = static_cast<uint32_t>(drained_.table.strings.size());
+      drained_.table.strings.push_back(from.texts[text]);
+    }
+    return index;
+  }
+
+  DrainedRows& drained_;
+  const Snapshot& snapshot_;
+  std::vector<uint32_t> text_index_;
+};
+
+// Position of the argument "correlation" in a site's arguments; SIZE_MAX: it has none.
+inline size_t correlation_argument(const SiteInfo& site) {
+  const auto at = std::find(site.arg_names.begin(), site.arg_names.end(), "correlation");
+  return at == site.arg_names.end() ? SIZE_MAX : static_cast<size_t>(at - site.arg_names.begin());
+}
+
+}  // namespace assembling
+
+// Fills capture.device_links, from the nesting of calls among ranges and the correlations that
+// calls and work have as arguments. The capture is complete otherwise. Of calls with the same
+// correlation (a call of the runtime that makes one of the driver), the outermost, which comes
+// first, counts.
+inline void link_device_rows(Capture& capture) {
+  constexpr uint32_t kCall = category::runtime, kWork = category::device;
+  std::vector<size_t> argument(capture.sites.size(), SIZE_MAX);
+  bool any = false;
+  for (size_t i = 0; i < capture.sites.size(); ++i) {
+    const SiteInfo& site = capture.sites[i];
+    if (site.mask != kCall && site.mask != kWork) continue;
+    argument[i] = assembling::correlation_argument(site);
+    any = true;
+  }
+  capture.device_links.clear();
+  if (!any) return;
+  const auto correlation_of = [&](uint32_t row) -> uint32_t {
+    const size_t at = argument[capture.site[row]];
+    if (at == SIZE_MAX || capture.payload[row] == kNoPayload) return 0;
+    return static_cast<uint32_t>(capture.payload_words[capture.payload[row] + at]);
+  };
+  const auto mask_of = [&](size_t row) { return capture.sites[capture.site[row]].mask; };
+  std::vector<std::pair<uint32_t, uint32_t>> calls;  // correlation, index into device_links
+  for (size_t row = 0; row < capture.size(); ++row) {
+    const uint32_t mask = mask_of(row);
+    if (mask != kCall && mask != kWork) continue;
+    DeviceLink link{static_cast<uint32_t>(row), -1, -1, correlation_of(static_cast<uint32_t>(row))};
+    if (mask == kCall) {
+      int32_t range = capture.parent[row];
+      while (range >= 0 && mask_of(static_cast<size_t>(range)) == kCall)
+        range = capture.parent[static_cast<size_t>(range)];
+      link.range = range;
+      if (link.correlation != 0)
+        calls.emplace_back(link.correlation, static_cast<uint32_t>(capture.device_links.size()));
+    }
+    capture.device_links.push_back(link);
+  }
+  if (!std::is_sorted(calls.begin(), calls.end())) std::sort(calls.begin(), calls.end());
+  for (DeviceLink& link : capture.device_links) {
+    if (link.correlation == 0 || mask_of(link.row) == kCall) continue;
+    const auto call = std::lower_bound(calls.begin(), calls.end(),
+                                       std::pair<uint32_t, uint32_t>{link.correlation, 0});
+    if (call == calls.end() || call->first != link.correlation) continue;
+    const DeviceLink& of_call = capture.device_links[call->second];
+    link.call = static_cast<int32_t>(of_call.row);
+    link.range = of_call.range;
+  }
+}
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeviceCollections: what devices do during one recording, for its native session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+
+from fastprof import _core
+from fastprof.base import errors
+
+__all__ = ["DeviceCollections"]
+
+
+class DeviceCollections:
+    """One collection for each kind of device that a recording wants. Use from one thread at a time."""
+
+    def __init__(
+        self, types: Mapping[str, tuple[str, ...]], tell: Callable[[str, str], None]
+    ) -> None:
+        """types: backend -> types of traces. tell: is called with (backend, what is missing and why)."""
+        self._types = types
+        self._tell = tell
+        self._open: dict[str, _core.DeviceCollection] = {}
+
+    def begin(self) -> None:
+        """Begin to collect; before the session starts, so that it contains all calls that are seen."""
+        for name, types in self._types.items():
+            try:
+                self._open[name] = _core.DeviceCollection(name, list(types))
+            except errors.UnavailableError as error:
+                self._tell(name, str(error))
+
+    def end(self, session: _core.Session) -> None:
+        """Wait for the devices' work and hand it to the session, which must still run.
+
+        No effect when called again.
+        """
+        if not self._open:
+            return
+        _synchronize_torch()
+        while self._open:
+            name, collection = next(iter(self._open.items()))
+            for problem in collection.end():
+                self._tell(name, problem)
+            session.add_activities(collection)
+            del self._open[name]
+
+    def abandon(self) -> None:
+        """End without a result. No effect when called again."""
+        while self._open:
+            _, collection = self._open.popitem()
+            collection.abandon()
+
+
+def _synchronize_torch() -> None:
+    """Wait for all CUDA devices that torch uses; the backend waits for the current one alone."""
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return
+    for device in range(cuda.device_count()):
+        cuda.synchronize(device)

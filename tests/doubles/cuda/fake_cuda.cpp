@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+// A double of libcupti and of the program that uses the GPU, for machines without one. Built from
+// NVIDIA's genuine headers, so that its records have the sizes and layouts of that version of CUDA.
+//
+// It behaves as NVIDIA documents: records are delivered by threads of its own, each thread that
+// makes calls has buffers of its own, buffers come back in any order, the clock that was registered
+// stamps everything, and one client is accepted. FAKE_CUPTI_FAIL="cuptiSubscribe=39,..." makes
+// functions fail. It proves our reading of the documentation, not what the real library does.
+//
+// fake_launch() and the others play the program: they do what the runtime's functions would.
+#include <cupti.h>
+#include <cupti_activity_deprecated.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+#ifndef FAKE_KERNEL
+#define FAKE_KERNEL CUpti_ActivityKernel9
+#define FAKE_MEMCPY CUpti_ActivityMemcpy5
+#define FAKE_MEMSET CUpti_ActivityMemset4
+#define FAKE_PEER CUpti_ActivityMemcpyPtoP4
+#endif
+#ifndef FAKE_VERSION
+#define FAKE_VERSION CUPTI_API_VERSION
+#endif
+
+namespace {
+
+struct Filling {
+  uint8_t* memory = nullptr;
+  size_t size = 0, used = 0;
+};
+
+// Kernels run one after another on each stream.
+struct Library {
+  std::mutex lock;
+  std::condition_variable changed;
+  CUpti_BuffersCallbackRequestFunc request = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  CUpti_TimestampCallbackFunc clock = nullptr;
+  std::set<uint32_t> enabled;
+  bool subscribed = false;
+  bool system_threads = false;
+  std::map<std::thread::id, Filling> filling;
+  std::vector<Filling> full;  // waiting for the delivering thread
+  size_t delivering = 0;
+  size_t dropped = 0;
+  std::map<uint64_t, uint64_t> stream_free_at;
+  std::map<std::pair<void*, size_t>, size_t> position;  // of walks
+  uint32_t correlation = 0;
+  std::atomic<uint32_t> unmuted{0};
+  bool started = false;
+};
+
+Library& library() {
+  static Library* const only = new Library;
+  return *only;
+}
+
+CUptiResult failure(const char* function) {
+  const char* text = std::getenv("FAKE_CUPTI_FAIL");
+  if (text == nullptr) return CUPTI_SUCCESS;
+  const std::string wanted = std::string(function) + "=";
+  const char* at = std::strstr(text, wanted.c_str());
+  return at == nullptr ? CUPTI_SUCCESS : static_cast<CUptiResult>(std::atoi(at + wanted.size()));
+}
+#define MAY_FAIL() \
+  if (const CUptiResult code = failure(__func__); code != CUPTI_SUCCESS) return code
+
+uint64_t now(Library& l) {
+  if (l.clock != nullptr) return l.clock();
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+uint32_t thread_number(const Library& l) {
+  return l.system_threads ? static_cast<uint32_t>(::syscall(SYS_gettid))
+                          : static_cast<uint32_t>(::pthread_self());
+}
+
+// Delivers full buffers, the latest first.
+void deliver_forever() {
+  Library& l = library();
+  std::unique_lock<std::mutex> hold(l.lock);
+  for (;;) {
+    l.changed.wait(hold, [&] { return !l.full.empty(); });
+    const Filling buffer = l.full.back();
+    l.full.pop_back();
+    ++l.delivering;
+    hold.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    l.complete(nullptr, 0, buffer.memory, buffer.size, buffer.used);
+    hold.lock();
+    --l.delivering;
+    l.changed.notify_all();
+  }
+}
+
+template <class Record>
+void append(Library& l, const Record& record) {
+  std::unique_lock<std::mutex> hold(l.lock);
+  if (l.request == nullptr || l.enabled.count(static_cast<uint32_t>(record.kind)) == 0) return;
+  Filling& buffer = l.filling[std::this_thread::get_id()];
+  if (buffer.memory == nullptr || buffer.used + sizeof record > buffer.size) {
+    if (buffer.memory != nullptr) {
+      l.full.push_back(buffer);
+      l.changed.notify_all();
+      buffer = Filling{};
+    }
+    size_t most = 0;
+    l.request(&buffer.memory, &buffer.size, &most);
+    // Small buffers in effect, so that tests see many of them.
+    const char* bytes = std::getenv("FAKE_CUPTI_BUFFER_BYTES");
+    if (bytes != nullptr)
+      buffer.size = std::min(buffer.size, static_cast<size_t>(std::atol(bytes)));
+    if (buffer.memory == nullptr) {
+      ++l.dropped;
+      return;
+    }
+  }
+  std::memcpy(buffer.memory + buffer.used, &record, sizeof record);
+  buffer.used += sizeof record;
+}
+
+size_t size_of(const CUpti_Activity* record) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return sizeof(FAKE_KERNEL);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(FAKE_MEMCPY);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(FAKE_PEER);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(FAKE_MEMSET);
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return sizeof(CUpti_ActivitySynchronization);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return sizeof(CUpti_ActivityOverhead);
+    default:
+      std::abort();
+  }
+}
+
+// Time passes in the unit of the clock that is in force: ns, or ticks of the client.
+uint64_t work_on(Library& l, uint32_t device, uint32_t stream, uint64_t submitted, uint64_t time,
+                 uint64_t& end) {
+  std::lock_guard<std::mutex> hold(l.lock);
+  uint64_t& free_at = l.stream_free_at[uint64_t{device} << 32 | stream];
+  const uint64_t start = std::max(free_at, submitted);
+  end = free_at = start + time;
+  return start;
+}
+
+uint32_t api_call(Library& l, CUpti_ActivityKind kind, uint32_t cbid, uint64_t& end) {
+  CUpti_ActivityAPI call{};
+  call.kind = kind;
+  call.cbid = cbid;
+  call.start = now(l);
+  {
+    std::lock_guard<std::mutex> hold(l.lock);
+    call.correlationId = ++l.correlation;
+  }
+  call.processId = static_cast<uint32_t>(::getpid());
+  call.threadId = thread_number(l);
+  call.end = end = now(l);
+  append(l, call);
+  return call.correlationId;
+}
+
+}  // namespace
+
+EXPORT CUptiResult cuptiGetVersion(uint32_t* version) {
+  MAY_FAIL();
+  *version = FAKE_VERSION;
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiGetResultString(CUptiResult code, const char** text) {
+  *text = code == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+              ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+              : "CUPTI_ERROR_FAKE";
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiGetTimestamp(uint64_t* time) {
+  MAY_FAIL();
+  *time = now(library());
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc, void*) {
+  MAY_FAIL();
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  if (l.subscribed) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  l.subscribed = true;
+  *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&l);
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) {
+  MAY_FAIL();
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  if (!l.subscribed) return CUPTI_ERROR_INVALID_PARAMETER;
+  l.subscribed = false;
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                                  CUpti_BuffersCallbackCompleteFunc complete) {
+  MAY_FAIL();
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  l.request = request;
+  l.complete = complete;
+  if (!l.started) {
+    l.started = true;
+    std::thread(deliver_forever).detach();
+  }
+  return CUPTI_SUCCESS;
+}
+#ifndef FAKE_WITHOUT_TIMESTAMPS
+EXPORT CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock) {
+  MAY_FAIL();
+  library().clock = clock;
+  return CUPTI_SUCCESS;
+}
+#endif
+EXPORT CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
+  MAY_FAIL();
+  library().system_threads = type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  MAY_FAIL();
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  l.enabled.insert(static_cast<uint32_t>(kind));
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  MAY_FAIL();
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  l.enabled.erase(static_cast<uint32_t>(kind));
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
+  MAY_FAIL();
+  Library& l = library();
+  std::unique_lock<std::mutex> hold(l.lock);
+  if ((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0) {
+    for (auto& [thread, buffer] : l.filling)
+      if (buffer.memory != nullptr) l.full.push_back(buffer);
+    l.filling.clear();
+    l.changed.notify_all();
+  }
+  l.changed.wait(hold, [&] { return l.full.empty() && l.delivering == 0; });
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
+  MAY_FAIL();
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  *dropped = l.dropped;
+  l.dropped = 0;
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid,
+                                              CUpti_Activity** record) {
+  MAY_FAIL();
+  uint8_t* next = buffer;
+  if (*record != nullptr) next = reinterpret_cast<uint8_t*>(*record) + size_of(*record);
+  if (next >= buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(next);
+  return CUPTI_SUCCESS;
+}
+EXPORT CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid,
+                                        const char** name) {
+  MAY_FAIL();
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
+    *name = cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel ? "cuLaunchKernel" : "cuCtxGetCurrent";
+    return CUPTI_SUCCESS;
+  }
+  switch (cbid) {
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000:
+      *name = "cudaLaunchKernel_v7000";
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020:
+      *name = "cudaMemcpyAsync_v3020";
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020:
+      *name = "cudaMemsetAsync_v3020";
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000:
+      *name = "cudaGraphLaunch_v10000";
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020:
+      *name = "cudaDeviceSynchronize_v3020";
+      break;
+    default:
+      *name = "cudaGetDevice_v3020";
+  }
+  return CUPTI_SUCCESS;
+}
+
+// ---- the program
+// ----------------------------------------------------------------------------------
+
+namespace {
+// Names live as long as the library.
+const char* own_name(const char* name) {
+  static std::set<std::string>* const names = new std::set<std::string>;
+  static std::mutex lock;
+  std::lock_guard<std::mutex> hold(lock);
+  return names->insert(name).first->c_str();
+}
+FAKE_KERNEL kernel_of(const char* name, uint32_t device, uint32_t stream, uint32_t correlation) {
+  FAKE_KERNEL record{};
+  record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  record.deviceId = device;
+  record.contextId = device + 1;
+  record.streamId = stream;
+  record.correlationId = correlation;
+  record.name = own_name(name);
+  record.gridX = 64;
+  record.gridY = record.gridZ = 1;
+  record.blockX = 256;
+  record.blockY = record.blockZ = 1;
+  record.registersPerThread = 32;
+  record.staticSharedMemory = 1024;
+  record.dynamicSharedMemory = 512;
+  return record;
+}
+}  // namespace
+
+// Launches a kernel that takes `time` units of the clock; returns its correlation. name: static.
+EXPORT uint32_t fake_launch(const char* name, uint32_t device, uint32_t stream, uint64_t time) {
+  Library& l = library();
+  uint64_t submitted = 0;
+  const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                        CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, submitted);
+  FAKE_KERNEL record = kernel_of(name, device, stream, correlation);
+  uint64_t end = 0;
+  record.start = work_on(l, device, stream, submitted, time, end);
+  record.end = end;
+  append(l, record);
+  return correlation;
+}
+// One launch of `count` kernels; returns their correlation.
+EXPORT uint32_t fake_graph_launch(const char* name, uint32_t device, uint32_t stream, uint64_t time,
+                                  uint32_t count) {
+  Library& l = library();
+  uint64_t submitted = 0;
+  const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                        CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, submitted);
+  for (uint32_t i = 0; i < count; ++i) {
+    FAKE_KERNEL record = kernel_of(name, device, stream, correlation);
+    record.graphId = 5;
+    record.graphNodeId = 100 + i;
+    uint64_t end = 0;
+    record.start = work_on(l, device, stream, submitted, time, end);
+    record.end = end;
+    append(l, record);
+  }
+  return correlation;
+}
+EXPORT uint32_t fake_memcpy(uint8_t copy_kind, uint8_t from, uint8_t to, uint64_t bytes,
+                            uint32_t device, uint32_t stream, uint64_t time) {
+  Library& l = library();
+  uint64_t submitted = 0;
+  const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                        CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, submitted);
+  uint64_t end = 0;
+  const uint64_t start = work_on(l, device, stream, submitted, time, end);
+  const auto fill = [&](auto& record) {
+    record.copyKind = copy_kind;
+    record.srcKind = from;
+    record.dstKind = to;
+    record.bytes = bytes;
+    record.start = start;
+    record.end = end;
+    record.deviceId = device;
+    record.contextId = device + 1;
+    record.streamId = stream;
+    record.correlationId = correlation;
+    append(l, record);
+  };
+  if (copy_kind == CUPTI_ACTIVITY_MEMCPY_KIND_PTOP) {
+    FAKE_PEER record{};
+    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
+    record.dstDeviceId = device + 1;
+    fill(record);
+  } else {
+    FAKE_MEMCPY record{};
+    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+    fill(record);
+  }
+  return correlation;
+}
+EXPORT uint32_t fake_memset(uint64_t bytes, uint32_t device, uint32_t stream, uint64_t time) {
+  Library& l = library();
+  uint64_t submitted = 0;
+  const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                        CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020, submitted);
+  FAKE_MEMSET record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMSET;
+  uint64_t end = 0;
+  record.bytes = bytes;
+  record.start = work_on(l, device, stream, submitted, time, end);
+  record.end = end;
+  record.deviceId = device;
+  record.contextId = device + 1;
+  record.streamId = stream;
+  record.correlationId = correlation;
+  record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  append(l, record);
+  return correlation;
+}
+// A call that starts nothing: one that is listed, and one that programs make all the time.
+EXPORT void fake_synchronize(uint32_t stream) {
+  Library& l = library();
+  uint64_t end = 0;
+  CUpti_ActivitySynchronization record{};
+  record.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+  record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
+  record.start = now(l);
+  record.correlationId = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                  CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020, end);
+  record.end = now(l);
+  record.contextId = 1;
+  record.streamId = stream;
+  append(l, record);
+}
+EXPORT void fake_quiet_call() {
+  uint64_t end = 0;
+  api_call(library(), CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
+           end);
+}
+// A launch by the driver's interface alone.
+EXPORT uint32_t fake_driver_launch(const char* name, uint32_t device, uint32_t stream,
+                                   uint64_t time) {
+  Library& l = library();
+  uint64_t submitted = 0;
+  const uint32_t correlation =
+      api_call(l, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, submitted);
+  FAKE_KERNEL record = kernel_of(name, device, stream, correlation);
+  uint64_t end = 0;
+  record.start = work_on(l, device, stream, submitted, time, end);
+  record.end = end;
+  append(l, record);
+  return correlation;
+}
+EXPORT void fake_overhead() {
+  Library& l = library();
+  CUpti_ActivityOverhead record{};
+  record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+  record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+  record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  record.objectId.pt.processId = static_cast<uint32_t>(::getpid());
+  record.objectId.pt.threadId = thread_number(l);
+  record.start = now(l);
+  record.end = now(l);
+  append(l, record);
+}
+// A record without stamps, as CUPTI writes for work that it could not time.
+EXPORT void fake_untimed(const char* name) {
+  Library& l = library();
+  uint64_t end = 0;
+  const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                        CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, end);
+  append(l, kernel_of(name, 0, 7, correlation));
+}
+EXPORT void fake_drop(uint32_t count) {
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  l.dropped += count;
+}
+EXPORT uint32_t fake_enabled_kinds() {
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  return static_cast<uint32_t>(l.enabled.size());
+}
+EXPORT int fake_subscribed() {
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  return l.subscribed ? 1 : 0;
+}

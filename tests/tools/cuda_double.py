@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the double of libcupti (tests/doubles/cuda) against NVIDIA's genuine headers, where there are some."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+__all__ = ["CudaHeaders", "build_double", "genuine_headers"]
+
+ROOT = Path(__file__).resolve().parents[2]
+_SOURCE = ROOT / "tests" / "doubles" / "cuda" / "fake_cuda.cpp"
+
+# Names of the newest records by version of CUDA, for the double and for abi_check.cpp.
+_RECORDS = {
+    11: ("CUpti_ActivityKernel8", "CUpti_ActivityMemcpy5", "CUpti_ActivityMemset4"),
+    12: ("CUpti_ActivityKernel9", "CUpti_ActivityMemcpy6", "CUpti_ActivityMemset4"),
+    13: ("CUpti_ActivityKernel10", "CUpti_ActivityMemcpy6", "CUpti_ActivityMemset4"),
+}
+
+
+@dataclass(frozen=True)
+class CudaHeaders:
+    """A set of NVIDIA's headers. folders: for -I. major: version of CUDA."""
+
+    name: str
+    major: int
+    folders: tuple[str, ...]
+
+    @property
+    def flags(self) -> list[str]:
+        """Options of the compiler: include folders, and the records of this version."""
+        kernel, memcpy, memset = _RECORDS[self.major]
+        peer = "CUpti_ActivityMemcpyPtoP4"
+        names = {"KERNEL": kernel, "MEMCPY": memcpy, "MEMSET": memset, "PEER": peer}
+        defines = [
+            f"-D{prefix}_{record}={name}"
+            for prefix in ("FAKE", "FASTPROF_GENUINE")
+            for record, name in names.items()
+        ]
+        return [f"-I{folder}" for folder in self.folders] + defines
+
+
+@lru_cache(maxsize=1)
+def genuine_headers() -> tuple[CudaHeaders, ...]:
+    """Return the sets of headers here: of the toolkit, and of NVIDIA's packages for Python."""
+    found = []
+    toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
+    if (toolkit / "cupti.h").exists():
+        found.append(CudaHeaders("toolkit", _major(toolkit), (str(toolkit),)))
+    spec = importlib.util.find_spec("nvidia")
+    for place in spec.submodule_search_locations or () if spec is not None else ():
+        root = Path(place)
+        new = root / "cu13" / "include"
+        if (new / "cupti.h").exists() and (new / "cuda.h").exists():
+            found.append(CudaHeaders("cu13", _major(new), (str(new),)))
+        old = root / "cuda_cupti" / "include"
+        runtime = root / "cuda_runtime" / "include"
+        if (old / "cupti.h").exists() and (runtime / "cuda.h").exists():
+            # The packages of CUDA 12 and 11 have no crt/host_defines.h; that of CUDA 13 fits.
+            folders = (str(old), str(runtime), str(new), str(toolkit))
+            found.append(CudaHeaders("cuda_cupti", _major(old), folders))
+    return tuple(found)
+
+
+def _major(folder: Path) -> int:
+    """Return the version of CUDA of a folder with cupti.h, by the version of CUPTI that it defines."""
+    text = (folder / "cupti_version.h").read_text()
+    number = int(re.findall(r"^#define\s+CUPTI_API_VERSION\s+(\d+)", text, re.M)[0])
+    # 18 and below: CUDA 11; up to 28: 12.x; then MMmmpp.
+    return number // 10000 if number > 1000 else 11 if number <= 18 else 12
+
+
+def build_double(headers: CudaHeaders, folder: Path, *, defines: tuple[str, ...] = ()) -> Path:
+    """Return the path of the double, built into `folder`; 5 to 20 s."""
+    made = folder / "libcupti_double.so"
+    subprocess.run(
+        [
+            "g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden",
+            *headers.flags, *(f"-D{name}" for name in defines),
+            str(_SOURCE), "-o", str(made), "-pthread",
+        ],
+        check=True, timeout=300,
+    )  # fmt: skip
+    return made
