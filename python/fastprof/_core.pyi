@@ -12,6 +12,7 @@ import typing
 
 __all__: list[str] = [
     "Capture",
+    "DeviceCollection",
     "LegacyEvents",
     "OpenRange",
     "PythonCalls",
@@ -33,6 +34,9 @@ __all__: list[str] = [
     "counter",
     "counters_missing",
     "default_node_id",
+    "device_backends",
+    "device_facts",
+    "device_problem",
     "enter_task",
     "flow_begin",
     "flow_end",
@@ -63,6 +67,7 @@ __all__: list[str] = [
     "now_ns",
     "record_function",
     "recover",
+    "register_cuda",
     "report_memory_usage",
     "report_out_of_memory",
     "running_task_left",
@@ -175,6 +180,27 @@ class record_function:
         """
 
 
+class DeviceCollection:
+    """
+    What a backend collects from here to end(). Use from one thread at a time.
+    """
+
+    def __init__(self, name: str, types: collections.abc.Sequence[str]) -> None:
+        """
+        Begin. types: of traces ("kernel", ...). errors.UnavailableError if that is impossible now, errors.ValueError for an unknown backend.
+        """
+
+    def abandon(self) -> None:
+        """
+        End without reading what was collected. No effect when ended.
+        """
+
+    def end(self) -> list[str]:
+        """
+        Wait for the device, end, and return what went wrong. No effect when called again.
+        """
+
+
 class Capture:
     """
     The records of one session; see capture/capture.hpp.
@@ -188,6 +214,11 @@ class Capture:
 
     def cross_thread_end_row(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def cross_thread_end_track(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
+    def device_links(self) -> tuple:
+        """
+        Return (row, call, range, correlation) of each row of a device or its runtime, as int64 arrays: the row of the call that started it and of the range that made the call, -1 for none.
+        """
+
     def dropped(self) -> dict[str, int]:
         """
         Return the number of missing events by cause.
@@ -303,6 +334,11 @@ class Session:
     def abandon(self) -> None:
         """
         End without reading what was recorded. No effect unless it runs.
+        """
+
+    def add_activities(self, collection: DeviceCollection) -> None:
+        """
+        Take what an ended collection has, for the next stop(); once for each kind of device. errors.StateError if the session does not run.
         """
 
     def add_backing_metadata(self, key: str, value: str) -> None:
@@ -618,6 +654,24 @@ def default_node_id() -> int:
     """
 
 
+def device_backends() -> list[str]:
+    """
+    Return the names of the registered backends. Any thread.
+    """
+
+
+def device_facts(name: str) -> list[tuple[str, str]]:
+    """
+    Return what is known of a backend: pairs of texts. Any thread.
+    """
+
+
+def device_problem(name: str) -> str:
+    """
+    Return why a backend cannot collect here, empty if it can; errors.ValueError for an unknown one. May load libraries. Any thread.
+    """
+
+
 def enter_task(task: typing.Any) -> None:
     """
     Record that the calling thread runs a task from now on. For event loops whose steps are not seen by themselves.
@@ -872,6 +926,12 @@ def recover(
 ) -> tuple[Capture, dict[str, typing.Any]]:
     """
     Read a session's backing file: the Capture, and what is known of the process and of what is missing. session_id 0: the session that asked for the file; max_bytes 0: 16 GB.
+    """
+
+
+def register_cuda(libraries: collections.abc.Sequence[str]) -> None:
+    """
+    Register the backend "CUDA"; the first call counts. libraries: paths at which libcupti may lie. Loads nothing. Any thread.
     """
 
 

@@ -55,7 +55,6 @@ class Options:
     filters: dict[ProfilerActivity, frozenset[str]]
     categories: int
     use_device: str | None
-    device_types: Mapping[str, tuple[str, ...]]
     record_shapes: bool
     profile_memory: bool
     memory_attribution: str
@@ -68,6 +67,8 @@ class Options:
     max_bytes: int
     max_name_bytes: int
     overflow: int
+    # Backend of devices -> types of traces that it collects.
+    device_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spill_folder: str = ""
     backing_file: str = ""
     counters: tuple[str, ...] = ()

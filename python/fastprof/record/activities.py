@@ -10,7 +10,6 @@ from typing import Any
 from fastprof.base import errors
 from fastprof.base.native_numbers import Category
 from fastprof.base.same_enum import SameEnum
-from fastprof.record.cuda import cuda_problem
 
 __all__ = [
     "ProfilerActivity",
@@ -75,6 +74,8 @@ def missing_reason(activity: ProfilerActivity) -> str | None:
     if activity is ProfilerActivity.CPU:
         return None
     if activity is ProfilerActivity.CUDA:
+        from fastprof.record.cuda import cuda_problem  # loads the native part
+
         return cuda_problem()
     return f"this build of fastprof has no {activity.name} backend, so work on that device is not recorded"
 

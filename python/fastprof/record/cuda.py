@@ -29,7 +29,10 @@ def cuda_problem() -> str | None:
     Costs nothing where NVIDIA's driver is not installed; else the first call loads libcupti (about
     20 ms). The answer may change: another tool may have CUPTI for a while. Any thread.
     """
-    if _CHOSEN not in os.environ and not any(map(os.path.exists, _DRIVER_FILES)):
+    chosen = os.environ.get(_CHOSEN)
+    if chosen == "":
+        return f"CUDA is switched off by {_CHOSEN}, which is empty"
+    if chosen is None and not any(map(os.path.exists, _DRIVER_FILES)):
         return "NVIDIA's driver is not installed, so work on CUDA devices is not recorded"
     _register()
     problem = _core.device_problem("CUDA")

@@ -6,7 +6,14 @@ from __future__ import annotations
 import pytest
 
 from fastprof import ProfilerActivity, errors, supported_activities
-from fastprof.record.activities import as_activity, category_mask, missing_reason, parse_activities
+from fastprof.record import cuda
+from fastprof.record.activities import (
+    as_activity,
+    category_mask,
+    cuda_types,
+    missing_reason,
+    parse_activities,
+)
 
 
 def test_cpu_is_supported_and_has_no_reason_to_miss() -> None:
@@ -78,3 +85,26 @@ def test_category_mask_of_everything_and_of_nonsense() -> None:
     assert category_mask(None) == 2**24 - 1
     with pytest.raises(RuntimeError, match="unknown activity type 'nonsense' of CPU"):
         category_mask(("nonsense",))
+
+
+def test_types_of_cuda() -> None:
+    every = ("cuda_driver", "cuda_runtime", "gpu_memcpy", "gpu_memset", "kernel", "overhead")
+    assert cuda_types(None) == every
+    assert cuda_types(None, sync=True) == (*every[:2], "cuda_sync", *every[2:])
+    assert cuda_types(("CONCURRENT_KERNEL", "kernel")) == ("kernel",)
+    assert cuda_types(("KERNEL",), sync=True) == ("cuda_sync", "kernel")
+    assert cuda_types(()) == ()
+    with pytest.raises(errors.UnavailableError, match="unknown activity type 'gpu'.*KERNEL"):
+        cuda_types(("gpu",))
+
+
+def test_without_a_driver_cuda_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FASTPROF_CUPTI_LIBRARY", raising=False)
+    monkeypatch.setattr(cuda.os.path, "exists", lambda path: False)
+    assert "driver is not installed" in str(missing_reason(ProfilerActivity.CUDA))
+    assert supported_activities() == {ProfilerActivity.CPU}
+
+
+def test_an_empty_library_switches_cuda_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTPROF_CUPTI_LIBRARY", "")
+    assert "switched off" in str(missing_reason(ProfilerActivity.CUDA))
