@@ -16,6 +16,7 @@
 #include "fastprof/capture/merge_captures.hpp"
 #include "fastprof/capture/validate.hpp"
 #include "fastprof/leader/attach.hpp"
+#include "fastprof/session/activity_rows.hpp"
 
 namespace py = pybind11;
 
@@ -120,6 +121,12 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
     if (dropped.contains(name)) capture->dropped[i] = dropped[name].cast<uint64_t>();
   }
   validate_capture(*capture);
+  for (size_t row = 0; row < capture->size(); ++row) {
+    const SiteInfo& site = capture->sites[capture->site[row]];
+    if (site.mask == category::device && site.device_index >= 0)
+      capture->tracks[capture->track[row]].device_index = site.device_index;
+  }
+  link_device_rows(*capture);
   return CaptureObject{std::move(capture)};
 }
 

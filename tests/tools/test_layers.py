@@ -94,7 +94,7 @@ VIOLATIONS = [
         '#include "adapters/torch/ops/b.hpp"',
         "adapters/torch/layout may not include adapters/torch/ops",
     ),
-    ("csrc/bindings/a.cpp", '#include "core/b.hpp"', "bindings may not include core"),
+    ("csrc/core/a.cpp", '#include "bindings/b.hpp"', "core may not include bindings"),
     ("csrc/adapters/torch/ops/a.cpp", "  #  include <Python.h>", "csrc/bindings"),
     ("csrc/include/fastprof/a.hpp", "#include <pybind11/pybind11.h>", "csrc/bindings"),
     ("csrc/adapters/torch/ops/a.cpp", "#include <cuda_runtime.h>", "csrc/backends"),

@@ -16,6 +16,7 @@ constexpr int16_t kCuda = 1;
 
 std::string demangled(const char* name) {
   if (name == nullptr || *name == 0) return "Kernel";
+  if (name[0] != '_' || name[1] != 'Z') return name;  // "a" would become "signed char"
   int status = 1;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);

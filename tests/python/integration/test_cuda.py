@@ -393,3 +393,77 @@ with profile(activities=both) as prof:
 print(json.dumps([[e.name for e in prof.events()], prof.missing]))
 """, tmp_path)  # fmt: skip
     assert seen[0] == ["range"] and "no CUDA driver" in str(seen[1])
+
+
+def test_calls_of_python_and_tasks_are_passed(double: Path, tmp_path: Path) -> None:
+    """Work belongs to the range, also if Python calls and the task's own row are nearer."""
+    seen = run(double, """
+import asyncio
+async def work(n):
+    with record_function(f"r{n}"):
+        for _ in range(3):
+            launch(f"k{n}".encode())
+            await asyncio.sleep(0)
+async def main():
+    await asyncio.gather(*(asyncio.create_task(work(n)) for n in range(3)))
+with profile(activities=both, with_stack=True) as prof:
+    asyncio.run(main())
+kernels = sorted((e.name, k.name) for e in prof.events() for k in e.kernels)
+print(json.dumps(kernels))
+""", tmp_path)  # fmt: skip
+    assert seen == [[f"r{n}", f"k{n}"] for n in range(3) for _ in range(3)]
+
+
+def test_copies_and_selections_export_what_the_profile_does(double: Path, tmp_path: Path) -> None:
+    seen = run(double, """
+import copy, pickle
+def told(p):
+    p.export_chrome_trace("t.json")
+    events = json.load(open("t.json"))["traceEvents"]
+    kernel = [e for e in events if e.get("cat") == "kernel"][0]
+    return [sum(e.get("cat") == "ac2g" for e in events), kernel["pid"], kernel["tid"],
+            kernel["args"]["External id"] > 0, kernel["args"]["grid"]]
+with profile(activities=both) as prof:
+    with record_function("range"):
+        launch()
+with profile(activities=both, python_calls=fastprof.CallFilter(min_duration_us=1000)) as short:
+    with record_function("range"):
+        launch()
+print(json.dumps([told(prof), told(copy.deepcopy(prof)), told(pickle.loads(pickle.dumps(prof))),
+                  told(short)]))
+""", tmp_path)  # fmt: skip
+    assert seen == [[2, 0, 7, True, [64, 1, 1]]] * 4
+
+
+def test_a_thread_local_profile_has_its_own_launches(double: Path, tmp_path: Path) -> None:
+    seen = run(double, """
+before, done = threading.Event(), threading.Event()
+def other():  # began before the profile: not followed
+    before.wait(); launch(b"theirs"); done.set()
+thread = threading.Thread(target=other); thread.start()
+with profile(activities=both, all_threads=False) as prof:
+    before.set(); done.wait()
+    with record_function("mine"):
+        launch(b"mine")
+print(json.dumps(sorted(prof.event_table.name(r) for r in rows(prof.event_table, "kernel"))))
+""", tmp_path)  # fmt: skip
+    assert seen == ["mine"]
+
+
+def test_reports_and_files_take_device_rows(double: Path, tmp_path: Path) -> None:
+    seen = run(double, """
+with profile(activities=both, backing_file="records.fp") as prof:
+    with record_function("range"):
+        launch()
+prof.export_html("t.html"); prof.export_perfetto_trace("t.pftrace")
+prof.export_chrome_trace("t.json.gz")
+table = fastprof.load("t.pftrace")
+print(json.dumps([sorted(t.name for t in table.tracks), "gemm(float*, float*, int)" in table.names]))
+""", tmp_path)  # fmt: skip
+    assert seen == [["MainThread", "stream 7"], True]
+    for file in ("t.pftrace", "t.json.gz"):
+        done = subprocess.run(
+            [sys.executable, "-m", "fastprof", "report", file],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0 and "gemm" in done.stdout, done.stderr

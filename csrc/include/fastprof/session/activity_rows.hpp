@@ -166,6 +166,9 @@ inline size_t correlation_argument(const SiteInfo& site) {
 // first, counts.
 inline void link_device_rows(Capture& capture) {
   constexpr uint32_t kCall = category::runtime, kWork = category::device;
+  // What a call is nested in besides the range or op that made it: as in PyTorch, calls of Python
+  // launch nothing.
+  constexpr uint32_t kPassed = category::runtime | category::python_call | category::task;
   std::vector<size_t> argument(capture.sites.size(), SIZE_MAX);
   bool any = false;
   for (size_t i = 0; i < capture.sites.size(); ++i) {
@@ -189,7 +192,7 @@ inline void link_device_rows(Capture& capture) {
     DeviceLink link{static_cast<uint32_t>(row), -1, -1, correlation_of(static_cast<uint32_t>(row))};
     if (mask == kCall) {
       int32_t range = capture.parent[row];
-      while (range >= 0 && mask_of(static_cast<size_t>(range)) == kCall)
+      while (range >= 0 && (mask_of(static_cast<size_t>(range)) & kPassed) != 0)
         range = capture.parent[static_cast<size_t>(range)];
       link.range = range;
       if (link.correlation != 0)
