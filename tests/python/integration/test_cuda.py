@@ -467,3 +467,48 @@ print(json.dumps([sorted(t.name for t in table.tracks), "gemm(float*, float*, in
             cwd=tmp_path, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0 and "gemm" in done.stdout, done.stderr
+
+
+def test_holistic_trace_analysis_reads_device_rows(double: Path, tmp_path: Path) -> None:
+    """HTA's breakdowns of our trace: the same sums as the table's."""
+    pytest.importorskip("hta.trace_analysis")
+    (tmp_path / "traces").mkdir()
+    expected = run(double, """
+with profile(activities=both) as prof:
+    for step in range(3):
+        with record_function("range"):
+            for _ in range(20):
+                launch(time=400000)
+            copy(time=100000)
+prof.export_chrome_trace("traces/rank.json")
+table = prof.event_table
+print(json.dumps([sum(int(table.duration_ns[r]) for r in rows(table, "kernel")) / 1000,
+                  len(rows(table, "kernel"))]))
+""", tmp_path)  # fmt: skip
+    trace = tmp_path / "traces" / "rank.json"
+    text = json.loads(trace.read_text())
+    text["distributedInfo"] = {"backend": "nccl", "rank": 0, "world_size": 1}
+    trace.write_text(json.dumps(text))
+    program = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+from hta.trace_analysis import TraceAnalysis
+analysis = TraceAnalysis(trace_dir="traces")
+kernels = analysis.get_gpu_kernel_breakdown(visualize=False)[1]
+compute = kernels[kernels.kernel_type == "COMPUTATION"]
+idle = analysis.get_temporal_breakdown(visualize=False)
+depth = analysis.get_queue_length_summary()
+launches = analysis.get_cuda_kernel_launch_stats(visualize=False)[0]
+print(json.dumps([float(compute["sum (us)"].sum()), float(idle["compute_time(us)"].iloc[0]),
+                  len(launches), list(depth.index.get_level_values("stream"))]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    total, compute, launches, streams = json.loads(done.stdout.splitlines()[-1])
+    kernel_us, kernels = expected
+    # HTA rounds each time down to whole microseconds.
+    assert kernel_us - 2 * kernels <= total <= kernel_us + kernels
+    assert kernel_us - 2 * kernels <= compute <= kernel_us + kernels
+    assert launches == kernels + 3 and streams == [7]

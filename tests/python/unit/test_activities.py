@@ -94,7 +94,7 @@ def test_types_of_cuda() -> None:
     assert cuda_types(("CONCURRENT_KERNEL", "kernel")) == ("kernel",)
     assert cuda_types(("KERNEL",), sync=True) == ("cuda_sync", "kernel")
     assert cuda_types(()) == ()
-    with pytest.raises(errors.UnavailableError, match="unknown activity type 'gpu'.*KERNEL"):
+    with pytest.raises(errors.UnavailableError, match=r"unknown activity type 'gpu'.*KERNEL"):
         cuda_types(("gpu",))
 
 
