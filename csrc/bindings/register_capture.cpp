@@ -90,7 +90,10 @@ py::typing::Dict<py::str, py::typing::List<py::object>> sites(const CaptureObjec
   return fields;
 }
 
-py::tuple device_links(const CaptureObject& self) {
+using LinkColumns = py::typing::Tuple<py::array_t<int64_t>, py::array_t<int64_t>,
+                                      py::array_t<int64_t>, py::array_t<int64_t>>;
+
+LinkColumns device_links(const CaptureObject& self) {
   const std::vector<DeviceLink>& links = self.capture->device_links;
   const auto count = static_cast<py::ssize_t>(links.size());
   py::array_t<int64_t> row(count), call(count), range(count), correlation(count);

@@ -214,7 +214,14 @@ class Capture:
 
     def cross_thread_end_row(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
     def cross_thread_end_track(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
-    def device_links(self) -> tuple:
+    def device_links(
+        self,
+    ) -> tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+    ]:
         """
         Return (row, call, range, correlation) of each row of a device or its runtime, as int64 arrays: the row of the call that started it and of the range that made the call, -1 for none.
         """
