@@ -194,6 +194,10 @@ def test_the_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     output = capsys.readouterr().out
     assert "1 range open" in output and "rank: 3" in output and "decorated" in output
     assert "missing" not in output
+    assert [line for line in output.splitlines() if line.startswith("wrote ")] == [
+        f"wrote {trace}",
+        f"wrote {own}",
+    ]
     slices = [e for e in json.loads(Path(trace).read_text())["traceEvents"] if e["ph"] == "X"]
     assert len(slices) == 3301
     assert len(fastprof.load(own)) == len(fastprof.recover(file))
