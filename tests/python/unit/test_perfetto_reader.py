@@ -62,6 +62,16 @@ def test_the_quick_way_reads_the_same(
         slices(plain), counters(plain), plain.metadata,
     )  # fmt: skip
     assert list(quick.tracks) == list(plain.tracks) and list(quick.sites) == list(plain.sites)
+    columns, others = quick.to_dict(), plain.to_dict()
+    assert {name: values.tolist() for name, values in columns.items()} == {
+        name: values.tolist() for name, values in others.items()
+    }
+
+
+def test_an_event_that_repeats_and_never_ends_is_unfinished(tmp_path: Path) -> None:
+    repeated = [event(ns, BEGIN, "a", track_uuid=1) for ns in (5, 6, 7)]
+    table = load(tmp_path, encode_trace([track(1, **THREAD), *repeated]))
+    assert table.column("flags").tolist() == [0, 0, 0] and table.unfinished == 3
 
 
 def test_what_was_remembered_is_forgotten_when_its_meaning_changes(tmp_path: Path) -> None:
