@@ -63,6 +63,7 @@ HARMFUL = (
 )
 # Beside tests/python/unit: the unit tests of profiler/child.py and startup/, whose work is in other processes.
 IN_PROCESSES = ("test_follow_children.py", "test_followed_life.py")
+CONFIRM_LIMIT_S = 300  # for a test that failed with a mutant, run again without
 UNIT = ["-m", "not integrations", "-q", "-p", "no:cacheprovider"]
 
 
@@ -286,7 +287,8 @@ def try_python(mutant: Mutant, tests: TestMap, budget_s: float) -> bool | None:
         write_anew(target, original)
     failed = json.loads(FAILED.read_text() or "{}").get("failed", [])
     for test in failed:
-        if test not in tests.passing and not run_tests([test], limit_s):
+        # Generous, since a busy machine can take longer than limit_s to start pytest.
+        if test not in tests.passing and not run_tests([test], CONFIRM_LIMIT_S):
             print(f"left out, since it fails without a mutant: {test}", flush=True)
             tests.failing.add(test)
             return try_python(mutant, tests, budget_s)

@@ -147,6 +147,33 @@ def test_garbage_collections() -> None:
     assert names(p) == []
 
 
+def test_a_config_without_arguments_changes_nothing() -> None:
+    with fastprof.profile(experimental_config=CONFIG()) as p:
+        with fastprof.record_function("x"):
+            pass
+        gc.collect()
+    assert names(p) == ["x"] and not p.missing
+
+
+def test_a_finalizer_runs_inside_its_collection() -> None:
+    class Cycle:
+        def __init__(self) -> None:
+            self.myself = self
+
+        def __del__(self) -> None:
+            with fastprof.record_function("finalizer"):
+                pass
+
+    with fastprof.profile(experimental_config=CONFIG(record_python_gc_info=True)) as p:
+        Cycle()
+        gc.collect()
+    (finalizer,) = (e for e in p.events() if e.name == "finalizer")
+    around = finalizer.cpu_parent
+    assert around is not None and around.name == "Python GC"
+    assert around.kwinputs == {"generation": 2}
+    assert around.time_range.end < p.event_table.t1_ns / 1000  # ended with the collection
+
+
 def test_traces_only() -> None:
     with fastprof.profile(experimental_config=CONFIG(trace_only=True)) as p:
         with fastprof.record_function("x"):

@@ -157,6 +157,12 @@ def test_pairs_instants_counters_flows_memory(tmp_path: Path) -> None:
     assert table.metadata["skipped_events"] == {"end without begin": 1, "P": 1, "Trace": 1}
 
 
+def test_an_unknown_phase_is_counted_by_its_first_8_characters(tmp_path: Path) -> None:
+    events = [event("odd", 1, ph="phase of another kind"), event("known", 2, 1)]
+    table = load(tmp_path, events)
+    assert names(table) == ["known"] and table.metadata["skipped_events"] == {"phase of": 1}
+
+
 def test_kernels_belong_to_the_op_that_launched_them(tmp_path: Path) -> None:
     on_device = {"device": 1, "stream": 7, "External id": 3}
     table = load(

@@ -339,3 +339,41 @@ def test_console_script_is_this_main() -> None:
     text = (Path(__file__).resolve().parents[3] / "pyproject.toml").read_text()
     assert 'fastprof = "fastprof.cli.main:main"' in text
     assert isinstance(cli.make_parser("fastprof"), argparse.ArgumentParser)
+
+
+def test_diff_writes_names_that_are_no_unicode(tmp_path: Path) -> None:
+    table = EventTable(
+        {"start_ns": [T0], "end_ns": [T0 + 5_000], "site": [0]},
+        sites=[fastprof.Site("half \ud800 pair")], t0_ns=T0,
+    )  # fmt: skip
+    fastprof.save(table, tmp_path / "a.fastprof")
+    path = tmp_path / "a.fastprof"
+    assert run("diff", path, path, "--json", tmp_path / "d.json") == 0
+    document = json.loads((tmp_path / "d.json").read_text())
+    assert document["names"][0]["name"] in ("half ? pair", "half \ufffd pair")
+
+
+def test_unknown_commands_and_choices_get_a_suggestion(tmp_path: Path, capsys: Capsys) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("pass")
+    for args, said in (
+        (("reprot", "x"), "did you mean report?"),
+        (("convert", "a", "b", "--to", "crome"), "did you mean chrome?"),
+        ((script,), f" run {script}\n"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            run(*args)
+        assert caught.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_a_report_needs_a_trace(
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the page is written
+    trace = tmp_path / "t.fastprof"
+    fastprof.save(nested_table(30), trace)
+    for more in ((), ("--html", tmp_path / "r.html"), ("--html", tmp_path / "r.htm.gz")):
+        assert run("report", *more) == 2
+        assert "no trace to read. Add FILE" in capsys.readouterr().err
+    assert run("report", "--html", trace) == 0  # FILE, where it looks like the path of the page
+    assert str(trace) in capsys.readouterr().out

@@ -197,3 +197,9 @@ def test_arrows_of_a_table_are_its_own() -> None:
     ]  # fmt: skip
     without = EventList.from_table(large_table(3))
     assert [(e.flow_id, e.flow_type, e.flow_start) for e in without] == [(0, 0, False)] * 3
+
+
+def test_thread_0_is_a_forward_thread() -> None:
+    columns: dict[str, Any] = {**large_table(3).to_dict(), "fwd_thread": [0, -1, 1]}
+    table = EventTable(columns, sites=[Site(f"n{i}") for i in range(7)])
+    assert [e.fwd_thread for e in EventList.from_table(table)] == [0, None, 1]

@@ -283,3 +283,10 @@ def test_columns_are_read_into_memory_by_default(tmp_path: Path) -> None:
         while arrays[-1] is not None:
             arrays.append(getattr(arrays[-1], "base", None))
         assert any(isinstance(array, np.memmap) for array in arrays) == mapped
+
+
+def test_scalars_of_numpy_are_saved_as_numbers_and_arrays_refused(tmp_path: Path) -> None:
+    given = {"i": np.int32(-7), "f": np.float32(0.5), "b": np.bool_(True)}
+    assert decode_value(encode_value(given)) == {"i": -7, "f": 0.5, "b": True}
+    with pytest.raises(errors.ValueError, match="cannot save a value of type ndarray"):
+        encode_value({"a": np.zeros(1)})

@@ -48,6 +48,7 @@ def test_nothing_is_asked_for_by_default() -> None:
     for name in ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"):
         assert getattr(given, name) is False
     assert (given.acc_events, given.trace_only, given.gc_events) == (False, False, False)
+    assert (given.follow_children, given.native) == (False, False)
     assert (given.max_bytes, given.max_name_bytes, given.spill_folder, given.counters) == (
         0,
         0,

@@ -10,6 +10,7 @@ import pytest
 from perfetto_encoder import encode_trace, varint
 from perfetto_scenario import (
     BEGIN,
+    COUNTER,
     DEFAULTS,
     END,
     INSTANT,
@@ -61,6 +62,16 @@ def test_the_quick_way_reads_the_same(
         slices(plain), counters(plain), plain.metadata,
     )  # fmt: skip
     assert list(quick.tracks) == list(plain.tracks) and list(quick.sites) == list(plain.sites)
+    columns, others = quick.to_dict(), plain.to_dict()
+    assert {name: values.tolist() for name, values in columns.items()} == {
+        name: values.tolist() for name, values in others.items()
+    }
+
+
+def test_an_event_that_repeats_and_never_ends_is_unfinished(tmp_path: Path) -> None:
+    repeated = [event(ns, BEGIN, "a", track_uuid=1) for ns in (5, 6, 7)]
+    table = load(tmp_path, encode_trace([track(1, **THREAD), *repeated]))
+    assert table.column("flags").tolist() == [0, 0, 0] and table.unfinished == 3
 
 
 def test_what_was_remembered_is_forgotten_when_its_meaning_changes(tmp_path: Path) -> None:
@@ -314,3 +325,45 @@ def test_a_begin_that_is_written_late_is_below_what_began_before_it(tmp_path: Pa
     ]
     table = load(tmp_path, encode_trace(packets))
     assert sorted(slices(table)) == [(10, -1, "earlier", ""), (30, 5, "later", "")]
+
+
+def test_counters_that_only_have_a_type_are_named_by_it(tmp_path: Path) -> None:
+    given = {1: "thread_time", 2: "thread_instruction_count"}  # CounterDescriptor.BuiltinType
+    packets = [track(10 + kind, parent_uuid=1, counter={"type": kind}) for kind in given]
+    packets += [event(kind, COUNTER, track_uuid=10 + kind, counter_value=5) for kind in given]
+    table = load(tmp_path, encode_trace([track(1, **THREAD), *packets]))
+    assert [name for _, name, _ in counters(table)] == list(given.values())
+
+
+def test_a_trace_without_events_is_of_no_duration(tmp_path: Path) -> None:
+    table = load(tmp_path, encode_trace([track(1, **THREAD)]))
+    assert (len(table), table.t0_ns, table.t1_ns) == (0, 0, 0)
+
+
+def test_packets_that_begin_in_one_piece_and_end_in_the_next(tmp_path: Path) -> None:
+    """A file is read in pieces of a few MB."""
+    text = "t" * 1_500_000
+    packets = [
+        event(i, INSTANT, f"e{i}", debug_annotations=[{"name": "text", "string_value": text}])
+        for i in range(8)
+    ]
+    table = load(tmp_path, encode_trace(packets))
+    assert [table.name(row) for row in range(len(table))] == [f"e{i}" for i in range(8)]
+    assert all(args_of(table, f"e{i}") == {"text": text} for i in range(8))
+
+
+def test_a_trace_in_the_order_of_time_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+
+    class Counted(perfetto_packets.PacketReader):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            made.append(True)
+            super().__init__(*args, **more)
+
+    monkeypatch.setattr("fastprof.importers.perfetto_trace.PacketReader", Counted)
+    ordered = [track(1, **THREAD), event(5, BEGIN, "a", track_uuid=1), event(6, END, track_uuid=1)]
+    assert len(load(tmp_path, encode_trace(ordered))) == 1 and len(made) == 1
+    late = [event(7, BEGIN, "b", track_uuid=1), event(4, BEGIN, "early", track_uuid=1)]
+    assert len(load(tmp_path, encode_trace([*ordered, *late]))) == 3 and len(made) == 3

@@ -242,3 +242,13 @@ def test_a_forked_child_has_an_empty_profile() -> None:
         """
     )
     assert out.strip() == "['before', 'after'] 0"
+
+
+def test_tables_are_those_of_the_events() -> None:
+    prof = nested()
+    events = prof.function_events
+    assert events is not None
+    events[1].name = "n" * 80
+    events[1].input_shapes = [[1, 2, 3]] * 20
+    assert prof.table() == events.table() and "[1, 2, 3]" in prof.table()
+    assert len(events.table()) < len(prof.table(max_name_column_width=70))

@@ -449,3 +449,22 @@ def test_objects_are_freed() -> None:
             pass
     assert sys.getrefcount(name) < 10
     assert sys.getrefcount(record_function) - before < 10
+
+
+def test_errors_thrown_into_a_decorated_async_generator_reach_it() -> None:
+    @record_function("steps")
+    async def steps() -> AsyncIterator[str]:
+        try:
+            yield "first"
+        except KeyError as error:
+            yield f"caught {error.args[0]}"
+        yield "last"
+
+    async def use() -> list[str]:
+        running: Any = steps()
+        got = [await running.__anext__(), await running.athrow(KeyError("x"))]
+        return [*got, *[item async for item in running]]
+
+    with fastprof.profile() as p:
+        assert asyncio.run(use()) == ["first", "caught x", "last"]
+    assert names(p).count("steps") == 4

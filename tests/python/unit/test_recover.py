@@ -194,6 +194,10 @@ def test_the_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     output = capsys.readouterr().out
     assert "1 range open" in output and "rank: 3" in output and "decorated" in output
     assert "missing" not in output
+    assert [line for line in output.splitlines() if line.startswith("wrote ")] == [
+        f"wrote {trace}",
+        f"wrote {own}",
+    ]
     slices = [e for e in json.loads(Path(trace).read_text())["traceEvents"] if e["ph"] == "X"]
     assert len(slices) == 3301
     assert len(fastprof.load(own)) == len(fastprof.recover(file))
@@ -204,6 +208,30 @@ def test_the_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["recover", "--session", "77", str(file)]) == 2
     assert main(["report", str(file)]) == 2
     assert "fastprof recover" in capsys.readouterr().err
+
+
+def test_the_command_says_how_much_is_missing_of_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = {
+        "unread_chunks": 1, "unknown_texts": 2, "python_stacks": 3, "damaged": 4,
+        "names_lost": 5, "fallback_slabs": 6, "threads_outside": 0,
+    }  # fmt: skip
+    facts = {"session": 1, "ended": True, "open_ranges": 0, "metadata": {}} | counts
+    empty: dict[str, Any] = {"start_ns": [], "end_ns": [], "site": []}
+    table = EventTable(empty, sites=[], metadata={"recovered": facts})
+    monkeypatch.setattr(fastprof, "recover", lambda *args, **more: table)
+    (tmp_path / "records").write_bytes(b"x")
+    assert main(["recover", str(tmp_path / "records")]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if "missing: " in line]
+    assert [line.partition("missing: ")[2] for line in said] == [
+        "1 blocks of records that could not be read to their end",
+        "2 texts of arguments",
+        "3 Python stacks of ranges, whose texts are not in the file",
+        "4 damaged headers and names",
+        "5 names for which the file had no room",
+        "6 blocks of 2 MB for which the file had no room",
+    ]
 
 
 def test_the_magic_is_the_native_one(file: Path) -> None:

@@ -261,3 +261,20 @@ def test_numbers_are_never_cut() -> None:
             numbers = [word for word in cell.split() if word[0].isdigit()]
             assert all(number in whole for number in numbers)
             assert all("..." not in word or "a" in word or "b" in word for word in cell.split())
+
+
+def test_sources_keep_their_end_in_a_table_that_is_made_to_fit() -> None:
+    frames = [f"{'folder/' * 6}file{i}.py(1): f{i}" for i in range(3)]
+    events = EventList([event("a" * 50, 0, 10, stack=frames), event("b", 20, 30)])
+    whole = events.table(max_src_column_width=75)
+    assert all(frame in whole for frame in frames)
+    text = events.table(max_src_column_width=75, max_width=140)
+    assert "Left out" not in text
+    lines = text.splitlines()
+    rulers = [i for i, line in enumerate(lines) if line.startswith("---")]
+    width = len(lines[rulers[0]].split()[-1])  # the source location is the last column
+    body = [line.rstrip() for line in lines[rulers[1] + 1 : rulers[2]]]
+    assert 20 < width < len(frames[0])
+    assert [line[-width:] for line in body if ".py" in line] == [
+        "..." + frame[3 - width :] for frame in frames
+    ]

@@ -17,7 +17,7 @@ from trace_tables import T0
 import fastprof
 from fastprof import errors, record_function
 from fastprof.model.columns import CodedColumn
-from fastprof.model.table import EventKind, EventTable
+from fastprof.model.table import EventFlag, EventKind, EventTable
 from fastprof.report.export import export_comparison, export_html
 from fastprof.report.packing import Packer
 from fastprof.report.rows import arrange
@@ -198,7 +198,7 @@ def test_async_and_device_rows_have_lanes_of_their_own(tmp_path: Path) -> None:
     data = written(table, tmp_path)
     lanes = [(lane["kind"], lane["count"], lane["device"]) for lane in data.head["lanes"]]
     assert lanes[:3] == [("thread", 2, ""), ("async", 2, ""), ("device", 1, "cuda:2")]
-    assert data.head["lanes"][2]["stream"] == 9
+    assert [lane["stream"] for lane in data.head["lanes"][:3]] == [0, 0, 9]
     assert data.names() == ["a", "c", "b", "b", "d"]
     assert data.rows()["depth"].tolist() == [0, 1, 0, 0, 0]
 
@@ -412,3 +412,59 @@ def test_kinds_that_are_not_rows_have_no_row(tmp_path: Path) -> None:
     assert data.names() == ["a"]
     assert [lane["count"] for lane in data.head["lanes"]] == [1, 0]
     assert data.block("marks")["lane"].tolist() == [1]
+
+
+def test_a_column_of_zeros_takes_no_bytes() -> None:
+    with Packer() as pack:
+        pack.block("x").floats("f", np.zeros(1000))
+        pack.block("x").integers("i", np.zeros(1000, np.int64))
+        directory, data = pack.finish()["x"]
+    assert [column["planes"] for column in directory] == [[], []] and data == b""
+
+
+def test_flops_and_forward_threads_of_rows(tmp_path: Path) -> None:
+    rows = [(0, 10, 0, 0), (20, 30, 1, 0)]
+    given = {"flops": [6.0, np.nan], "fwd_thread": [-1, 3]}
+    numbers = written(made(rows, columns=given), tmp_path).block("numbers")
+    assert numbers["flops"].tolist() == [6.0, 0.0] and numbers["fwd_thread"].tolist() == [-1, 3]
+    without = written(made(rows), tmp_path).block("numbers")
+    assert "flops" not in without and "fwd_thread" not in without
+
+
+def test_flags_of_rows(tmp_path: Path) -> None:
+    finished, other, around = (
+        int(flag) for flag in (EventFlag.FINISHED, EventFlag.CROSS_THREAD_END, EventFlag.ENCLOSING)
+    )
+    given = [finished, 0, finished | other, finished | around, other | around]
+    table = made([(10 * i, 10 * i + 5, 0, 0) for i in range(5)], columns={"flags": given})
+    found = written(table, tmp_path).rows()
+    by_start = dict(zip(found["start"].tolist(), found["flags"].tolist(), strict=True))
+    assert by_start == {0: 0, 10: 1, 20: 2, 30: 4, 40: 7}
+    whole = made([(10 * i, 10 * i + 5, 0, 0) for i in range(5)], columns={"flags": [finished] * 5})
+    assert written(whole, tmp_path).rows()["flags"].tolist() == [0] * 5
+
+
+def test_arrows_from_launches_to_device_activities(tmp_path: Path) -> None:
+    rows = [(0, 10, 0, 0), (20, 30, 1, 0), (40, 50, 2, 1), (60, 70, 3, 1)]
+    given = {"external_id": [7, 1, 0, 0], "linked_correlation_id": [0, 0, 1, 7]}
+    flows = written(made(rows, columns=given), tmp_path).block("flows")
+    arrows = zip(flows["from_time"].tolist(), flows["to_time"].tolist(), strict=True)
+    assert sorted(arrows) == [(0, 60), (20, 40)]
+
+
+def test_arrows_from_forward_to_backward(tmp_path: Path) -> None:
+    rows = [(0, 10, 0, 0), (20, 30, 1, 1), (40, 50, 2, 0)]
+    given = {"sequence_nr": [3, 3, -1], "fwd_thread": [0, 1, 0]}
+    table = made(rows, columns=given)
+    sites = [fastprof.Site("a", category="cpu_op", scope=0), fastprof.Site("b", scope=1)]
+    table = EventTable(
+        table.to_dict(), sites=[*sites, fastprof.Site("c")], t0_ns=T0,
+        tracks=[fastprof.Track(1), fastprof.Track(2)],
+    )  # fmt: skip
+    flows = written(table, tmp_path).block("flows")
+    assert (flows["from_time"].tolist(), flows["to_time"].tolist()) == ([0], [20])
+
+
+def test_what_could_not_be_recorded_is_in_the_page(tmp_path: Path) -> None:
+    data = written(made([(0, 10, 0, 0)]), tmp_path, missing={"with_stack": "no frames"})
+    assert data.head["missing"] == {"with_stack": "no frames"}

@@ -102,6 +102,15 @@ def test_a_second_ctrl_c_is_an_interrupt(capsys: Capsys) -> None:
 
 
 def test_ctrl_c_is_left_alone_on_other_threads_and_without_a_handler_of_python() -> None:
+    """A shell ignores SIGINT in what it starts in the background, so the test sets a handler of its own."""
+    started_with = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        check_handlers_of_ctrl_c()
+    finally:
+        signal.signal(signal.SIGINT, started_with)
+
+
+def check_handlers_of_ctrl_c() -> None:
     before = signal.getsignal(signal.SIGINT)
     seen: list[Any] = []
 

@@ -106,6 +106,23 @@ def test_transitions_are_those_of_pytorch() -> None:
     assert checked > 20
 
 
+@pytest.mark.parametrize(
+    ("following", "calls"),
+    [
+        (ProfilerAction.NONE, ()),
+        (ProfilerAction.WARMUP, ("prepare_trace",)),
+        (ProfilerAction.RECORD, ("prepare_trace", "start_trace")),
+        (ProfilerAction.RECORD_AND_SAVE, ("prepare_trace", "start_trace")),
+        (ProfilerAction.DEVICE_STOPPED, ()),
+        (None, ()),
+    ],
+)
+def test_what_follows_a_device_stop(
+    following: ProfilerAction | None, calls: tuple[str, ...]
+) -> None:
+    assert transition(ProfilerAction.DEVICE_STOPPED, following) == calls
+
+
 def test_as_action_refuses_what_no_schedule_may_return() -> None:
     assert as_action(RECORD) is RECORD
     for wrong in (ProfilerAction.DEVICE_STOPPED, None, 3):
