@@ -102,6 +102,14 @@ def test_a_second_ctrl_c_is_an_interrupt(capsys: Capsys) -> None:
 
 
 def test_ctrl_c_is_left_alone_on_other_threads_and_without_a_handler_of_python() -> None:
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        leave_ctrl_c_alone()
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def leave_ctrl_c_alone() -> None:
     before = signal.getsignal(signal.SIGINT)
     seen: list[Any] = []
 
