@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run Python tests with AddressSanitizer and UndefinedBehaviorSanitizer in ``_core``: ``sanitized_python.py [TEST ...]``.
+"""Run Python tests with AddressSanitizer and UndefinedBehaviorSanitizer in _core: ``sanitized_python.py [TEST ...]``.
 
 Without arguments: the tests of traced calls and of tasks. Everything is built in build/sanitized; the module in
 python/fastprof stays. Objects of Python lie in memory of malloc, so that a use after their end is seen. Leaks are
