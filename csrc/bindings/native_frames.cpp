@@ -16,9 +16,11 @@
 #include "fastprof/payload/native_stack/function_name.hpp"
 #include "fastprof/payload/native_stack/symbolize.hpp"
 
-// Exported by every CPython up to 3.15, but not declared outside its own sources.
+#if PY_VERSION_HEX >= 0x030B0000
+// Exported by every CPython up to 3.15, but since 3.11 not declared outside its own sources.
 extern "C" PyAPI_FUNC(PyObject*)
     _PyEval_EvalFrameDefault(PyThreadState*, struct _PyInterpreterFrame*, int);
+#endif
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {

@@ -98,9 +98,13 @@ void CallStack::end_enclosing(const CallEntry& entry, uint64_t end) noexcept {
   stamp_slot_any_clock(s, slot, entry.begin, site_word(entry.site, RecordTag::late));
 }
 
-void CallStack::end_all_enclosing(bool own) noexcept {
-  if (own && track_ == 0)
-    if (const Track* track = current_track()) track_ = track->id;
+bool CallStack::has_enclosing() const noexcept {
+  for (const CallEntry* entry = base_; entry != top_; ++entry)
+    if (entry->slot == nullptr && entry->begin != 0) return true;
+  return false;
+}
+
+void CallStack::end_all_enclosing() noexcept {
   const uint64_t now = ticks(state());
   for (CallEntry* entry = top_; entry != base_;) {
     --entry;

@@ -78,9 +78,14 @@ class CallStack {
   // the thread's first begin(), with the outermost call first. False without memory.
   bool add_enclosing(const void* key, const Site* site, uint64_t begin) noexcept;
 
-  // Records the calls that were on the stack at the start and still are, up to now. Any thread;
-  // own: on the stack's own thread. Else nothing, if that thread has recorded nothing.
-  void end_all_enclosing(bool own) noexcept;
+  // Records the calls that were on the stack at the start and still are, up to now, and forgets
+  // them. track(): gives the id of the track of the stack's thread, 0 for unknown; called if there
+  // are such calls and the thread has recorded none. Any thread.
+  template <class TrackId>
+  void end_all_enclosing(TrackId track) noexcept {
+    if (track_ == 0 && has_enclosing()) track_ = track();
+    end_all_enclosing();
+  }
 
  private:
   static constexpr uint32_t kMaxCallsUnnamed = 100;
@@ -97,6 +102,8 @@ class CallStack {
     return entry.key == key || (entry.key == &awaited_ && key == awaited_);
   }
 
+  bool has_enclosing() const noexcept;
+  void end_all_enclosing() noexcept;
   bool grow() noexcept;
   void begin_cold(State* s, CallEntry* entry) noexcept;
   bool end_cold(const void* key) noexcept;

@@ -86,5 +86,13 @@ void add_frames_of(PyThreadState* thread, CallStack& calls) {
   }
 }
 
+void end_frames_of(PyThreadState* thread, CallStack& calls) noexcept {
+  calls.end_all_enclosing([thread]() -> uint32_t {
+    if (thread != PyThreadState_Get()) return track_of(thread);
+    const Track* track = current_track();
+    return track != nullptr ? track->id : 0;
+  });
+}
+
 }  // namespace python_adapter
 FASTPROF_NAMESPACE_END

@@ -51,6 +51,9 @@ void forget_hooks_in_child() noexcept;
 // Fills an empty stack with the frames of a thread, as calls that began before the tracing.
 void add_frames_of(PyThreadState* thread, CallStack& calls);
 
+// Records what is still on the stack of a thread since the start.
+void end_frames_of(PyThreadState* thread, CallStack& calls) noexcept;
+
 // Begins the call of a Python function. globals(), first_argument(): of its frame; null if unknown.
 template <class Globals, class FirstArgument>
 FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, Globals globals,

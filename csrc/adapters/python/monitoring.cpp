@@ -7,10 +7,12 @@
 #if PY_VERSION_HEX >= 0x030C0000
 
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -30,7 +32,8 @@ struct Threads {
   std::vector<Stacks> ended;  // of former tracings, while a callback may still use one
   uint64_t last_id = 0;       // the thread that was looked up last
   CallStack* last = nullptr;
-  uint32_t busy = 0;  // callbacks that may let the GIL go
+  uint32_t busy = 0;     // callbacks that may let the GIL go
+  size_t sweep_at = 64;  // number of stacks at which those of ended threads are freed
 #if defined(Py_GIL_DISABLED)
   std::mutex mutex;
 #endif
@@ -39,6 +42,19 @@ struct Threads {
 // Never destroyed: a callback may run while the process exits. Not a static in a function, whose
 // guard every callback would read.
 Threads& g_threads = *new Threads;
+
+// Frees the stacks of threads that have ended: C code may start a thread for each of a million
+// callbacks.
+void sweep_stacks(Threads& all) {
+  std::unordered_set<uint64_t> live;
+  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+       thread != nullptr; thread = PyThreadState_Next(thread))
+    live.insert(PyThreadState_GetID(thread));
+  for (auto at = all.stacks.begin(); at != all.stacks.end();)
+    at = live.count(at->first) != 0 ? std::next(at) : all.stacks.erase(at);
+  all.last = nullptr;
+  all.sweep_at = 2 * all.stacks.size() + 64;
+}
 
 // The calling thread's stack; null without memory.
 CallStack* stack_of(PyThreadState* thread) noexcept {
@@ -49,6 +65,7 @@ CallStack* stack_of(PyThreadState* thread) noexcept {
   const uint64_t id = PyThreadState_GetID(thread);
   if (FASTPROF_LIKELY(id == all.last_id && all.last != nullptr)) return all.last;
   try {
+    if (all.stacks.size() >= all.sweep_at) sweep_stacks(all);
     std::unique_ptr<CallStack>& stack = all.stacks[id];
     if (stack == nullptr) stack = std::make_unique<CallStack>();
     all.last_id = id;
@@ -282,8 +299,13 @@ std::string remove_hooks() noexcept {
   leave_tool();
   PyErr_Restore(type, value, trace);
   Threads& all = g_threads;
-  const uint64_t own = PyThreadState_GetID(PyThreadState_Get());
-  for (auto& [id, calls] : all.stacks) calls->end_all_enclosing(id == own);
+  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+       thread != nullptr; thread = PyThreadState_Next(thread)) {
+    const auto at = all.stacks.find(PyThreadState_GetID(thread));
+    if (at != all.stacks.end()) end_frames_of(thread, *at->second);
+  }
+  // Of threads that have ended.
+  for (auto& [id, calls] : all.stacks) calls->end_all_enclosing([] { return 0u; });
   all.last = nullptr;
   try {
     all.ended.push_back(std::move(all.stacks));

@@ -7,11 +7,13 @@
 
 #include <frameobject.h>
 
+#include <cstdlib>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "adapters/python/frames.hpp"
+#include "adapters/python/new_threads.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -30,7 +32,7 @@ void dealloc_thread_calls(PyObject* object) {
   thread->calls.~CallStack();
   Py_XDECREF(thread->at_return);
   PyTypeObject* type = Py_TYPE(object);
-  PyObject_Free(object);
+  std::free(object);
   Py_DECREF(type);
 }
 
@@ -83,15 +85,31 @@ std::string owner_of_hook(const PyThreadState* thread) {
   return owner != nullptr ? Py_TYPE(owner)->tp_name : "a C function";
 }
 
-// Returns false, with no error set, if it could not be installed.
-bool hook_thread(PyThreadState* thread, bool with_frames) {
-  auto* object = PyObject_New(ThreadCalls, thread_calls_type());
-  if (object == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
+// Runs no Python code, and takes no memory from Python: hook_new_thread() runs in an allocator of
+// it. New reference, or null.
+ThreadCalls* new_thread_calls() noexcept {
+  auto* object = static_cast<ThreadCalls*>(std::malloc(sizeof(ThreadCalls)));
+  if (object == nullptr) return nullptr;
+  PyObject_Init(reinterpret_cast<PyObject*>(object), thread_calls_type());
   new (&object->calls) CallStack;
   object->at_return = nullptr;
+  return object;
+}
+
+// Hooks a thread before its first Python frame. Without the audit event of _PyEval_SetProfile,
+// which may run Python code: the tracing as a whole was audited.
+void hook_new_thread(PyThreadState* thread) {
+  ThreadCalls* calls = new_thread_calls();
+  if (calls == nullptr) return;
+  thread->c_profileobj = reinterpret_cast<PyObject*>(calls);
+  thread->c_profilefunc = on_event;
+  if (thread->tracing == 0) thread->cframe->use_tracing = 255;
+}
+
+// Returns false, with no error set, if it could not be installed.
+bool hook_thread(PyThreadState* thread, bool with_frames) {
+  ThreadCalls* object = new_thread_calls();
+  if (object == nullptr) return false;
   if (with_frames) add_frames_of(thread, object->calls);
   const int failed = _PyEval_SetProfile(thread, on_event, reinterpret_cast<PyObject*>(object));
   Py_DECREF(object);
@@ -99,8 +117,9 @@ bool hook_thread(PyThreadState* thread, bool with_frames) {
   return failed == 0;
 }
 
-// Hooks the threads that have no profile function. Names those that have another one.
-std::string hook_all_threads(bool with_frames) {
+// Hooks the threads that have no profile function. Names those that have another one. refused:
+// receives whether an audit hook refused one.
+std::string hook_all_threads(bool with_frames, bool& refused) {
   std::string others;
   PyInterpreterState* interpreter = PyInterpreterState_Main();
   for (PyThreadState* thread = PyInterpreterState_ThreadHead(interpreter); thread != nullptr;
@@ -109,6 +128,7 @@ std::string hook_all_threads(bool with_frames) {
     if (thread->c_profilefunc != nullptr) {
       add_reason(others, owner_of_hook(thread), thread);
     } else if (!hook_thread(thread, with_frames)) {
+      refused = true;
       add_reason(others, "an audit hook refuses sys.setprofile", thread);
     }
   }
@@ -152,7 +172,10 @@ int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument)
         const PyMethodDef* method = reinterpret_cast<PyCFunctionObject*>(argument)->m_ml;
         calls.end(method);
         // A new thread has its state already, and cannot run before this one lets the GIL go.
-        if (FASTPROF_UNLIKELY(method == g_start_new_thread)) hook_all_threads(false);
+        if (FASTPROF_UNLIKELY(method == g_start_new_thread)) {
+          bool refused = false;
+          hook_all_threads(false, refused);
+        }
       }
       break;
     default:
@@ -178,7 +201,10 @@ std::string install_hooks() {
     Py_XDECREF(start);
     Py_XDECREF(module);
   }
-  return hook_all_threads(true);
+  bool refused = false;
+  std::string others = hook_all_threads(true, refused);
+  if (!refused) watch_new_threads(hook_new_thread);
+  return others;
 }
 
 bool call_at_return(PyObject* code, PyObject* function) {
@@ -194,12 +220,11 @@ bool call_at_return(PyObject* code, PyObject* function) {
 std::string remove_hooks() noexcept {
   std::string others;
   std::vector<PyObject*> waiting;  // called once no thread is looked at any more
-  PyThreadState* own = PyThreadState_Get();
+  end_watch_of_new_threads();
   for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
        thread != nullptr; thread = PyThreadState_Next(thread)) {
     if (thread->c_profilefunc == on_event) {
-      CallStack& calls = reinterpret_cast<ThreadCalls*>(thread->c_profileobj)->calls;
-      calls.end_all_enclosing(thread == own);
+      end_frames_of(thread, reinterpret_cast<ThreadCalls*>(thread->c_profileobj)->calls);
       PyObject*& at_return = reinterpret_cast<ThreadCalls*>(thread->c_profileobj)->at_return;
       if (at_return != nullptr) waiting.push_back(std::exchange(at_return, nullptr));
       PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
@@ -215,6 +240,7 @@ std::string remove_hooks() noexcept {
 }
 
 void forget_hooks_in_child() noexcept {
+  end_watch_of_new_threads();
   PyThreadState* own = PyThreadState_Get();
   if (own->c_profilefunc == on_event && _PyEval_SetProfile(own, nullptr, nullptr) != 0)
     PyErr_Clear();

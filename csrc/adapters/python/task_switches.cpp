@@ -73,7 +73,8 @@ FASTPROF_ALWAYS_INLINE PyObject* run_step(PyObject* task, Call call) noexcept {
   return result;
 }
 
-// An eager task (CPython >= 3.12) takes its first step while it is constructed.
+#if PY_VERSION_HEX >= 0x030C0000
+// An eager task takes its first step while it is constructed.
 int hooked_init(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
   static PyObject* eager_start = PyUnicode_InternFromString("eager_start");
   PyObject* eager = kwargs == nullptr ? nullptr : PyDict_GetItemWithError(kwargs, eager_start);
@@ -92,6 +93,8 @@ int hooked_init(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
   if (result != 0) PyErr_Restore(type, value, trace);
   return result;
 }
+
+#endif
 
 PyObject* task_of_step(PyObject* step) noexcept {
   // PyObject_HEAD, then the task: learn_task_steps() has compared.

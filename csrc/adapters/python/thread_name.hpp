@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of threads, as `threading` has them.
+// Names and tracks of threads, as `threading` has them.
 #pragma once
+
+#include <Python.h>
+
+#include <cstdint>
 
 #include "fastprof/base/config.hpp"
 
@@ -15,6 +19,10 @@ void name_thread_once() noexcept;
 bool name_thread() noexcept;
 // Keeps name_thread_once() from naming this thread, which has a name.
 void mark_thread_named() noexcept;
+
+// Returns the id of the track of another thread, which may have recorded nothing so far; 0 if its
+// kernel id is unknown or memory is exhausted. GIL; raises nothing.
+uint32_t track_of(PyThreadState* thread) noexcept;
 
 }  // namespace python_adapter
 FASTPROF_NAMESPACE_END

@@ -63,6 +63,7 @@ TEST(a_loop_that_was_not_recognised_loses_what_lies_between_python_frames) {
   CHECK_EQ(joined("aEbEc", "xyz"), "a[x][y][z]c");  // an interpreter that does not tell entries
   CHECK_EQ(joined("aEbEc", "XY"), "a[X]b[Y]c");
   CHECK_EQ(joined("aIbIcEId", "xyz"), "a[x][y][z]d");  // loops are not where the frames are
+  CHECK_EQ(joined("aIbIc", "xyz"), "a[x][y][z]c");     // no loop recognised, no entry
   CHECK_EQ(joined("aIbIcEId", "xyz", true), "a[x][y][z]d");
 }
 

@@ -109,6 +109,15 @@ TEST(ranges_of_interleaved_tasks_nest_by_task) {
   CHECK_EQ(count(capture, fp::kAwaitCategory), 3);
   CHECK_EQ(capture.dropped_total(), 0);
   CHECK_EQ(capture.tracks.size(), 3);
+  // Self time of a range includes its suspensions, in every answer.
+  const fp::Column<int64_t> self_ns = fp::self_times_ns(capture);
+  const fp::Summary summary = fp::summarise(capture);
+  for (const fp::EventView event : session.events()) {
+    CHECK_EQ(event.self_ns(), self_ns[event.row()]);
+    if (const fp::SummaryRow* row = summary.find(event.name()))
+      CHECK_EQ(event.self_ns(), row->self_ns);
+    if (event.name() == "two") CHECK_EQ(event.self_ns(), event.duration_ns());
+  }
   for (size_t track = 1; track < 3; ++track) {
     CHECK_EQ(capture.tracks[track].thread_id, capture.tracks[0].id);
     CHECK_EQ(capture.tracks[track].tid, capture.tracks[0].tid);

@@ -327,7 +327,7 @@ def test_run_follow(folder: Path) -> None:
             def square(n):
                 return n * n
             if __name__ == "__main__":
-                with multiprocessing.Pool(2) as pool:
+                with multiprocessing.get_context("fork").Pool(2) as pool:
                     print(sum(pool.map(square, range(100))))
                     pool.close()
                     pool.join()

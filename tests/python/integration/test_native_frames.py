@@ -233,7 +233,8 @@ def test_all_outputs_have_the_frames(library: ctypes.PyDLL, tmp_path: Path) -> N
     table = p.key_averages(group_by_stack_n=2).table(max_src_column_width=60)
     assert f"shapes::twice<> ({NAME})" in table
     p.export_stacks(str(tmp_path / "stacks.txt"))
-    assert f"shapes::apply_({NAME})" in (tmp_path / "stacks.txt").read_text()
+    between = f"shapes::apply_({NAME})" in (tmp_path / "stacks.txt").read_text()
+    assert between == KNOWS_LOOPS
     p.export_chrome_trace(str(tmp_path / "trace.json"))
     (event,) = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
                 if e.get("name") == "in C++"]  # fmt: skip

@@ -13,9 +13,17 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
+// Returns whether a row's duration is taken from its parent's self time: that of a nesting range
+// is, unless it says when a task ran. A range that awaits is open meanwhile, so its self time
+// includes its suspensions (as in `summarise`).
+inline bool reduces_self_time(const Capture& capture, size_t row) noexcept {
+  return is_nesting_range(capture, row) && !is_task_site(capture.sites[capture.site[row]]);
+}
+
 // Returns the self time of every row in ns: its duration minus the durations of its direct
-// children. 0 for instants, async ranges and ranges that ended on another thread; the latter two
-// overlap with other work of their threads (as in `summarise`). One pass. Any thread.
+// children, without suspensions of tasks. 0 for instants, async ranges and ranges that ended on
+// another thread; the latter two overlap with other work of their threads (as in `summarise`). One
+// pass. Any thread.
 inline Column<int64_t> self_times_ns(const Capture& capture) {
   Column<int64_t> self_ns;
   self_ns.resize(capture.size());
@@ -24,7 +32,8 @@ inline Column<int64_t> self_times_ns(const Capture& capture) {
     if (!is_nesting_range(capture, row)) continue;
     const int64_t duration = capture.end_ns[row] - capture.start_ns[row];
     self_ns[row] = duration;
-    if (capture.parent[row] >= 0) self_ns[static_cast<size_t>(capture.parent[row])] -= duration;
+    if (capture.parent[row] >= 0 && reduces_self_time(capture, row))
+      self_ns[static_cast<size_t>(capture.parent[row])] -= duration;
   }
   return self_ns;
 }
@@ -37,7 +46,7 @@ inline int64_t self_time_ns(const Capture& capture, size_t row) noexcept {
   for (size_t at = row + 1; at < capture.size() && capture.track[at] == capture.track[row] &&
                             capture.start_ns[at] <= capture.end_ns[row];
        ++at)
-    if (capture.parent[at] == static_cast<int32_t>(row) && is_nesting_range(capture, at))
+    if (capture.parent[at] == static_cast<int32_t>(row) && reduces_self_time(capture, at))
       self_ns -= capture.end_ns[at] - capture.start_ns[at];
   return self_ns;
 }

@@ -300,7 +300,8 @@ inline Snapshot take_snapshot(State* s, int index) {
       const bool closed = chunk->place != ChunkPlace::current;
       rows.runs.push_back(PinnedRun{chunk, end, closed, refused});
     }
-    if (rows.runs.empty()) continue;
+    // A live thread without records may be named by another one's: see track_of_thread().
+    if (rows.runs.empty() && track->alive == 0) continue;
     rows.info = track_info(track);
     snapshot.tracks.push_back(std::move(rows));
   }

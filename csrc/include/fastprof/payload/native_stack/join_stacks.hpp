@@ -43,7 +43,7 @@ inline void join_stacks(const uint64_t* natives, uint32_t native_count, uint32_t
   }
   uint32_t entries = 0;
   for (uint32_t i = 0; i < python_count; ++i) entries += is_entry(i) ? 1 : 0;
-  const bool matched = loops == entries || (cut && entries != 0);
+  const bool matched = entries != 0 ? loops == entries || cut : loops == 0 && python_count == 0;
 
   // What starts a thread or the program says nothing.
   while (native_count > after_python) {
