@@ -89,8 +89,9 @@ class CellCode:
 
 def _parts(tree: ast.Module) -> list[tuple[Any, str]]:
     """Return (node, mode of the compiler): all but a last expression, and the expression, whose value is shown."""
-    if tree.body and isinstance(tree.body[-1], ast.Expr):
-        *first, last = tree.body
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        first = tree.body[:-1]
         parts: list[tuple[Any, str]] = [(ast.Expression(last.value), "eval")]
         return [(ast.Module(first, tree.type_ignores), "exec"), *parts] if first else parts
     return [(tree, "exec")]

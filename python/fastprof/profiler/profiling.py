@@ -420,6 +420,10 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         """Return the tree of ranges as text, merged by name; arguments as of EventList.tree_text."""
         return self.events().tree_text(*args, **kwargs)
 
+    def plot(self, kind: str = "timeline", *, ax: Any = None, limit: int | None = None) -> Any:
+        """Draw the recording with matplotlib and return the Axes; see EventList.plot."""
+        return self.events().plot(kind, ax=ax, limit=limit)
+
     def export_chrome_trace(
         self, path: str | os.PathLike[str], use_python_export: bool = False
     ) -> None:

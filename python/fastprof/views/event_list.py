@@ -366,6 +366,18 @@ class EventList(RowList[T]):
     def _of_averages(self) -> bool:
         return isinstance(self._rows, AverageRows) or (self._rows is None and self._is_averages())
 
+    def plot(self, kind: str = "timeline", *, ax: Any = None, limit: int | None = None) -> Any:
+        """Draw the list with matplotlib and return the Axes.
+
+        kind: "timeline" (ranges by track and depth), "averages" (bars by self CPU time), "steps" (a bar
+        for each ProfilerStep) or "memory" (bytes held over time). ax: Axes to draw on; default: new ones.
+        limit: parts to draw (default: 5000 slices, 20 averages, 1000 steps, 20,000 points); the title
+        says if there were more. errors.UnavailableError without matplotlib: pip install 'fastprof[plot]'.
+
+            prof.plot("averages").figure.savefig("averages.png")
+        """
+        return output("plot")(self, kind, ax, limit)
+
     # ---- export --------------------------------------------------------------------------------
 
     def supported_export_stacks_metrics(self) -> list[str]:

@@ -2,7 +2,7 @@
 """PathTree: the ranges of an EventList merged by name path, for the texts that show a tree.
 
 Ranges of all threads and tasks are merged; those of several processes, async ranges and device activities each have
-a heading of their own, which is a node without a count.
+a heading of their own, which is a node without calls.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MAX_NAME_CHARS = 400
 
 
 class Node(NamedTuple):
-    """A path. Times in ns; count 0: a heading. own_ns is 0 for async ranges and device activities."""
+    """A path. Times in ns; calls 0: a heading. own_ns is 0 for async ranges and device activities."""
 
     name: str
-    count: int
+    calls: int
     total_ns: int
     own_ns: int
     children: list[Node]
@@ -64,7 +64,7 @@ def path_tree(events: Any, visible: bool) -> list[Node]:
 
     columns = (paths.name, paths.count, total, paths.self_ns)
     rows_of = list(zip(*(column.tolist() for column in columns), strict=True))
-    nodes = [Node(text_of(name), *numbers, []) for name, *numbers in rows_of]
+    nodes = [Node(text_of(name), calls, ns, own, []) for name, calls, ns, own in rows_of]
     roots: dict[int, list[Node]] = {}
     # The longest first; children are appended in that order.
     for index in np.argsort(-total, kind="stable").tolist():
@@ -76,7 +76,7 @@ def path_tree(events: Any, visible: bool) -> list[Node]:
     found = roots.pop(0, []) if not titles[0] else []
     for head in sorted(roots):
         inner = roots[head]
-        total_ns, own_ns = (sum(node[field] for node in inner) for field in (2, 3))
+        total_ns, own_ns = sum(n.total_ns for n in inner), sum(n.own_ns for n in inner)
         title = visible_text(titles[head]) if visible else titles[head]
         found.append(Node(title, 0, total_ns, own_ns, inner))
     return found

@@ -193,7 +193,7 @@ class TableLayout:
         padded = [("",) * (height - len(header)) + header for header in self.headers]
         lines = [self.line(words) for words in zip(*padded, strict=True)]
         style = self.options.style
-        return lines if style is None else [style.paint(line, "head") for line in lines]
+        return lines if style is None else [style.paint(line.rstrip(), "head") for line in lines]
 
     # ---- rows and lines ------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ __all__ = ["TreeOptions", "tree_text"]
 
 _MAX_LINES = 10_000
 _BAR_WIDTH = 10
-_MIN_NAME_WIDTH = 16
+_MIN_NAME_WIDTH = 12
+_NUMBERS_WIDTH = 12 + 12 + 9 + 10 + 2
 _DEEPEST_INDENT = 60  # levels below are not indented further
 
 
@@ -52,15 +53,19 @@ class _Writer:
         self._roots = roots
         self._options = options
         self._whole_ns = sum(node.total_ns for node in roots if not node.name.startswith("["))
-        style = options.style
-        numbers = 12 + 12 + 9 + 10 + (_BAR_WIDTH + 2 if style is not None else 0)
         width = options.max_width
-        self._name_width = None if width is None else max(width - numbers - 2, _MIN_NAME_WIDTH)
+        self._bar_width = _BAR_WIDTH + 2 if options.style is not None else 0
+        if width is not None and width < _NUMBERS_WIDTH + self._bar_width + 2 * _MIN_NAME_WIDTH:
+            self._bar_width = 0
+        self._name_width = None
+        if width is not None:
+            used = _NUMBERS_WIDTH + self._bar_width
+            self._name_width = max(width - used, _MIN_NAME_WIDTH)
         self._more = 0
 
     def text(self) -> str:
         style = self._options.style
-        bar = " " * (_BAR_WIDTH + 2) if style is not None else ""
+        bar = " " * self._bar_width
         head = f"{'Total':>12}{'Self':>12}{'Share':>9}{bar}{'Count':>10}  Name"
         lines = [head if style is None else style.paint(head, "head")]
         # A list instead of recursion: recursive programs are deeper than Python's stack.
@@ -91,8 +96,11 @@ class _Writer:
     @staticmethod
     def _rest(node: Node, kept: int) -> Node:
         rest = node.children[kept:]
-        names = f"[{len(rest):,} more]"
-        return Node(names, *(sum(child[i] for child in rest) for i in (1, 2, 3)), [])
+        calls, total, own = (
+            sum(getattr(child, field) for child in rest)
+            for field in ("calls", "total_ns", "own_ns")
+        )
+        return Node(f"[{len(rest):,} more]", calls, total, own, [])
 
     def _share(self, node: Node) -> float:
         return node.total_ns / self._whole_ns if self._whole_ns > 0 else 1.0
@@ -102,15 +110,17 @@ class _Writer:
         share = self._share(node)
         total, own = (format_time(ns / 1e3, unit) for ns in (node.total_ns, node.own_ns))
         percent = f"{share * 100:.1f}%" if self._whole_ns > 0 else ""
-        count = f"{node.count:,}" if node.count else ""
+        count = f"{node.calls:,}" if node.calls else ""
         name = "  " * min(depth, _DEEPEST_INDENT) + node.name
         if self._name_width is not None:
-            name = cut_to_width(name, self._name_width)
+            name = cut_to_width(name, self._name_width).rstrip()
         if style is None:
             return f"{total:>12}{own:>12}{percent:>9}{count:>10}  {name}"
         role = share_role(share)
-        bar = style.paint(style.bar(share, _BAR_WIDTH).ljust(_BAR_WIDTH), "bar")
+        bar = ""
+        if self._bar_width:
+            bar = "  " + style.paint(style.bar(share, _BAR_WIDTH).ljust(_BAR_WIDTH), "bar")
         return (
             f"{style.paint(f'{total:>12}', role)}{own:>12}{style.paint(f'{percent:>9}', role)}"
-            f"  {bar}{count:>10}  {style.paint(name, role if node.count else 'head')}"
+            f"{bar}{count:>10}  {style.paint(name, role if node.calls else 'head')}"
         )

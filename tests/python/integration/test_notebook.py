@@ -131,7 +131,7 @@ def test_an_error_is_the_cells_own_and_the_profile_is_there(shell: Any, line: st
     assert {"work"} <= {event.name for event in shell.user_ns["prof"].events()}
     if "Exit" in line:
         return
-    said = captured.stdout + captured.stderr
+    said = re.sub(r"\x1b\[[0-9;]*m", "", captured.stdout + captured.stderr)
     assert "fails()" in said and "cell_code.py" not in said and "run_cell_magic" not in said
 
 
