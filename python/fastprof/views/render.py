@@ -25,7 +25,7 @@ from fastprof.base.formatting import (
     format_share,
     format_time,
 )
-from fastprof.base.text_style import TextStyle, share_role
+from fastprof.base.text_style import TextStyle, cut_to_width, share_role, text_width
 from fastprof.base.visible_text import visible_text
 from fastprof.model.table import CodedColumn
 from fastprof.views.frame import METRIC_FIELDS, EventFrame, sequential_sum
@@ -220,7 +220,7 @@ class TableLayout:
         role = share_role(self._self_share(row))
         return "".join(
             style.paint(
-                f"{column.cell(row):{column.align}{column.width}}",
+                _aligned(column, column.cell(row)),
                 "bar" if column.header == _BAR else role if column.header in _BY_SHARE else "",
             )
             + _GAP
@@ -444,6 +444,15 @@ def _used(column: CodedColumn) -> list[Any]:
     counts = np.bincount(codes.astype(np.int64) + 1, minlength=len(column.values) + 1)
     values = [column.values[i] for i in np.flatnonzero(counts[1:]).tolist()]
     return [*values, None] if counts[0] else values
+
+
+def _aligned(column: _Column, text: str) -> str:
+    """Return a cell as wide as its column in a terminal, where some characters take two columns."""
+    if text.isascii():
+        return f"{text:{column.align}{column.width}}"
+    text = cut_to_width(text, column.width).rstrip()
+    blank = " " * (column.width - text_width(text))
+    return text + blank if column.align == "<" else blank + text
 
 
 def _cut(text: str, cap: int | None) -> str:
