@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof.analysis.memory_attribution import attribute_memory
     from fastprof.base.device_type import DeviceType
     from fastprof.base.record_scope import RecordScope
+    from fastprof.cli.notebook import load_ipython_extension, unload_ipython_extension
     from fastprof.compat.emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
     from fastprof.compat.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
     from fastprof.compat.profiler_legacy import (
@@ -139,6 +140,9 @@ _LAZY: dict[str, str] = {
     "Interval": "fastprof.views",
     "Kernel": "fastprof.views",
     "MemRecordsAcc": "fastprof.views",
+    # What IPython calls for %load_ext fastprof and %unload_ext fastprof.
+    "load_ipython_extension": "fastprof.cli.notebook",
+    "unload_ipython_extension": "fastprof.cli.notebook",
 }
 
 # Every key of _LAZY, and __version__; a test compares them.
@@ -206,6 +210,8 @@ __all__ = [
     "attribute_memory",
     "estimate_flops",
     "load",
+    "load_ipython_extension",
+    "unload_ipython_extension",
     "save",
     "recover",
     "parse_records",

@@ -35,7 +35,7 @@ ALLOWED = (
     Allowed(
         "core",
         _INTEGRATION,
-        r".*(torch|jax|lightning|transformers|accelerate|trio)",
+        r".*(torch|jax|lightning|transformers|accelerate|trio|IPython|nbclient|matplotlib)",
         "needs a package that fastprof does not depend on; the stage integrations runs it",
     ),
     Allowed(
@@ -58,7 +58,7 @@ ALLOWED = (
     ),
     Allowed(
         "integrations",
-        r"tests/python/integration/test_report_(page|data_kinds)\.py::",
+        r"tests/python/integration/test_report_(page|data_kinds|look)\.py::",
         r"no Chromium is installed",
         "a browser is a package of the system, which .ci/run installs where it may",
     ),

@@ -18,9 +18,9 @@ from fastprof.cli.options import (
     command_parser,
     counted,
     load_trace,
-    terminal_width,
 )
 from fastprof.cli.outcome import check_output
+from fastprof.cli.screen import Screen
 
 __all__ = ["add_parser"]
 
@@ -151,8 +151,9 @@ def diff(options: argparse.Namespace) -> int:
         _write_json(changes, total, options)
     if page is not None:
         _write_page(lists, page, options)
+    screen = Screen.of(sys.stdout)
     for line in exceeded:
-        print(line)
+        print(screen.line(line))
     return FAILED if exceeded else 0
 
 
@@ -266,21 +267,31 @@ def _text(changes: list[Change], total: Change, options: argparse.Namespace) -> 
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    columns = terminal_width(sys.stdout)
+    screen = Screen.of(sys.stdout)
+    columns = screen.width
     room = NAME_WIDTH if columns is None else columns - sum(widths[1:]) - 2 * (len(widths) - 1)
     widths[0] = min(widths[0], max(min(room, NAME_WIDTH), MIN_NAME_WIDTH))
-    rows = [(_cut(row[0], widths[0]), *row[1:]) for row in rows]
+    rows = [(screen.line(_cut(row[0], widths[0])), *row[1:]) for row in rows]
     lines = [what]
     for number, row in enumerate(rows):
         if number in (1, len(rows) - 1):
             lines.append("-" * (sum(widths) + 2 * (len(widths) - 1)))
         cells = [row[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        if screen.style is not None and number:
+            cells[5:] = [screen.style.paint(cell, _role(row[5])) for cell in cells[5:]]
         lines.append("  ".join(cells).rstrip())
     if len(shown) < len(changes):
         left = counted(len(changes) - len(shown), "more name")
         lines.append(f"{left}; --row-limit -1 prints all")
     return "\n".join(lines)
+
+
+def _role(change: str) -> str:
+    """Return the colour of a change: none for one that prints as 0."""
+    if not change.strip("+-0."):
+        return ""
+    return "up" if change.startswith("+") else "down"
 
 
 def _cut(text: str, width: int) -> str:

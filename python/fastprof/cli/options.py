@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sys
-from typing import Any, TextIO
+from typing import Any
 
 from fastprof.base import errors
 from fastprof.cli.parser import CommandParser, suggestion
+from fastprof.cli.screen import Screen
 
 __all__ = [
     "SORT_BY",
@@ -22,7 +21,6 @@ __all__ = [
     "counted",
     "load_trace",
     "print_table",
-    "terminal_width",
 ]
 
 Subparsers = Any  # argparse has no public name for the type that add_subparsers returns
@@ -131,34 +129,34 @@ def counted(number: int, noun: str, nouns: str = "") -> str:
 
 
 def print_table(
-    events: Any, options: argparse.Namespace, stream: TextIO | None, *, calls: bool = True
+    events: Any,
+    options: argparse.Namespace,
+    screen: Screen,
+    *,
+    calls: bool = True,
 ) -> str:
-    """Return the averages of an EventList as text, not wider than the terminal if there is one.
+    """Return the averages of an EventList as text: for a terminal, not wider than it, with bars and colours.
 
     calls: with those of Python functions.
     """
+    from fastprof.views.render import TableOptions, render_table
+
     averages = events.key_averages(
         group_by_input_shape=options.by_shape,
         group_by_stack_n=options.by_stack,
         include_python_functions=calls,
     )
-    return str(
-        averages.table(
+    return render_table(
+        averages._frame(),
+        TableOptions(
             sort_by=options.sort_by,
             row_limit=options.row_limit,
             top_level_events_only=options.top_level,
             time_unit=options.time_unit,
-            max_width=terminal_width(stream),
-        )
+            profile_memory=averages._profile_memory,
+            with_flops=averages._with_flops,
+            max_width=screen.width,
+            visible=screen.width is not None or screen.style is not None,
+            style=screen.style,
+        ),
     )
-
-
-def terminal_width(stream: TextIO | None) -> int | None:
-    """Return the width in characters of a stream's terminal; None if it is not a terminal."""
-    try:
-        if stream is None or not stream.isatty():
-            return None
-        columns = os.get_terminal_size(stream.fileno()).columns
-    except (OSError, ValueError, AttributeError):
-        return None
-    return columns or shutil.get_terminal_size().columns

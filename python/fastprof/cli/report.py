@@ -22,6 +22,7 @@ from fastprof.cli.options import (
     print_table,
 )
 from fastprof.cli.outcome import check_output
+from fastprof.cli.screen import Screen, paged
 
 __all__ = ["add_parser", "add_report_options", "check_report_options", "report_table"]
 
@@ -29,8 +30,9 @@ _MOST_KINDS = 8  # number of kinds printed
 
 _EPILOG = """\
 FILE is a trace of fastprof (.fastprof, Chrome JSON, .pftrace) or of torch.profiler, gzipped or not; the
-format is detected from the content. - is standard input. On a terminal the table is cut to its width;
-in a pipe or file all columns are printed in full.
+format is detected from the content. - is standard input. On a terminal the table is cut to its width,
+with colours and bars (NO_COLOR, FORCE_COLOR and TERM=dumb are honoured); in a pipe or file all columns are
+printed in full, plain.
 
 examples:
   fastprof report train.trace.json
@@ -39,6 +41,8 @@ examples:
   ssh server cat train.fastprof | fastprof report -
   fastprof report --csv averages.csv train.fastprof
   fastprof report train.trace.json --html --open
+  fastprof report --tree --depth 4 --min-percent 2 torch_trace.json.gz
+  fastprof report --flame --pager train.fastprof
 """
 
 
@@ -78,6 +82,24 @@ def _take_file(options: argparse.Namespace) -> None:
 def add_report_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of report_table()."""
     add_table_options(parser)
+    group = parser.add_argument_group("other forms of text")
+    group.add_argument(
+        "--tree", action="store_true", help="print the tree of ranges, merged by name, instead"
+    )
+    group.add_argument("--flame", action="store_true", help="print a flame graph of text instead")
+    group.add_argument("--depth", type=int, metavar="N", help="levels of the tree or flame graph")
+    group.add_argument(
+        "--min-percent",
+        type=float,
+        default=0.5,
+        metavar="P",
+        help="leave out branches of the tree with less of the total time (%(default)s)",
+    )
+    group.add_argument(
+        "--pager",
+        action="store_true",
+        help="on a terminal, show the text in $PAGER (default: less)",
+    )
     parser.add_argument("--csv", metavar="PATH", help="also write the averages as CSV")
     parser.add_argument("--json", metavar="PATH", help="also write the averages as JSON")
     add_html_options(parser)
@@ -86,6 +108,10 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 def check_report_options(options: argparse.Namespace) -> None:
     """Raise errors.Error for options of report_table() that cannot be honoured."""
     check_table_options(options)
+    if options.depth is not None and options.depth < 1:
+        raise errors.ValueError(f"invalid --depth {options.depth}. Use 1 or more levels.")
+    if not 0 <= options.min_percent <= 100:
+        raise errors.ValueError(f"invalid --min-percent {options.min_percent}. Use 0 to 100.")
     for path in (options.csv, options.json):
         if path:
             check_output(path)
@@ -96,17 +122,24 @@ def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> N
     """Print a line about the process, the notes, and the averages; write them where asked for."""
     from fastprof.cli.event_lists import list_of
 
-    events = list_of(table)
-    text = print_table(events, options, sys.stdout)
+    screen = Screen.of(sys.stdout)
+    with paged(options.pager):
+        _print_report(table, list_of(table), options, notes, screen)
+
+
+def _print_report(
+    table: Any, events: Any, options: argparse.Namespace, notes: list[str], screen: Screen
+) -> None:
+    text = _text(events, options, screen)
     span_ms = (table.t1_ns - table.t0_ns) / 1e6
     name = table.process_name or "a process"
     threads = len(set(table.recording_thread.tolist()))
-    print(
+    head = (
         f"{name}, pid {table.pid}: {counted(len(table), 'row')} on {counted(threads, 'thread')} "
         f"in {span_ms:.3f} ms"
     )
-    for note in notes:
-        print(note)
+    for line in (head, *notes):
+        print(screen.line(line))
     print(text if text else "the trace contains no ranges")
     if options.html:
         write_report(table, options.html, options, notes)
@@ -121,6 +154,26 @@ def report_table(table: Any, options: argparse.Namespace, notes: list[str]) -> N
         averages.export_csv(options.csv)
     if options.json:
         averages.export_json(options.json)
+
+
+def _text(events: Any, options: argparse.Namespace, screen: Screen) -> str:
+    """Return the table, or the tree and the flame graph if those are asked for."""
+    from fastprof.views.flame_text import flame_text
+    from fastprof.views.tree_text import TreeOptions, tree_text
+
+    if not (options.tree or options.flame):
+        return print_table(events, options, screen)
+    parts = []
+    if options.tree:
+        limits = TreeOptions(
+            options.depth, options.min_percent, options.time_unit, screen.width, screen.style
+        )
+        parts.append(tree_text(events, limits))
+    if options.flame:
+        parts.append(
+            flame_text(events, screen.some_width, max_depth=options.depth, style=screen.style)
+        )
+    return "\n".join(part for part in parts if part)
 
 
 def _unread(metadata: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastprof.base import errors
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
@@ -21,10 +21,9 @@ from fastprof.cli.options import (
 )
 from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c, print_message
 from fastprof.cli.program_call import ProgramCall
+from fastprof.cli.recording_options import add_recording_options, recording_arguments
+from fastprof.cli.screen import Screen
 from fastprof.cli.script import Program, leave_as, wait_for_threads
-
-if TYPE_CHECKING:
-    from fastprof.record.python_calls import CallFilter
 
 __all__ = ["add_parser"]
 
@@ -85,92 +84,14 @@ def add_parser(commands: Subparsers) -> None:
     add_page_options(parser)
     parser.add_argument("--no-trace", action="store_true", help="do not write a trace")
     parser.add_argument("--no-table", action="store_true", help="do not print the table")
-    recording = parser.add_argument_group("recording")
-    recording.add_argument(
-        "--calls",
-        action=argparse.BooleanOptionalAction,
-        help="record every call of a Python function, and print a table by function",
-    )
-    recording.add_argument(
-        "--min-duration",
-        type=float,
-        default=0,
-        metavar="US",
-        help="sum calls shorter than so many microseconds into rows [shorter calls]",
-    )
-    recording.add_argument(
-        "--follow",
-        action="store_true",
-        help="also record the Python processes that the program starts, and theirs",
-    )
-    recording.add_argument(
-        "--record-shapes", action="store_true", help="record the shapes of op inputs"
-    )
-    recording.add_argument(
-        "--profile-memory", action="store_true", help="record allocations and frees"
-    )
-    recording.add_argument(
-        "--with-stack",
-        action="store_true",
-        help="record the Python stack of each range, and the calls between them (unless --no-calls)",
-    )
-    recording.add_argument(
-        "--native",
-        action="store_true",
-        help="put the frames of C++ code into the stacks, too (implies --with-stack)",
-    )
-    recording.add_argument(
-        "--with-flops", action="store_true", help="estimate FLOPs of ops with a known formula"
-    )
-    recording.add_argument(
-        "--with-modules", action="store_true", help="record the TorchScript modules of ops"
-    )
+    recording = add_recording_options(parser)
     recording.add_argument(
         "--this-thread",
         action="store_true",
         help="record only the program's main thread and work propagated from it to other threads",
     )
-    recording.add_argument(
-        "--counter",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="count a perf event in each range, such as instructions or page-faults; up to 4 times",
-    )
-    recording.add_argument(
-        "--max-mb",
-        type=int,
-        default=0,
-        metavar="MB",
-        help="memory limit for records (default: 0, automatic)",
-    )
-    recording.add_argument(
-        "--overflow",
-        choices=("drop_newest", "overwrite_oldest", "spill"),
-        default="drop_newest",
-        help="at the memory limit: drop new records (default), overwrite old ones, or move records to a"
-        " file; the number of dropped records is printed",
-    )
-    recording.add_argument(
-        "--spill-folder",
-        metavar="DIR",
-        help="folder for the file of --overflow spill (default: the folder for temporary files)",
-    )
     add_table_options(parser)
     parser.set_defaults(command=run)
-
-
-def _calls(options: argparse.Namespace) -> bool | CallFilter | None:
-    """Return which calls are recorded: as profile(python_calls=...) takes it."""
-    asked: bool | None = options.calls
-    with_stack = options.with_stack or options.native
-    if not options.min_duration:
-        return asked
-    if asked is False or (asked is None and not with_stack):
-        raise errors.ValueError("--min-duration is about calls. Add --calls.")
-    from fastprof.record.python_calls import CallFilter
-
-    return CallFilter(min_duration_us=options.min_duration)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -184,25 +105,7 @@ def run(options: argparse.Namespace) -> int:
     outputs = _outputs(options, call)
     if not options.no_table:
         check_table_options(options)
-    if options.max_mb < 0:
-        raise errors.ValueError(
-            f"invalid --max-mb {options.max_mb}. Use 0 (automatic) or a number of megabytes."
-        )
-    profiler = profile(
-        record_shapes=options.record_shapes,
-        profile_memory=options.profile_memory,
-        with_stack=options.with_stack or options.native,
-        native=options.native,
-        with_flops=options.with_flops,
-        with_modules=options.with_modules,
-        all_threads=not options.this_thread,
-        max_bytes=options.max_mb << 20,
-        overflow=options.overflow,
-        spill_folder=options.spill_folder,
-        counters=options.counter,
-        python_calls=_calls(options),
-        follow_children=options.follow,
-    )
+    profiler = profile(**recording_arguments(options), all_threads=not options.this_thread)
     pid = os.getpid()
     raised: BaseException | None = None
     try:
@@ -287,9 +190,11 @@ def _report(
                 pages.append(path)
     if not options.no_table:
         try:
-            print_message(print_table(profiler.events(), options, sys.stderr, calls=False))
+            screen = Screen.of(sys.stderr)
+            print_message(print_table(profiler.events(), options, screen, calls=False))
             if options.calls and "python_calls" not in profiler.missing:
-                print_message(profiler.python_calls().table(row_limit=options.row_limit))
+                calls = profiler.python_calls().table(row_limit=options.row_limit)
+                print_message("\n".join(map(screen.line, calls.split("\n"))))
         except Exception as error:
             print_message(f"fastprof: error: cannot print the table: {error!r}")
             failed = 1

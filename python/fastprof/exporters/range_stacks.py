@@ -11,12 +11,13 @@ import itertools
 import os
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.exporters.atomic_file import atomic_text
+from fastprof.model.name_paths import NamePaths, name_paths
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
@@ -28,16 +29,6 @@ DEFAULT_MAX_CHARS = 64 << 20
 DEEPER = "[deeper ranges]"  # the frame of merged ranges
 _SEPARATORS = str.maketrans(";\t\n\r", "____")
 _VALUE_CHARS = 21  # maximum per line for a space, the time, and the line end
-
-
-class _Paths(NamedTuple):
-    """The distinct name paths of a tree, parents before their children; arrays of equal length."""
-
-    parent: Array  # int64, -1 for roots
-    name: Array  # int64: index into the names
-    head: Array  # int64: index into the heads (thread names), that of the path's root
-    depth: Array  # int64, 0 for roots
-    self_ns: Array  # int64
 
 
 def collapsed_ranges(
@@ -60,7 +51,11 @@ def collapsed_ranges(
         known = {track.id: track.name for track in tree.table.tracks}
         heads = [known.get(n) or f"thread {n}" for n in numbers.tolist()]
         heads = [text.translate(_SEPARATORS) + ";" for text in heads]
-    paths = _paths_of(tree, max(len(texts), 1), threads)
+    names = tree.take(tree.table.name_id)
+    thread = None
+    if threads and len(tree):
+        thread = np.unique(tree.take(tree.table.thread), return_inverse=True)[1].reshape(-1)
+    paths = name_paths(tree, names, max(len(texts), 1), thread)
     limit = _fold_depth(paths, texts, heads, max_chars)
     folded = np.zeros(len(paths.parent), np.int64)
     if limit is not None:
@@ -89,38 +84,7 @@ def collapsed_ranges(
             yield f"{label};{DEEPER}", below[path]
 
 
-def _paths_of(tree: EventTree, names_size: int, threads: bool) -> _Paths:
-    """Return one path per distinct chain of names; computed level by level, parents first."""
-    names = tree.take(tree.table.name_id).astype(np.int64)
-    path = np.zeros(len(tree), np.int64)
-    root_head: Array = np.zeros(len(tree), np.int64)
-    if threads and len(tree):
-        root_head = np.unique(tree.take(tree.table.thread), return_inverse=True)[1].reshape(-1)
-    parents, name_of, heads, depths = [], [], [], []
-    count = 0
-    for depth, level in enumerate(tree.levels):
-        above = root_head[level] if depth == 0 else path[tree.parent[level]]
-        pairs, inverse = np.unique(above * names_size + names[level], return_inverse=True)
-        path[level] = inverse.reshape(-1) + count
-        source = pairs // names_size
-        parents.append(np.full(len(pairs), -1) if depth == 0 else source)
-        name_of.append(pairs % names_size)
-        heads.append(source if depth == 0 else np.full(len(pairs), -1))
-        depths.append(np.full(len(pairs), depth))
-        count += len(pairs)
-    if not count:
-        none = np.zeros(0, np.int64)
-        return _Paths(none, none, none, none, none)
-    parent, head = np.concatenate(parents), np.concatenate(heads)
-    root: Array = np.where(parent < 0, np.arange(count), parent)
-    while not np.array_equal(further := root[root], root):
-        root = further
-    own = np.zeros(count, np.int64)
-    np.add.at(own, path, tree.self_ns)
-    return _Paths(parent, np.concatenate(name_of), head[root], np.concatenate(depths), own)
-
-
-def _fold_depth(paths: _Paths, texts: list[str], heads: list[str], max_chars: int) -> int | None:
+def _fold_depth(paths: NamePaths, texts: list[str], heads: list[str], max_chars: int) -> int | None:
     """Return the deepest level whose paths are written in full; None if all are."""
     if not len(paths.parent):
         return None
@@ -140,7 +104,7 @@ def _fold_depth(paths: _Paths, texts: list[str], heads: list[str], max_chars: in
     return int(fits.max()) if len(fits) else 0
 
 
-def _folded_ns(paths: _Paths, limit: int) -> Array:
+def _folded_ns(paths: NamePaths, limit: int) -> Array:
     """Return the total self time (ns) below each path of the level `limit`."""
     ancestor = np.where(paths.depth <= limit, np.arange(len(paths.parent)), paths.parent)
     while not np.array_equal(further := ancestor[ancestor], ancestor):

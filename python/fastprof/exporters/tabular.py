@@ -17,7 +17,15 @@ from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_text
 from fastprof.model.parents import new_numbers
 
-__all__ = ["export_csv", "export_json", "list_columns", "to_arrow", "to_pandas", "to_polars"]
+__all__ = [
+    "export_csv",
+    "export_json",
+    "list_columns",
+    "optional_package",
+    "to_arrow",
+    "to_pandas",
+    "to_polars",
+]
 
 _TIMES = (
     "cpu_time_total",
@@ -100,7 +108,8 @@ def _event_columns(events: Any, order: Any) -> dict[str, Any]:
     }
 
 
-def _package(name: str, extra: str) -> Any:
+def optional_package(name: str, extra: str) -> Any:
+    """Import a package of an extra; errors.UnavailableError, which names the extra, without it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -112,19 +121,19 @@ def _package(name: str, extra: str) -> Any:
 
 def to_pandas(events: Any) -> Any:
     """Return a pandas DataFrame of list_columns; errors.UnavailableError without pandas."""
-    pandas = _package("pandas", "pandas")
+    pandas = optional_package("pandas", "pandas")
     return pandas.DataFrame(list_columns(events))
 
 
 def to_polars(events: Any) -> Any:
     """Return a polars DataFrame of list_columns; shapes and stacks become JSON text."""
-    polars = _package("polars", "polars")
+    polars = optional_package("polars", "polars")
     return polars.DataFrame(_uniform(list_columns(events)))
 
 
 def to_arrow(events: Any) -> Any:
     """Return a pyarrow Table of list_columns; shapes and stacks become JSON text."""
-    pyarrow = _package("pyarrow", "arrow")
+    pyarrow = optional_package("pyarrow", "arrow")
     return pyarrow.table(_uniform(list_columns(events)))
 
 

@@ -170,6 +170,12 @@ class EventTable:
         """Return whether the column was given (an absent one reads as its default)."""
         return name in self._columns or name in self.coded
 
+    def _repr_html_(self) -> str:
+        """Return the first rows as a sortable HTML table, for notebooks."""
+        from fastprof.model.table_html import table_html
+
+        return table_html(self)
+
     @property
     def column_names(self) -> tuple[str, ...]:
         """Names of the given columns, coded ones last."""

@@ -416,6 +416,14 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         """Return the events as a text table; arguments as of EventList.table."""
         return self.events().table(*args, **kwargs)
 
+    def tree_text(self, *args: Any, **kwargs: Any) -> str:
+        """Return the tree of ranges as text, merged by name; arguments as of EventList.tree_text."""
+        return self.events().tree_text(*args, **kwargs)
+
+    def plot(self, kind: str = "timeline", *, ax: Any = None, limit: int | None = None) -> Any:
+        """Draw the recording with matplotlib and return the Axes; see EventList.plot."""
+        return self.events().plot(kind, ax=ax, limit=limit)
+
     def export_chrome_trace(
         self, path: str | os.PathLike[str], use_python_export: bool = False
     ) -> None:
@@ -445,17 +453,20 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
             prof.export_html("train.html")
         """
         from fastprof.report.export import export_html
+
+        export_html(self._finished_results()[-1].events, path, **self._page_options(title, sources))
+
+    def _html_page(self, title: str = "", sources: bool = True) -> bytes:
+        """Return the page that export_html() writes."""
+        from fastprof.report.export import html_page
+
+        return html_page(self._finished_results()[-1].events, **self._page_options(title, sources))
+
+    def _page_options(self, title: str, sources: bool) -> dict[str, Any]:
         from fastprof.report.facts import machine_facts
 
-        result = self._finished_results()[-1]
-        export_html(
-            result.events,
-            path,
-            title=title,
-            sources=sources,
-            facts={**machine_facts(), **self._metadata},
-            missing=self.missing,
-        )
+        facts = {**machine_facts(), **self._metadata}
+        return {"title": title, "sources": sources, "facts": facts, "missing": self.missing}
 
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
@@ -495,6 +506,18 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         if not self._ended and not self._results:
             return repr(self)
         return str(self.events())
+
+    def _repr_html_(self) -> str:
+        """Return what was recorded and the averages as HTML, for notebooks; reads nothing that still runs."""
+        from fastprof.profiler.summary_html import summary_html
+
+        return summary_html(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the averages where IPython shows text; repr() would make an object of every event."""
+        from fastprof.profiler.summary_html import summary_text
+
+        printer.text(summary_text(self))
 
 
 def _first_device(activities: Iterable[Any]) -> str | None:

@@ -14,7 +14,7 @@ from fastprof.report.dataset import Dataset, make_dataset
 from fastprof.report.page_text import page_parts
 from fastprof.views import EventList
 
-__all__ = ["check_html_path", "export_comparison", "export_html"]
+__all__ = ["check_html_path", "export_comparison", "export_html", "html_page"]
 
 
 def check_html_path(path: str | os.PathLike[str]) -> None:
@@ -52,6 +52,11 @@ def export_html(
         _listed(events), title=title, sources=sources, facts=facts, missing=missing, notes=notes
     )
     _write(path, {"a": dataset})
+
+
+def html_page(events: EventList[Any] | EventTable, **options: Any) -> bytes:
+    """Return the bytes of the page that export_html writes. options: its keyword arguments."""
+    return b"".join(page_parts({"a": make_dataset(_listed(events), **options)}))
 
 
 def export_comparison(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 
 __all__ = ["MAX_FILE_BYTES", "MAX_TOTAL_BYTES", "frame_file", "source_texts"]
@@ -45,6 +46,14 @@ def source_texts(files: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     left_out: list[str] = []
     total = 0
     for name in files:
+        text = _interactive_text(name)
+        if text:
+            if len(text) > MAX_FILE_BYTES or total + len(text) > MAX_TOTAL_BYTES:
+                left_out.append(name)
+                continue
+            total += len(text)
+            texts[name] = text
+            continue
         if os.path.splitext(name)[1] not in _SUFFIXES or "\0" in name:
             continue
         try:
@@ -61,3 +70,16 @@ def source_texts(files: Iterable[str]) -> tuple[dict[str, str], list[str]]:
         total += len(data)
         texts[name] = data.decode("utf-8", "replace")
     return texts, left_out
+
+
+def _interactive_text(name: str) -> str:
+    """Return the text of a notebook's cell or of code typed into a shell; "" for other names.
+
+    Interactive shells keep these in linecache, under names of files that do not exist; entries of files have a
+    time, those of shells none.
+    """
+    linecache = sys.modules.get("linecache")
+    entry = None if linecache is None else linecache.cache.get(name)
+    if entry is None or len(entry) != 4 or entry[1] is not None or os.path.exists(name):
+        return ""
+    return "".join(entry[2])

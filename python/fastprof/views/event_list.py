@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Iterable
 from typing import Any, SupportsIndex
 
+from fastprof.base import errors
 from fastprof.model.instants import InstantEvent, instants
 from fastprof.model.nesting import TableKernels
 from fastprof.model.table import EventKind, EventTable
@@ -312,6 +313,27 @@ class EventList(RowList[T]):
         )
         return str(output("table")(self._frame(), options))
 
+    def tree_text(
+        self,
+        max_depth: int | None = None,
+        min_percent: float = 0.0,
+        time_unit: str | None = None,
+        *,
+        max_width: int | None = None,
+    ) -> str:
+        """Return the tree of ranges as text, merged by name: total and self time, share and count.
+
+        max_depth: levels; default: all. min_percent: leave out branches with less of the total time.
+        time_unit: "s", "ms" or "us" for all times. max_width: characters per line. Control characters
+        of names appear as symbols. "" if the list is empty; errors.StateError for a list of averages.
+
+            print(prof.events().tree_text(max_depth=4, min_percent=1))
+        """
+        if self._of_averages():
+            raise errors.StateError("averages have no tree. Use prof.events().tree_text().")
+        options = output("tree_options")(max_depth, min_percent, time_unit, max_width)
+        return str(output("tree")(self, options))
+
     def __str__(self) -> str:
         return self.table()
 
@@ -319,11 +341,42 @@ class EventList(RowList[T]):
         return f"[{', '.join(map(repr, self))}]"
 
     def _repr_html_(self) -> str:
-        """Return the first 100 rows as an HTML table, for notebooks."""
+        """Return the first 100 rows as a sortable HTML table, for notebooks; averages by self time."""
         options = output("options")(
-            profile_memory=self._profile_memory, with_flops=self._with_flops
+            sort_by="self_cpu_time_total" if self._of_averages() else None,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
         )
         return str(output("html")(self._frame(), options))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the first rows where IPython shows text; repr() would make an object of every event."""
+        printer.text(self._short_text())
+
+    def _short_text(self) -> str:
+        if len(self) == 0:
+            return "[]"
+        by_time = "self_cpu_time_total" if self._of_averages() else None
+        text = self.table(sort_by=by_time, row_limit=_SHORT_ROWS)
+        more = len(self) - _SHORT_ROWS
+        return text + (
+            f"{more:,} more rows: print(events.table(row_limit=...))" if more > 0 else ""
+        )
+
+    def _of_averages(self) -> bool:
+        return isinstance(self._rows, AverageRows) or (self._rows is None and self._is_averages())
+
+    def plot(self, kind: str = "timeline", *, ax: Any = None, limit: int | None = None) -> Any:
+        """Draw the list with matplotlib and return the Axes.
+
+        kind: "timeline" (ranges by track and depth), "averages" (bars by self CPU time), "steps" (a bar
+        for each ProfilerStep) or "memory" (bytes held over time). ax: Axes to draw on; default: new ones.
+        limit: parts to draw (default: 5000 slices, 20 averages, 1000 steps, 20,000 points); the title
+        says if there were more. errors.UnavailableError without matplotlib: pip install 'fastprof[plot]'.
+
+            prof.plot("averages").figure.savefig("averages.png")
+        """
+        return output("plot")(self, kind, ax, limit)
 
     # ---- export --------------------------------------------------------------------------------
 
@@ -417,6 +470,7 @@ def _of_states(states: list[dict[str, Any]], listed: int, *options: Any) -> Even
     return _of_events(events_of_states(states)[:listed], *options)
 
 
+_SHORT_ROWS = 30
 _DESCRIBING = (
     "node_id",
     "is_async",

@@ -16,7 +16,10 @@ __all__ = ["OUTPUTS", "output"]
 OUTPUTS = {
     "options": "fastprof.views.render:TableOptions",
     "table": "fastprof.views.render:render_table",
-    "html": "fastprof.views.render:render_html",
+    "html": "fastprof.views.html_view:render_html",
+    "tree": "fastprof.views.tree_text:tree_text",
+    "tree_options": "fastprof.views.tree_text:TreeOptions",
+    "plot": "fastprof.views.plot:plot",
     "stack_metrics": "fastprof.exporters.stacks:STACK_METRICS",
     "stacks": "fastprof.exporters.stacks:export_stacks",
     "chrome": "fastprof.exporters.chrome_python:export_chrome_trace",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render an EventFrame as a text or HTML table; for the same numbers, the text of PyTorch 2.13.
+"""Render an EventFrame as a text table; for the same numbers, the text of PyTorch 2.13.
 
 Only printed rows are formatted, and rows are not modified. Differences from PyTorch
 (docs/differences.md): FLOPs and source location have headers of their own when both are shown, shares
@@ -9,6 +9,7 @@ of a zero total print "NaN", and footer lines report unfinished and dropped even
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,16 +25,20 @@ from fastprof.base.formatting import (
     format_share,
     format_time,
 )
+from fastprof.base.text_style import TextStyle, cut_to_width, share_role, text_width
+from fastprof.base.visible_text import visible_text
 from fastprof.model.table import CodedColumn
 from fastprof.views.frame import METRIC_FIELDS, EventFrame, sequential_sum
 from fastprof.views.measures import device_metric_name
 from fastprof.views.table_fit import FitColumn, fit_columns
 
-__all__ = ["SORT_KEYS", "TableOptions", "render_html", "render_table", "sorted_rows"]
+__all__ = ["SORT_KEYS", "TableLayout", "TableOptions", "render_table", "sorted_rows"]
 
 Array: TypeAlias = NDArray[Any]
 
 _WIDTH = 12
+_BAR = "Self CPU bar"
+_BY_SHARE = ("Name", "Self CPU %", "Self CPU")  # columns whose colour says the share
 _GAP = "  "
 _SPELLINGS = ("device", "cuda", "xpu", "privateuse1")
 SORT_KEYS = (
@@ -47,7 +52,11 @@ SORT_KEYS = (
 
 
 class TableOptions(NamedTuple):
-    """Arguments of EventList.table; a width of None means no limit, row_limit -1 all rows."""
+    """Arguments of EventList.table; a width of None means no limit, row_limit -1 all rows.
+
+    visible: control characters and bidi marks of names appear as symbols, for terminals. style: colours, and
+    a column of bars.
+    """
 
     sort_by: str | None = None
     row_limit: int | None = 100
@@ -62,6 +71,8 @@ class TableOptions(NamedTuple):
     profile_memory: bool = False
     with_flops: bool = False
     max_width: int | None = None
+    visible: bool = False
+    style: TextStyle | None = None
 
 
 class _Column(NamedTuple):
@@ -77,7 +88,7 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
     """Return the table as text, ending in a newline; "" without rows."""
     if frame.size == 0:
         return ""
-    layout = _Layout(frame, options)
+    layout = TableLayout(_visible_frame(frame) if options.visible else frame, options)
     left_out = layout.fit(options.max_width) if options.max_width is not None else []
     lines: list[str] = []
     ruler = "".join("-" * column.width + _GAP for column in layout.columns)
@@ -88,7 +99,7 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
         lines += [full_line, "This report only display top-level ops statistics"]
     lines += [ruler, *layout.header_lines(), ruler]
     for row in layout.printed_rows():
-        lines.append(layout.line(column.cell(row) for column in layout.columns))
+        lines.append(layout.row_line(row))
         if layout.source is not None:
             entries = layout.stack_of(row)[1:]
             if options.max_stack_lines is not None:
@@ -102,28 +113,6 @@ def render_table(frame: EventFrame, options: TableOptions) -> str:
     if options.max_width is not None:
         lines = [line.rstrip() for line in lines]
     return "\n".join(lines) + "\n"
-
-
-def render_html(frame: EventFrame, options: TableOptions) -> str:
-    """Return the same rows and columns as an HTML table, for notebooks."""
-    import html  # slow to load
-
-    if frame.size == 0:
-        return "<p>no events</p>"
-    layout = _Layout(frame, options._replace(max_name_column_width=None))
-    head = "".join(f"<th>{html.escape(column.header)}</th>" for column in layout.columns)
-    body = []
-    for row in layout.printed_rows():
-        cells = []
-        for column in layout.columns:
-            side = "left" if column.align == "<" or column.header == "Name" else "right"
-            text = html.escape(column.cell(row))
-            cells.append(f'<td style="text-align: {side}">{text}</td>')
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    notes = "<br>".join(html.escape(line) for line in layout.footers())
-    return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table><p>{notes}</p>"
-    )
 
 
 def sorted_rows(frame: EventFrame, sort_by: str | None) -> Array:
@@ -145,7 +134,7 @@ def sorted_rows(frame: EventFrame, sort_by: str | None) -> Array:
     return rows[np.argsort(-frame.metric(field)[rows], kind="stable")]
 
 
-class _Layout:
+class TableLayout:
     """Columns, widths and totals of one table."""
 
     def __init__(self, frame: EventFrame, options: TableOptions) -> None:
@@ -194,7 +183,7 @@ class _Layout:
             chosen.append(column._replace(width=width))
         kept = [column.column for column in fitted]
         self.source = kept.index(self.source) if self.source in kept else None
-        gone = [column.header for column in self.columns if column.header in left_out]
+        gone = [c.header for c in self.columns if c.header in left_out and c.header != _BAR]
         self.columns, self.headers = chosen, [column.header for column in fitted]
         return gone
 
@@ -202,7 +191,9 @@ class _Layout:
         """Return the header lines: one, unless fit() wrapped headers; aligned to the bottom."""
         height = max(map(len, self.headers))
         padded = [("",) * (height - len(header)) + header for header in self.headers]
-        return [self.line(words) for words in zip(*padded, strict=True)]
+        lines = [self.line(words) for words in zip(*padded, strict=True)]
+        style = self.options.style
+        return lines if style is None else [style.paint(line.rstrip(), "head") for line in lines]
 
     # ---- rows and lines ------------------------------------------------------------------------
 
@@ -220,6 +211,25 @@ class _Layout:
             f"{cell:{column.align}{column.width}}{_GAP}"
             for column, cell in zip(self.columns, cells, strict=True)
         )
+
+    def row_line(self, row: int) -> str:
+        """Return the line of a row, coloured by its share of the self time if there is a style."""
+        style = self.options.style
+        if style is None:
+            return self.line(column.cell(row) for column in self.columns)
+        role = share_role(self._self_share(row))
+        return "".join(
+            style.paint(
+                _aligned(column, column.cell(row)),
+                "bar" if column.header == _BAR else role if column.header in _BY_SHARE else "",
+            )
+            + _GAP
+            for column in self.columns
+        )
+
+    def _self_share(self, row: int) -> float:
+        own = self.frame.self_cpu_time_total[row].item() / self.frame.unit_per_us
+        return own / self.cpu_sum if self.cpu_sum > 0 else 0.0
 
     def source_line(self, entry: str) -> str:
         cells = [""] * len(self.columns)
@@ -269,6 +279,10 @@ class _Layout:
                 field="cpu_time",
             ),
         ]
+        style = options.style
+        if style is not None:
+            bar = _Column(_BAR, _WIDTH, lambda row: style.bar(self._self_share(row), _WIDTH), "<")
+            columns.insert(1, bar)
         columns += self._device_columns()
         columns += self._memory_columns()
         count = frame.metric("count")
@@ -397,6 +411,27 @@ class _Layout:
         return float(sequential_sum(device_self)) / frame.unit_per_us
 
 
+def _visible_frame(frame: EventFrame) -> EventFrame:
+    """Return the frame with visible_text() of its texts."""
+
+    def visible(column: CodedColumn | None) -> CodedColumn | None:
+        return column and CodedColumn(column.codes, [_visible_value(v) for v in column.values])
+
+    return replace(
+        frame,
+        key=CodedColumn(frame.key.codes, [visible_text(str(v)) for v in frame.key.values]),
+        overload_name=visible(frame.overload_name),
+        input_shapes=visible(frame.input_shapes),
+        stack=visible(frame.stack),
+    )
+
+
+def _visible_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible_text(value)
+    return [_visible_value(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
 def _scaled(values: Array, scale: float) -> Callable[[int], str]:
     return lambda row: f"{values[row].item() * scale:8.3f}" if values[row] > 0 else "--"
 
@@ -409,6 +444,15 @@ def _used(column: CodedColumn) -> list[Any]:
     counts = np.bincount(codes.astype(np.int64) + 1, minlength=len(column.values) + 1)
     values = [column.values[i] for i in np.flatnonzero(counts[1:]).tolist()]
     return [*values, None] if counts[0] else values
+
+
+def _aligned(column: _Column, text: str) -> str:
+    """Return a cell as wide as its column in a terminal, where some characters take two columns."""
+    if text.isascii():
+        return f"{text:{column.align}{column.width}}"
+    text = cut_to_width(text, column.width).rstrip()
+    blank = " " * (column.width - text_width(text))
+    return text + blank if column.align == "<" else blank + text
 
 
 def _cut(text: str, cap: int | None) -> str:

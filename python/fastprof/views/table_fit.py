@@ -15,7 +15,14 @@ __all__ = ["FitColumn", "FittedColumn", "fit_columns", "wrap_header"]
 _GAP = 2
 _MIN_TEXT_WIDTH = 16
 # Left out in this order, then from the right. Name, sort key and number of calls always stay.
-_LEAVE_OUT = ("Overload Name", "Node ID", "CPU total %", "Self CPU %", "CPU time avg")
+_LEAVE_OUT = (
+    "Self CPU bar",
+    "Overload Name",
+    "Node ID",
+    "CPU total %",
+    "Self CPU %",
+    "CPU time avg",
+)
 
 
 class FitColumn(NamedTuple):

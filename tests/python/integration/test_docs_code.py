@@ -23,6 +23,7 @@ from fastprof import _paths
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEEDS = {
+    "notebook.md": "matplotlib",
     "pytorch.md": "torch",
     "results.md": "pandas",
 }  # what the Python of a page imports beside fastprof

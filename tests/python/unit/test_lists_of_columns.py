@@ -44,7 +44,7 @@ def test_no_event_object_is_made_for_averages_tables_and_columns(
     assert "n3" in events.table(row_limit=5)
     assert len(events.to_columns()["start_us"]) == len(events) == 1000
     assert events.self_cpu_time_total == pytest.approx(7.0)
-    assert "<table>" in events._repr_html_()
+    assert "<table " in events._repr_html_()
     assert made == []
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ def test_footer_reports_unfinished_and_dropped_events() -> None:
 def test_html_escapes_names() -> None:
     html = EventList([event("<script>&", 0, 10)])._repr_html_()
     assert "&lt;script&gt;&amp;" in html
-    assert "<script>" not in html
+    assert html.count("<script>") == 1 and html.count("</script>") == 1  # that of the sorting
 
 
 def column_of(text: str, header: str) -> list[str]:
@@ -239,8 +240,8 @@ def test_shapes_are_cut_before_columns_go() -> None:
 
 def test_sides_of_html_cells() -> None:
     html = EventList([event("a", 0, 10, stack=["f.py(1): f"])])._repr_html_()
-    sides = [cell.partition('"')[0] for cell in html.split("text-align: ")[1:]]
-    assert sides == ["left", *["right"] * 6, "left"]
+    cells = re.findall(r"<td( class=\"text\")?", html)
+    assert ["left" if text else "right" for text in cells] == ["left", *["right"] * 6, "left"]
     assert EventList([])._repr_html_() == "<p>no events</p>"
 
 

@@ -33,6 +33,8 @@ R.base = (() => {
     parent.replaceChildren(...children.filter((c) => c !== null && c !== undefined));
   }
 
+  const canvases = new Set();
+
   /**
    * A canvas that fills its parent and is drawn again when its size, the theme or the data change. `draw` is called at
    * most once a frame.
@@ -73,6 +75,7 @@ R.base = (() => {
       requestAnimationFrame(drawNow);
     }
     new ResizeObserver(redraw).observe(parent);
+    canvases.add(made);
     return made;
   }
 
@@ -129,5 +132,11 @@ R.base = (() => {
     }
   }
 
-  return { el, fill, canvas, colour, forgetColours, sliceColour, hash, download, copy };
+  /** Draw all canvases with the colours of now, before the browser goes on: a page that is printed gets no frames. */
+  function drawAll() {
+    forgetColours();
+    for (const each of canvases) each.drawNow();
+  }
+
+  return { el, fill, canvas, drawAll, colour, forgetColours, sliceColour, hash, download, copy };
 })();

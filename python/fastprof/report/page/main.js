@@ -65,6 +65,18 @@ R.main = (() => {
       R.state.set({ query: R.state.state.query.slice(0, -1) });
     };
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { R.base.forgetColours(); R.timeline.redraw(); R.flame.redraw(); });
+    // Paper is white: a dark page is printed in the light theme.
+    let screenTheme = /** @type {string | undefined} */ (undefined);
+    addEventListener("beforeprint", () => {
+      screenTheme = document.documentElement.dataset.theme;
+      document.documentElement.dataset.theme = "light";
+      R.base.drawAll();
+    });
+    addEventListener("afterprint", () => {
+      if (screenTheme === undefined) delete document.documentElement.dataset.theme;
+      else document.documentElement.dataset.theme = screenTheme;
+      R.base.drawAll();
+    });
     document.addEventListener("keydown", (event) => onKey(event, Object.keys(views), search, help, nextTheme));
     const asked = location.hash.slice(1);
     R.state.state.view = "";

@@ -3,18 +3,24 @@
 
 R.source = (() => {
   const { el } = R.base;
-  const { time, percent, shown, count } = R.format;
+  const { time, percent, shown, count, bytes } = R.format;
   let model = /** @type {any} */ (null);
   let list = /** @type {any} */ (null);
   let page = /** @type {any} */ (null);
   let side = /** @type {any} */ (null);
   let files = /** @type {Map<string, any> | null} */ (null);
   let texts = /** @type {Record<string, string>} */ ({});
+  let measure = "time";
   let current = { file: "", line: 0 };
 
   function start(/** @type {HTMLElement} */ parent, /** @type {any} */ of) {
     model = of;
     list = el("div", { class: "files" });
+    if ((model.head.blocks.numbers || []).some((/** @type {any} */ c) => c.name === "self_cpu_memory_usage")) {
+      const form = R.controls.bar();
+      R.controls.select(form, "Lines by", { time: "time", memory: "memory allocated" }, measure, (value) => { measure = value; update(); });
+      parent.append(form);
+    }
     page = el("div", { class: "code", tabindex: "0" });
     side = el("div", { class: "neighbours", hidden: true });
     parent.append(el("div", { class: "source" }, list, page, side));
@@ -24,6 +30,10 @@ R.source = (() => {
     });
   }
 
+  const ownOf = (/** @type {any} */ of) => (measure === "memory" ? of.memory : of.self);
+  const own = (/** @type {any} */ of) => (measure === "memory" ? bytes(of.memory).replace(/^\+/, "") : time(of.self));
+  const weight = (/** @type {any} */ line) => (measure === "memory" ? line.memory : Math.max(line.self, line.total));
+
   async function update() {
     if (!files) {
       const found = await R.sourceLines.compute(model, R.state.state);
@@ -31,12 +41,12 @@ R.source = (() => {
       files = found;
     }
     const known = /** @type {Map<string, any>} */ (files);
-    const sorted = [...known.values()].sort((a, b) => b.self - a.self);
+    const sorted = [...known.values()].sort((a, b) => ownOf(b) - ownOf(a));
     if (!known.has(current.file) && !(current.file in texts)) current = { file: sorted.length ? sorted[0].file : "", line: 0 };
-    const whole = sorted.reduce((sum, file) => sum + file.self, 0) || 1;
+    const whole = sorted.reduce((sum, file) => sum + ownOf(file), 0) || 1;
     R.base.fill(list, ...sorted.slice(0, 400).map((file) => el("button", {
       class: file.file === current.file ? "file chosen" : "file", title: shown(file.file, 1000), onclick: () => open(file.file, 0),
-    }, el("span", null, shown(R.format.baseName(file.file), 60)), el("b", null, percent(file.self / whole)), el("i", { css: { width: `${(100 * file.self) / whole}%` } }))));
+    }, el("span", null, shown(R.format.baseName(file.file), 60)), el("b", null, percent(ownOf(file) / whole)), el("i", { css: { width: `${(100 * ownOf(file)) / whole}%` } }))));
     if (!sorted.length) {
       R.base.fill(page, el("p", { class: "note padded" }, "No range or call of this profile says where in the source it is. "
         + "Record stacks (with_stack=True) or calls (python_calls=True, fastprof run --calls)."));
@@ -46,29 +56,29 @@ R.source = (() => {
   }
 
   function showFile(/** @type {number} */ whole) {
-    const of = /** @type {Map<string, any>} */ (files).get(current.file) || { lines: new Map(), self: 0 };
+    const of = /** @type {Map<string, any>} */ (files).get(current.file) || { lines: new Map(), self: 0, memory: 0 };
     const text = texts[current.file];
-    const most = Math.max(1, ...[...of.lines.values()].map((line) => Math.max(line.self, line.total)));
+    const most = Math.max(1, ...[...of.lines.values()].map(weight));
     const lines = text === undefined ? null : text.split(/\r\n|\n|\r/);
     const numbers = lines ? lines.map((_, i) => i + 1) : [...of.lines.keys()].sort((a, b) => a - b);
-    const table = el("table", { class: "lines" }, el("tr", { class: "heads" }, el("td", null, "self"), el("td", null, "total"), el("td", { class: "number" }, "line"), el("td", null)));
+    const table = el("table", { class: "lines" }, el("tr", { class: "heads" }, el("td", null, measure === "memory" ? "allocated" : "self"), el("td", null, "total"), el("td", { class: "number" }, "line"), el("td", null)));
     for (const number of numbers) {
       const line = of.lines.get(number);
       const key = line && line.keys.size ? [...line.keys][0] : -1;
-      const share = line ? Math.max(line.self, line.total) / most : 0;
+      const share = line ? weight(line) / most : 0;
       table.append(el("tr", {
         class: number === current.line ? "chosen" : null, "data-line": number,
         onclick: line ? () => choose(number, key) : null,
       },
-      el("td", null, line && line.self > 0 ? time(line.self) : ""), el("td", null, line && line.total > 0 ? time(line.total) : ""),
+      el("td", null, line && ownOf(line) > 0 ? own(line) : ""), el("td", null, line && line.total > 0 ? time(line.total) : ""),
       el("td", { class: "number" }, number),
       el("td", { class: "text", css: line ? { background: `color-mix(in srgb, var(--heat) ${Math.round(8 + 52 * share)}%, transparent)` } : {} },
         lines ? R.format.sourceLine(lines[number - 1]) : shown([...(line ? line.keys : [])].map((each) => model.keys[each].name).join(", ") || "(called from here)", 200))));
     }
-    R.base.fill(page, el("div", { class: "path" }, shown(current.file, 400), " ", el("span", { class: "note" }, `${time(of.self)} self, ${percent(of.self / whole)} of the time that has a place in the source`),
+    R.base.fill(page, el("div", { class: "path" }, shown(current.file, 400), " ", el("span", { class: "note" }, `${own(of)} ${measure === "memory" ? "allocated" : "self"}, ${percent(ownOf(of) / whole)} of the ${measure} that has a place in the source`),
       lines ? null : el("p", { class: "note" }, "The text of this file is not in the report: only lines with time are listed.")),
     table);
-    const hottest = [...of.lines].sort((a, b) => b[1].self - a[1].self)[0];
+    const hottest = [...of.lines].sort((a, b) => ownOf(b[1]) - ownOf(a[1]))[0];
     const target = current.line || (hottest ? hottest[0] : 0);
     const row = target ? table.querySelector(`tr[data-line="${Number(target)}"]`) : null;
     if (row) page.scrollTop = Math.max(0, row.offsetTop - page.clientHeight / 3);

@@ -3,8 +3,8 @@
 // the lines of its callers as total; a call, or a range with a place of its own, gives them to the line where it is defined.
 
 /**
- * @typedef {{self: number, total: number, count: number, keys: Set<number>}} SourceLine
- * @typedef {{file: string, lines: Map<number, SourceLine>, self: number}} SourceFile
+ * @typedef {{self: number, total: number, count: number, memory: number, keys: Set<number>}} SourceLine
+ * @typedef {{file: string, lines: Map<number, SourceLine>, self: number, memory: number}} SourceFile
  */
 R.sourceLines = (() => {
   /** @returns {Promise<Map<string, SourceFile>>} files by name, for the rows of a selection */
@@ -13,15 +13,17 @@ R.sourceLines = (() => {
     const files = new Map();
     const line = (/** @type {string} */ file, /** @type {number} */ number) => {
       let of = files.get(file);
-      if (!of) files.set(file, (of = { file, lines: new Map(), self: 0 }));
+      if (!of) files.set(file, (of = { file, lines: new Map(), self: 0, memory: 0 }));
       let found = of.lines.get(number);
-      if (!found) of.lines.set(number, (found = { self: 0, total: 0, count: 0, keys: new Set() }));
+      if (!found) of.lines.set(number, (found = { self: 0, total: 0, count: 0, memory: 0, keys: new Set() }));
       return found;
     };
     const stacks = await model.block("stacks");
+    const allocated = ((await model.block("numbers")) || {}).self_cpu_memory_usage;
     const texts = stacks ? await model.json("values") : null;
     const byStack = texts ? texts.stacks.map(() => new Map()) : [];
     const counts = new Float64Array(byStack.length);
+    const bytes = new Float64Array(byStack.length);
     const { keys, rowKey } = model;
     const places = keys.map(place);
     const open = new Int32Array(keys.length); // rows of a key around the current one: a recursive call adds no total
@@ -31,12 +33,15 @@ R.sourceLines = (() => {
       const key = rowKey[row];
       const code = stacks ? stacks.stack[row] : 0;
       const value = Math.max(self, 0);
+      const memory = allocated ? Math.max(allocated[row], 0) : 0;
       if (code) {
+        bytes[code - 1] += memory;
         byStack[code - 1].set(key, (byStack[code - 1].get(key) || 0) + value);
         counts[code - 1] += 1;
       } else if (places[key]) {
         const found = line(places[key].file, places[key].line);
         found.self += value;
+        found.memory += memory;
         found.count += 1;
         found.keys.add(key);
         if (!open[key]) found.total += length;
@@ -54,6 +59,7 @@ R.sourceLines = (() => {
         const found = line(at.file, at.line);
         if (depth === 0) {
           found.self += self;
+          found.memory += bytes[code];
           found.count += counts[code];
           for (const key of parts.keys()) found.keys.add(key);
         }
@@ -61,7 +67,10 @@ R.sourceLines = (() => {
         seen.add(found);
       });
     });
-    for (const file of files.values()) for (const each of file.lines.values()) file.self += each.self;
+    for (const file of files.values()) for (const each of file.lines.values()) {
+      file.self += each.self;
+      file.memory += each.memory;
+    }
     return files;
   }
 

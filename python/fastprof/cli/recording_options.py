@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that say what a profile records, of `fastprof run` and of a notebook's %%fastprof."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from fastprof.base import errors
+
+if TYPE_CHECKING:
+    from fastprof.record.python_calls import CallFilter
+
+__all__ = ["add_recording_options", "recording_arguments"]
+
+
+def add_recording_options(parser: argparse.ArgumentParser) -> Any:
+    """Add the options; return their group."""
+    recording = parser.add_argument_group("recording")
+    recording.add_argument(
+        "--calls",
+        action=argparse.BooleanOptionalAction,
+        help="record every call of a Python function, and print a table by function",
+    )
+    recording.add_argument(
+        "--min-duration",
+        type=float,
+        default=0,
+        metavar="US",
+        help="sum calls shorter than so many microseconds into rows [shorter calls]",
+    )
+    recording.add_argument(
+        "--follow",
+        action="store_true",
+        help="also record the Python processes that the program starts, and theirs",
+    )
+    recording.add_argument(
+        "--record-shapes", "--shapes", action="store_true", help="record the shapes of op inputs"
+    )
+    recording.add_argument(
+        "--profile-memory", "--memory", action="store_true", help="record allocations and frees"
+    )
+    recording.add_argument(
+        "--with-stack",
+        "--stack",
+        action="store_true",
+        help="record the Python stack of each range, and the calls between them (unless --no-calls)",
+    )
+    recording.add_argument(
+        "--native",
+        action="store_true",
+        help="put the frames of C++ code into the stacks, too (implies --with-stack)",
+    )
+    recording.add_argument(
+        "--with-flops", action="store_true", help="estimate FLOPs of ops with a known formula"
+    )
+    recording.add_argument(
+        "--with-modules", action="store_true", help="record the TorchScript modules of ops"
+    )
+    recording.add_argument(
+        "--counter",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="count a perf event in each range, such as instructions or page-faults; up to 4 times",
+    )
+    recording.add_argument(
+        "--max-mb",
+        type=int,
+        default=0,
+        metavar="MB",
+        help="memory limit for records (default: 0, automatic)",
+    )
+    recording.add_argument(
+        "--overflow",
+        choices=("drop_newest", "overwrite_oldest", "spill"),
+        default="drop_newest",
+        help="at the memory limit: drop new records (default), overwrite old ones, or move records to a"
+        " file; the number of dropped records is printed",
+    )
+    recording.add_argument(
+        "--spill-folder",
+        metavar="DIR",
+        help="folder for the file of --overflow spill (default: the folder for temporary files)",
+    )
+    return recording
+
+
+def recording_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options as arguments of profile(), without all_threads; errors.ValueError if they disagree."""
+    if options.max_mb < 0:
+        raise errors.ValueError(
+            f"invalid --max-mb {options.max_mb}. Use 0 (automatic) or a number of megabytes."
+        )
+    return {
+        "record_shapes": options.record_shapes,
+        "profile_memory": options.profile_memory,
+        "with_stack": options.with_stack or options.native,
+        "native": options.native,
+        "with_flops": options.with_flops,
+        "with_modules": options.with_modules,
+        "max_bytes": options.max_mb << 20,
+        "overflow": options.overflow,
+        "spill_folder": options.spill_folder,
+        "counters": options.counter,
+        "python_calls": _calls(options),
+        "follow_children": options.follow,
+    }
+
+
+def _calls(options: argparse.Namespace) -> bool | CallFilter | None:
+    """Return which calls are recorded: as profile(python_calls=...) takes it."""
+    asked: bool | None = options.calls
+    with_stack = options.with_stack or options.native
+    if not options.min_duration:
+        return asked
+    if asked is False or (asked is None and not with_stack):
+        raise errors.ValueError("--min-duration is about calls. Add --calls.")
+    from fastprof.record.python_calls import CallFilter
+
+    return CallFilter(min_duration_us=options.min_duration)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""table_html: the first rows of an EventTable as HTML, for notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastprof.base.formatting import format_time
+from fastprof.base.html_table import HtmlColumn, html_note, html_table
+from fastprof.model.columns import EventKind
+
+if TYPE_CHECKING:
+    from fastprof.model.table import EventTable
+
+__all__ = ["MAX_ROWS", "table_html"]
+
+MAX_ROWS = 100
+# Shown in columns of their own form, or of no use to a reader.
+_SHOWN = ("start_ns", "end_ns", "site", "track", "kind", "flags", "payload", "parent", "id")
+
+
+def table_html(table: EventTable, limit: int = MAX_ROWS) -> str:
+    """Return the first `limit` rows: name, begin since the start, duration, track, and the further columns."""
+    size = len(table)
+    title = f"EventTable: {size:,} rows, {len(table.sites):,} sites, {len(table.tracks):,} tracks"
+    if size == 0:
+        return html_note(title)
+    shown = table[:limit]
+    names = {track.id: track.name for track in table.tracks}
+    threads = [names.get(number) or str(number) for number in shown.thread.tolist()]
+    start = ((shown.start_ns - table.t0_ns) / 1e3).tolist()
+    duration = (shown.duration_ns / 1e3).tolist()
+    columns = [
+        (HtmlColumn("row"), [str(row) for row in range(len(shown))]),
+        (HtmlColumn("name", True), [shown.name(row) for row in range(len(shown))]),
+        (HtmlColumn("begin"), [format_time(time) for time in start]),
+        (HtmlColumn("duration"), [format_time(time) for time in duration]),
+        (HtmlColumn("track", True), threads),
+    ]
+    if shown.has("kind"):
+        kinds = [_kind_name(kind) for kind in shown.column("kind").tolist()]
+        columns.append((HtmlColumn("kind", True), kinds))
+    for name in shown.column_names:
+        if name in _SHOWN:
+            continue
+        if name in shown.coded:
+            values = [shown.coded[name][row] for row in range(len(shown))]
+            columns.append((HtmlColumn(name, True), ["" if v is None else str(v) for v in values]))
+        else:
+            values = shown.column(name).tolist()
+            columns.append((HtmlColumn(name), [str(value) for value in values]))
+    notes = [title]
+    if len(shown) < size:
+        notes.append(f"first {len(shown):,} rows; {size - len(shown):,} more are not shown")
+    notes += [f"dropped: {cause} {count:,}" for cause, count in table.dropped.items()]
+    cells = zip(*(texts for _, texts in columns), strict=True)
+    return html_table([column for column, _ in columns], cells, notes)
+
+
+def _kind_name(kind: int) -> str:
+    try:
+        return EventKind(kind).name.lower()
+    except ValueError:
+        return str(kind)

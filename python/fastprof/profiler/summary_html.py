@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""summary_html and summary_text: a profile as a notebook or an interactive shell shows it, at bounded cost.
+
+A profile that runs is not disturbed: its state is said, and nothing is stopped, read or warned of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastprof.base.formatting import format_time
+from fastprof.base.html_table import html_note
+
+if TYPE_CHECKING:
+    from fastprof.profiler.profiling import profile
+
+__all__ = ["summary_html", "summary_text"]
+
+
+def summary_html(profiler: profile) -> str:
+    """Return a line about the recording and the averages by self time."""
+    state = _state(profiler)
+    if state:
+        return html_note(state)
+    lines = [_line(profiler), *_missing(profiler)]
+    return "".join(map(html_note, lines)) + profiler.key_averages()._repr_html_()
+
+
+def summary_text(profiler: profile) -> str:
+    """Return the same as text."""
+    state = _state(profiler)
+    if state:
+        return f"<fastprof.profile: {state}>"
+    lines = [_line(profiler), *_missing(profiler)]
+    averages = profiler.key_averages()
+    return "\n".join([*lines, averages._short_text() if len(averages) else "no events"])
+
+
+def _state(profiler: profile) -> str:
+    """Return why there is nothing to show; "" if there is a recording."""
+    if not profiler.enabled:
+        return "disabled: nothing is recorded"
+    if profiler._stopping:
+        return "stopping; stop() it again to complete an interrupted stop"
+    if profiler._records() and not profiler._results:
+        return "recording; results are there after stop()"
+    if profiler._records():
+        return "recording again; results are there after stop()"
+    if not profiler._results:
+        return "nothing was recorded" if profiler._ended else "not started"
+    if any(result.options.trace_only for result in profiler._results):
+        return "recorded with trace_only=True: export_chrome_trace() has the events"
+    return ""
+
+
+def _line(profiler: profile) -> str:
+    # The last recording, as everything but events() shows it.
+    table = profiler._results[-1].table
+    span = format_time((table.t1_ns - table.t0_ns) / 1e3)
+    threads = len(set(table.tracks.thread_ids.tolist())) if len(table.tracks) else 1
+    name = table.process_name or "profile"
+    text = f"{name}: {len(table):,} rows on {threads:,} threads in {span}"
+    if len(profiler._results) > 1:
+        text += f" (the last of {len(profiler._results)} recordings)"
+    return text
+
+
+def _missing(profiler: profile) -> list[str]:
+    return [f"not recorded: {what}: {reason}" for what, reason in profiler.missing.items()]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PathTree: the ranges of an EventList merged by name path, for the texts that show a tree.
+
+Ranges of all threads and tasks are merged; those of several processes, async ranges and device activities each have
+a heading of their own, which is a node without calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.base.device_type import DeviceType
+from fastprof.base.visible_text import shortened, visible_text
+from fastprof.model.name_paths import name_paths
+from fastprof.model.tree import EventTree
+from fastprof.views.frame import display_codes
+from fastprof.views.table_rows import TableRows
+
+__all__ = ["MAX_NAME_CHARS", "Node", "path_tree"]
+
+Array: TypeAlias = NDArray[Any]
+
+MAX_NAME_CHARS = 400
+
+
+class Node(NamedTuple):
+    """A path. Times in ns; calls 0: a heading. own_ns is 0 for async ranges and device activities."""
+
+    name: str
+    calls: int
+    total_ns: int
+    own_ns: int
+    children: list[Node]
+
+
+def path_tree(events: Any, visible: bool) -> list[Node]:
+    """Return the roots, longest first, headings last; children are sorted alike.
+
+    visible: names have visible_text(). events: an EventList of events, hand-made ones included.
+    """
+    rows = events._columnar()
+    if not isinstance(rows, TableRows):
+        rows = type(events).from_table(events.to_table())._columnar()
+    tree: EventTree = rows.tree
+    if not len(tree):
+        return []
+    codes, texts = display_codes(tree)
+    heads, titles = _heads(tree)
+    paths = name_paths(tree, codes, max(len(texts), 1), heads)
+    duration = paths.sums(tree.take(tree.table.duration_ns))
+    on_track = np.array([not title or title.startswith("pid ") for title in titles])[paths.head]
+    total = np.where(on_track, paths.total_ns, duration)
+    shown: list[str | None] = [None] * len(texts)
+
+    def text_of(code: int) -> str:
+        text = shown[code]
+        if text is None:
+            text = shortened(texts[code], MAX_NAME_CHARS)
+            shown[code] = text = visible_text(text) if visible else text
+        return text
+
+    columns = (paths.name, paths.count, total, paths.self_ns)
+    rows_of = list(zip(*(column.tolist() for column in columns), strict=True))
+    nodes = [Node(text_of(name), calls, ns, own, []) for name, calls, ns, own in rows_of]
+    roots: dict[int, list[Node]] = {}
+    # The longest first; children are appended in that order.
+    for index in np.argsort(-total, kind="stable").tolist():
+        parent = int(paths.parent[index])
+        if parent < 0:
+            roots.setdefault(int(paths.head[index]), []).append(nodes[index])
+        else:
+            nodes[parent].children.append(nodes[index])
+    found = roots.pop(0, []) if not titles[0] else []
+    for head in sorted(roots):
+        inner = roots[head]
+        total_ns, own_ns = sum(n.total_ns for n in inner), sum(n.own_ns for n in inner)
+        title = visible_text(titles[head]) if visible else titles[head]
+        found.append(Node(title, 0, total_ns, own_ns, inner))
+    return found
+
+
+def _heads(tree: EventTree) -> tuple[Array, list[str]]:
+    """Return (code of each row's heading, headings; "" for none)."""
+    table = tree.table
+    heads = np.zeros(len(tree), np.int64)
+    titles = [""]
+    pids = [track.pid for track in table.tracks]
+    if len(set(pids)) > 1:
+        numbers, codes = np.unique(np.array(pids, np.int64), return_inverse=True)
+        heads = codes.reshape(-1)[tree.column("track")].astype(np.int64)
+        processes = table.metadata.get("processes") or ()
+        names = {
+            p["pid"]: p.get("name", "") for p in processes if isinstance(p, dict) and "pid" in p
+        }
+        names.setdefault(table.pid, table.process_name)
+        titles = [f"pid {n} {names.get(n, '')}".rstrip() for n in numbers.tolist()]
+    if tree.is_async is not None:
+        heads = np.where(tree.is_async, len(titles), heads)
+        titles = [*titles, "[async ranges]"]
+    if tree.on_cpu is not None:
+        types = tree.column("device_type")
+        for number in np.unique(types[~tree.on_cpu]).tolist():
+            heads = np.where(types == number, len(titles), heads)
+            titles = [*titles, f"[{_device(number)}]"]
+    return heads, titles
+
+
+def _device(number: int) -> str:
+    try:
+        return DeviceType(number).name.lower()
+    except ValueError:
+        return f"device {number}"

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTML report in a real Chromium: on paper, in a notebook, lines by memory, tasks as rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chromium import SCREENSHOTS, Chromium, find_chromium
+
+import fastprof
+from fastprof import record_function
+
+pytestmark = [
+    pytest.mark.integrations,
+    pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    with Chromium() as running:
+        yield running
+
+
+# What Chromium.open() waits for.
+NOTEBOOK = (
+    "<!doctype html><meta charset='utf-8'>"
+    "<script>window.fastprof = {ready: Promise.resolve()}</script>"
+)
+CORNER = """(() => {
+  const canvas = [...document.querySelectorAll("canvas")].find((each) => each.clientWidth && each.width);
+  return [...canvas.getContext("2d").getImageData(canvas.width - 2, canvas.height - 2, 1, 1).data].slice(0, 3);
+})()"""
+
+
+def test_a_dark_page_is_printed_light_and_dark_afterwards(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    with fastprof.profile() as prof, record_function("work"):
+        sum(range(10_000))
+    prof.export_html(tmp_path / "p.html")
+    corners = []
+    for dark in (False, True):
+        page = browser.open(tmp_path / "p.html", dark=dark)
+        page.view("timeline")
+        corners.append(page.run(CORNER))
+    light, dark_corner = corners
+    # No frame is drawn between the event and the printing: what the canvas has then is what is printed.
+    printed = page.run(f"(dispatchEvent(new Event('beforeprint')), {CORNER})")
+    body = page.run("getComputedStyle(document.body).backgroundColor")
+    shown = page.run(f"(dispatchEvent(new Event('afterprint')), {CORNER})")
+    assert printed == light != dark_corner == shown
+    assert body == "rgb(246, 247, 249)"
+    assert page.run("document.documentElement.dataset.theme || ''") == ""  # the system's, as before
+
+
+def test_lines_by_memory(browser: Chromium, tmp_path: Path) -> None:
+    with fastprof.profile(with_stack=True, profile_memory=True) as prof:
+        with record_function("large"):
+            fastprof.report_memory_usage(64, 3 << 20)
+        with record_function("slow"):
+            fastprof.report_memory_usage(128, 1 << 20)
+            sum(range(3_000_000))
+    own = {e.name: e.self_cpu_memory_usage for e in prof.events()}
+    assert own["large"] == 3 << 20
+    prof.export_html(tmp_path / "m.html")
+    page = browser.open(tmp_path / "m.html")
+    page.view("source")
+    page.run("fastprof.parts.source.update()")
+    page.run("""(() => {
+      const lists = [...document.querySelectorAll(".view:not([hidden]) select")];
+      const list = lists.find((s) => [...s.options].some((o) => o.text === "memory allocated"));
+      list.value = "memory";
+      list.dispatchEvent(new Event("change"));
+    })()""")
+    page.settle()
+    cells = page.run("""[...document.querySelectorAll("table.lines tr[data-line]")].map((row) =>
+      [row.cells[0].textContent, row.cells[3].textContent, row.cells[3].style.background]).filter((row) => row[0])""")
+    page.screenshot(SCREENSHOTS / "source_memory.png")
+    large = next(cell for cell in cells if "large" in cell[1])
+    slow = next(cell for cell in cells if "slow" in cell[1])
+    assert large[0].startswith("3") and slow[0].startswith("1")
+    assert "60%" in large[2] and "60%" not in slow[2]  # the strongest colour is the largest's
+
+
+def test_each_task_is_a_row_of_the_timeline(browser: Chromium, tmp_path: Path) -> None:
+    async def work(name: str) -> None:
+        for _ in range(3):
+            with record_function(f"in {name}"):
+                await asyncio.sleep(0.001)
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(work(f"t{i}"), name=f"task {i}") for i in range(3)]
+        await asyncio.gather(*tasks)
+
+    with fastprof.profile() as prof:
+        asyncio.run(main())
+    prof.export_html(tmp_path / "t.html")
+    page = browser.open(tmp_path / "t.html")
+    page.view("flame")
+    options = page.run("[...document.querySelectorAll('select option')].map((o) => o.text)")
+    page.view("timeline")
+    page.screenshot(SCREENSHOTS / "tasks.png")
+    assert all(sum(f"task {i}" in text for text in options) for i in range(3)), options
+
+
+def test_the_report_works_in_a_notebooks_frame(browser: Chromium, tmp_path: Path) -> None:
+    from fastprof.report.inline import inline_report
+
+    with fastprof.profile() as prof, record_function("</iframe><script>parent.hit = 1</script>"):
+        pass
+    frame = inline_report(prof._html_page(title="a & b"), 400)
+    listed = prof.key_averages()._repr_html_()
+    file = tmp_path / "notebook.html"
+    file.write_text(
+        NOTEBOOK + frame + listed,
+        "utf-8",
+    )
+    page = browser.open(file)
+    page.settle()
+    assert page.run("document.querySelectorAll('iframe').length") == 1
+    assert page.run("document.querySelector('iframe').contentDocument") is None  # sandboxed
+    assert page.run("window.hit") is None
+    page.screenshot(SCREENSHOTS / "notebook.png")
+
+
+def test_a_notebook_table_sorts(browser: Chromium, tmp_path: Path) -> None:
+    with fastprof.profile() as prof:
+        for name, count in (("b", 1), ("a", 100_000), ("c", 10)):
+            with record_function(name):
+                sum(range(count))
+    file = tmp_path / "table.html"
+    file.write_text(NOTEBOOK + prof._repr_html_(), "utf-8")
+    page = browser.open(file)
+    rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.cells[0].textContent)"
+    assert page.run(rows)[0] == "a"  # by self time
+    click = "document.querySelectorAll('th')[%d].click()"
+    page.run(click % 0)
+    assert page.run(rows) == ["a", "b", "c"]
+    page.run(click % 0)
+    assert page.run(rows) == ["c", "b", "a"]
+    page.run(click % 2)
+    own = {average.key: average.self_cpu_time_total for average in prof.key_averages()}
+    assert page.run(rows) == sorted(own, key=lambda name: -own[name])

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What notebooks show of results: sortable tables of bounded size, in which any name stays text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastprof
+from fastprof import EventList, EventTable, FunctionEvent, Site, profile, record_function
+from fastprof.base.visible_text import visible_text
+
+HOSTILE = [
+    "</td></table><script>alert(1)</script>",
+    "\"' onmouseover=alert(1) &lt;",
+    "\u202egnp.exe\u2066",
+    "\x1b[31m\x07\x00\x9b2J",
+    "\ud800 half",
+    "long" * 100_000,
+]
+
+
+class Reader(HTMLParser):
+    """Cells by row, and every element that was opened."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.elements: list[str] = []
+        self._in_cell = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: Any) -> None:
+        self.elements.append(tag)
+        assert not any(name.startswith("on") for name, _ in attributes)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self._in_cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._in_cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell:
+            self.rows[-1][-1] += data
+
+
+def table_of(count: int, names: list[str]) -> EventTable:
+    start = np.arange(count, dtype=np.int64) * 100
+    return EventTable(
+        {"start_ns": start, "end_ns": start + 50, "site": np.arange(count) % len(names)},
+        sites=[Site(name) for name in names],
+    )
+
+
+@pytest.mark.parametrize("kind", ["events", "averages", "table", "objects"])
+def test_names_stay_text(kind: str) -> None:
+    table = table_of(len(HOSTILE), HOSTILE)
+    events = EventList.from_table(table)
+    views: dict[str, Any] = {
+        "events": events,
+        "averages": events.key_averages(),
+        "table": table,
+        "objects": EventList([FunctionEvent(0, name, 1, 0, 10) for name in HOSTILE]),
+    }
+    html = views[kind]._repr_html_()
+    html.encode()  # no half of a surrogate pair
+    read = Reader(html)
+    assert read.elements.count("script") == read.elements.count("table") == 1
+    assert len(read.rows) == 1 + len(HOSTILE)
+    column = read.rows[0].index("name" if kind == "table" else "Name")
+    names = [row[column] for row in read.rows[1:]]
+    assert (
+        sorted(names)[:-1]
+        == sorted([visible_text(name) for name in HOSTILE[:-1]] + [HOSTILE[-1][:299] + "\u2026"])[
+            :-1
+        ]
+    )
+    assert len(html) < 20_000
+
+
+def test_visible_text_keeps_length_and_what_is_harmless() -> None:
+    assert visible_text("\x1b[0m\x7f\x85\u2028") == "\u241b[0m\u2421\ufffd\ufffd"
+    plain = "häßlich 名前 \U0001f469\u200d\U0001f4bb עברית"
+    assert visible_text(plain) == plain
+
+
+def test_a_million_rows_are_not_shown_and_not_made() -> None:
+    events = EventList.from_table(table_of(1_000_000, ["a", "b"]))
+    html = events._repr_html_()
+    assert "first 100 of 1,000,000 rows; 999,900 more are not shown" in html
+    assert len(Reader(html).rows) == 101 and len(html) < 60_000
+    text = events._short_text()
+    assert text.endswith("999,970 more rows: print(events.table(row_limit=...))")
+    assert len(text.splitlines()) == 36
+    assert len(events._rows._alive) == 0  # type: ignore[union-attr]
+    assert "999,900 more" in events.to_table()._repr_html_()
+
+
+def test_averages_come_by_self_time_and_the_rows_say_what_the_table_says() -> None:
+    table = EventTable(
+        {"start_ns": [0, 10, 2000], "end_ns": [1000, 20, 9000], "site": [0, 1, 2]},
+        sites=[Site("outer"), Site("inner"), Site("long")],
+    )
+    averages = EventList.from_table(table).key_averages()
+    rows = Reader(averages._repr_html_()).rows
+    lines = averages.table(sort_by="self_cpu_time_total").splitlines()[3:6]
+    assert [row[0] for row in rows[1:]] == ["long", "outer", "inner"]
+    assert rows[1:] == [re.split(r"\s{2,}", line.strip()) for line in lines]
+
+
+class Printer:
+    """What IPython hands to _repr_pretty_."""
+
+    def __init__(self) -> None:
+        self.said = ""
+
+    def text(self, text: str) -> None:
+        self.said += text
+
+
+def shown(prof: Any) -> tuple[str, str]:
+    printer = Printer()
+    prof._repr_pretty_(printer, False)
+    return prof._repr_html_(), printer.said
+
+
+def test_a_profile_in_each_state() -> None:
+    prof = profile()
+    assert shown(prof) == ("<p>not started</p>", "<fastprof.profile: not started>")
+    prof.start()
+    assert "recording; results are there after stop()" in shown(prof)[0]
+    with record_function("work"):
+        pass
+    prof.stop()
+    html, text = shown(prof)
+    assert "1 rows on 1 threads" in html and ">work<" in html
+    assert "1 rows on 1 threads" in text and "work" in text
+    with profile() as empty:
+        pass
+    html, text = shown(empty)
+    assert "no events" in html and text.endswith("no events")
+    assert "disabled" in shown(profile(False))[0]
+
+
+def test_a_profile_that_records_again_stays_untouched() -> None:
+    with profile(acc_events=True) as prof, record_function("first"):
+        pass
+    prof.start()
+    assert "recording again" in shown(prof)[0]
+    with record_function("second"):
+        pass
+    prof.stop()
+    assert {"first", "second"} <= {event.name for event in prof.events()}
+    assert "the last of 2 recordings" in shown(prof)[0]
+
+
+def test_the_report_of_a_cell_has_its_text() -> None:
+    """Code typed into a shell has its lines in linecache alone."""
+    import linecache
+
+    from fastprof.report.sources import source_texts
+
+    name = "<ipython-input-7-abc>"
+    linecache.cache[name] = (10, None, ["def f():\n", "    pass\n"], name)
+    try:
+        assert source_texts([name]) == ({name: "def f():\n    pass\n"}, [])
+        assert source_texts(["<ipython-input-8-abc>"]) == ({}, [])
+    finally:
+        del linecache.cache[name]
+
+
+def test_an_inline_report_is_one_sandboxed_frame() -> None:
+    from fastprof.report.export import html_page
+    from fastprof.report.inline import inline_report
+
+    page = html_page(table_of(20, HOSTILE[:4]))
+    html = inline_report(page, 300)
+    frames: list[dict[str, Any]] = []
+
+    class Frames(HTMLParser):
+        def handle_starttag(self, tag: str, attributes: Any) -> None:
+            frames.append({"tag": tag, **dict(attributes)})
+
+    Frames().feed(html)
+    assert [frame["tag"] for frame in frames] == ["iframe"]
+    assert frames[0]["srcdoc"].encode() == page
+    assert frames[0]["sandbox"] == "allow-scripts allow-downloads"
+    assert "height:300px" in frames[0]["style"]
+
+
+def test_magic_names_are_exported_for_load_ext() -> None:
+    assert callable(fastprof.load_ipython_extension)
+    assert callable(fastprof.unload_ipython_extension)
