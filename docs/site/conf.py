@@ -23,6 +23,7 @@ html_copy_source = False
 myst_heading_anchors = 4  # as GitHub makes them, so that links work on both
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+maximum_signature_line_length = 90  # longer ones: a parameter a line
 python_use_unqualified_type_names = True
 # Pages are for readers of both; a lexer that does not know a construct says nothing.
 suppress_warnings = ["misc.highlighting_failure"]

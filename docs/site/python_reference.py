@@ -54,7 +54,8 @@ def reference_page() -> str:
         for name in names.split():
             value = getattr(fastprof, name)
             if inspect.isclass(value):
-                lines += [f".. autoclass:: fastprof.{name}", "   :members:", ""]
+                lines += [f".. autoclass:: fastprof.{name}", "   :members:"]
+                lines += ["   :inherited-members:", ""] if name == "profile" else [""]
             elif callable(value):
                 lines += [f".. autofunction:: fastprof.{name}", ""]
             else:
@@ -74,13 +75,18 @@ def reference_page() -> str:
 
 
 _DOUBLE = re.compile(r"(``.+?``)")
+_PARAMETER = re.compile(r"^([a-z_]+(?:, [a-z_]+)*): ")
 _SINGLE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 
 def as_rst(lines: list[str]) -> list[str]:
-    """Return a docstring's lines with indented blocks as literal blocks and its text free of accidental markup."""
+    """Return a docstring's lines: indented blocks become literal, lines "name: ..." list items.
+
+    The rest of the text keeps no accidental markup.
+    """
     result: list[str] = []
     block: list[str] = []
+    in_item = False
     for line in [*lines, "end"]:
         if line.startswith("  ") or (block and not line.strip()):
             block.append(line)
@@ -90,7 +96,14 @@ def as_rst(lines: list[str]) -> list[str]:
                 result.append("")
             result += ["::", "", *block, ""]
             block = []
-        result.append(_escaped(line))
+        if _PARAMETER.match(line):
+            if result and result[-1].strip():
+                result.append("")
+            in_item = True
+            result.append(_escaped(_PARAMETER.sub(r"- `\1`: ", line)))
+        else:
+            in_item = in_item and bool(line.strip())
+            result.append("  " * in_item + _escaped(line))
     return result[:-1]
 
 
