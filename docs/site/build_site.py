@@ -25,7 +25,7 @@ REPOSITORY = "https://github.com/fastprof/fastprof/blob/main/"
 
 # The menu: caption -> pages. Every page of docs/ is in it, which the strict build checks.
 MENU = {
-    "Start": ["report", "command_line"],
+    "Start": ["get_started", "reading", "report", "recipes", "command_line"],
     "Guides": [
         "pytorch",
         "cpp",
@@ -36,7 +36,7 @@ MENU = {
         "backing_file",
     ],
     "Reference": ["python_reference", "cpp_reference"],
-    "Background": ["benchmarks", "differences", "torch_versions"],
+    "Background": ["how_it_works", "benchmarks", "moving", "differences", "torch_versions"],
     "Contribute": ["ARCHITECTURE", "CHANGELOG", "releasing"],
 }
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEEDS = {
     "pytorch.md": "torch",
+    "recipes.md": "torch",
     "results.md": "pandas",
 }  # what the Python of a page imports beside fastprof
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
