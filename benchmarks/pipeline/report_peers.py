@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same program under fastprof and other profilers: slowdown, size of the report, time to open it in one Chromium.
 
-``report_peers.py [--json FILE] [--rounds N] [--epochs N] [--speedscope FOLDER] [--keep FOLDER]``. Installs nothing: tools
+``report_peers.py [--json FILE] [--rounds N] [--epochs N] [--tools NAME ...] [--speedscope FOLDER] [--keep FOLDER]``. Installs nothing: tools
 that are not installed are left out, with a line that says so. --speedscope: the folder dist/release of the npm package, in
 which the file that py-spy writes is opened.
 
 ``slowdown`` is the program's own training time (no imports, no report) to that of a plain run in the same round; the median
-over rounds. ``open_s``: from the navigation to the end of the last long task (50 ms) of the page's start, at least the end
+over rounds; ``cpu_slowdown`` the same of its CPU time, which other load affects less. ``open_s``: from the navigation to the end of the last long task (50 ms) of the page's start, at least the end
 of loading and the first paint. ``requests``: addresses outside of the file that the page asked for while it opened.
 """
 
@@ -16,6 +16,7 @@ import argparse
 import base64
 import importlib.metadata
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -68,15 +69,21 @@ TOOLS = (
 )  # fmt: skip
 
 
-def run(command: Sequence[str], folder: Path) -> float:
-    """Run the program in a folder and return the seconds that it says training took."""
+def run(command: Sequence[str], folder: Path) -> tuple[float, float]:
+    """Run the program in a folder and return the seconds and CPU seconds that it says training took."""
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        command,
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
-    found = re.search(r"trained in ([\d.]+) s", done.stdout)
+    found = re.search(r"trained in ([\d.]+) s, CPU ([\d.]+) s", done.stdout)
     if found is None:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return float(found[1])
+    return float(found[1]), float(found[2])
 
 
 def address(report: Path, speedscope: Path | None) -> str | None:
@@ -106,8 +113,11 @@ def opened(browser: Chromium, url: str, picture: Path | None) -> dict[str, Any]:
     page.resize(1366, 768)
     browser.call("Page.bringToFront", session)
     browser.call("Page.navigate", session, url=url)
-    last, since = -1.0, time.monotonic()
-    while time.monotonic() - since < 2.0:  # quiet for so long
+    last, begin = -1.0, time.monotonic()
+    since = begin
+    while last < 0 or time.monotonic() - since < 2.0:  # quiet for so long
+        if time.monotonic() - begin > 60:
+            raise TimeoutError("the page did not finish loading in 60 s")
         time.sleep(0.1)
         now = page.run(f"document.readyState === 'complete' ? {_OPENED} : -1")
         if now != last:
@@ -124,6 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tools", nargs="+", help=f"of {', '.join(tool.name for tool in TOOLS)}")
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--speedscope", type=Path, help="folder dist/release of the npm package")
     parser.add_argument("--keep", type=Path, help="folder for the reports and pictures of them")
@@ -131,6 +142,8 @@ def main() -> None:
     program = [PROGRAM, str(options.epochs)]
     tools = []
     for tool in TOOLS:
+        if options.tools and tool.name not in options.tools:
+            continue
         try:
             version = importlib.metadata.version(tool.package)
         except importlib.metadata.PackageNotFoundError:
@@ -150,14 +163,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         folder = folder.resolve()
-        ratios: dict[str, list[float]] = {tool.name: [] for tool, _ in tools}
+        ratios: dict[str, list[tuple[float, float]]] = {tool.name: [] for tool, _ in tools}
         plain = []
         for _ in range(options.rounds):
             plain.append(run([sys.executable, *program], Path(temporary)))
             for tool, _ in tools:
                 own = folder / tool.name.replace(" ", "_").replace(",", "")
                 own.mkdir(parents=True, exist_ok=True)
-                ratios[tool.name].append(run([*tool.run, *program], own) / plain[-1])
+                took = run([*tool.run, *program], own)
+                ratios[tool.name].append((took[0] / plain[-1][0], took[1] / plain[-1][1]))
         for tool, _ in tools:
             own = folder / tool.name.replace(" ", "_").replace(",", "")
             if tool.convert:
@@ -165,8 +179,8 @@ def main() -> None:
                     tool.convert, cwd=own, check=True, capture_output=True, timeout=TIMEOUT_S
                 )
             row = rows[tool.name]
-            row["slowdown"] = statistics.median(ratios[tool.name])
-            row["slowdowns"] = ratios[tool.name]
+            row["slowdown"] = statistics.median(wall for wall, _ in ratios[tool.name])
+            row["cpu_slowdown"] = statistics.median(cpu for _, cpu in ratios[tool.name])
             row["report_bytes"] = (own / tool.report).stat().st_size
         if find_chromium() is None:
             print("no Chromium is installed: opening is not measured")
@@ -187,11 +201,11 @@ def main() -> None:
                     continue
                 rows[tool.name]["open_s"] = min(each["open_s"] for each in found)
                 rows[tool.name]["requests"] = found[0]["requests"]
-    print(f"plain: {min(plain):.2f} s")
+    print(f"plain: {min(plain)[0]:.2f} s")
     for row in rows.values():
         opening = f"open {row['open_s']:.2f} s" if "open_s" in row else row.get("not_opened", "")
         print(
-            f"{row['case']:20} {row['version']:9} slowdown {row['slowdown']:.2f}  "
+            f"{row['case']:20} {row['version']:9} slowdown {row['slowdown']:.2f}, CPU {row['cpu_slowdown']:.2f}  "
             f"{row['report_bytes'] / 1e6:8.2f} MB  {opening}  requests {row.get('requests', '-')}"
         )
     if options.json:

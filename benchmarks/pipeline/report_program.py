@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program that report_peers.py profiles: train a small network on scikit-learn's digits with NumPy alone.
 
-Prints the seconds that training took, without imports. It knows nothing of any profiler.
+Prints the seconds that training took, without imports, and its CPU time. It knows nothing of any profiler.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def train(epochs: int) -> float:
 
 
 if __name__ == "__main__":
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     train(int(sys.argv[1]) if sys.argv[1:] else 100)
-    print(f"trained in {time.perf_counter() - begin:.4f} s", flush=True)
+    took, cpu = time.perf_counter() - begin, time.process_time() - cpu
+    print(f"trained in {took:.4f} s, CPU {cpu:.4f} s", flush=True)
