@@ -38,13 +38,16 @@ def python_messages() -> list[list[str]]:
 
 
 def cpp_messages() -> list[list[str]]:
-    """Return the same of the public headers."""
+    """Return the same of the C++ sources."""
     found = []
-    for path in sorted((ROOT / "csrc").rglob("*.hpp")):
+    for path in sorted(p for p in (ROOT / "csrc").rglob("*.?pp") if p.stem != "register_errors"):
         text = path.read_text()
         for match in re.finditer(r"raise<UnavailableError>\((.*?)\);\n", text, re.DOTALL):
-            pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', match[1])
-            found.append(["".join(pieces)] if "+" not in match[1] else pieces)
+            given = match[1]
+            if re.fullmatch(r"k\w+", given):  # a constant of the file
+                given = re.search(rf"\b{given}\b[^;=]*=([^;]*);", text)[1]  # type: ignore[index]
+            pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', given)
+            found.append(["".join(pieces)] if "+" not in given else pieces)
     return found
 
 
