@@ -12,7 +12,7 @@ READERS := $(CURDIR)/build/readers
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs clean test-integrations test-aarch64 mutants wheels test-wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs docs clean test-integrations test-aarch64 mutants wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +105,10 @@ test-wheels:  ## install each of dist/*.whl here, run the unit tests against it 
 
 release:  ## set the version, date the changelog, commit and tag: make release VERSION=1.2.3
 	$(PYTHON) packaging/release.py "$(VERSION)"
+
+docs: $(INSTALLED)  ## build the documentation site into build/docs/html; a dead link fails
+	$(BIN)/python tests/tools/requirements.py docs | xargs -d '\n' $(BIN)/pip install -q
+	$(BIN)/python docs/site/build_site.py
 
 clean:  ## remove build/ and .venv
 	rm -rf build .venv

@@ -25,6 +25,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEEDS = {
     "notebook.md": "matplotlib",
     "pytorch.md": "torch",
+    "recipes.md": "torch",
     "results.md": "pandas",
 }  # what the Python of a page imports beside fastprof
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of all options in docs/command_line.md, from the parsers. A test fails when they are out of date.
+
+python docs/site/command_options.py --write
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+__all__ = ["PAGE", "option_tables", "with_tables"]
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "command_line.md"
+BEGIN = "<!-- written by docs/site/command_options.py -->\n"
+END = "<!-- end -->\n"
+
+
+def option_tables() -> str:
+    """Return Markdown: a table of options for each command, in the order of the help text."""
+    sys.path.insert(0, str(ROOT / "python"))
+    from fastprof.cli.main import make_parser
+
+    parser = make_parser("fastprof")
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    tables = {"fastprof": parser, **{f"fastprof {n}": p for n, p in commands.choices.items()}}
+    return "\n".join(f"### {name}\n\n{_table(each)}" for name, each in tables.items())
+
+
+def _table(parser: argparse.ArgumentParser) -> str:
+    lines = ["| option | what |", "|---|---|"]
+    for action in parser._actions:
+        if not action.option_strings or isinstance(action, argparse._HelpAction):
+            continue
+        value = _value(parser, action)
+        names = ", ".join(f"`{name}{value}`" for name in action.option_strings)
+        text = parser._get_formatter()._expand_help(action) if action.help else ""
+        lines.append(f"| {names} | {_cell(text)} |")
+    if len(lines) == 2:
+        return "No options.\n"
+    return "\n".join(lines) + "\n"
+
+
+def _value(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return ""
+    text = parser._get_formatter()._format_args(action, action.dest.upper())
+    return f" {text}".replace("|", "\\|")
+
+
+def _cell(text: str) -> str:
+    """Escape what a table of Markdown takes for itself."""
+    for mark in "\\|*_<[":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+def with_tables(page: str) -> str:
+    """Return the page with its tables as the parsers have them."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{option_tables()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    wanted = with_tables(PAGE.read_text())
+    if sys.argv[1:] == ["--write"]:
+        PAGE.write_text(wanted)
+    elif PAGE.read_text() != wanted:
+        sys.exit("docs/command_line.md: run python docs/site/command_options.py --write")

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python reference: the page with every public name, and fastprof's plain docstrings as reStructuredText.
+
+Docstrings are written for whoever reads the source: paragraphs, indented code, `names` in single backquotes. Here they
+are turned into markup that docutils reads without a warning, which the strict build makes an error.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["GROUPS", "as_rst", "documented_names", "reference_page"]
+
+# Title -> names of fastprof, in the order of the page. A test compares them with fastprof.__all__.
+GROUPS = {
+    "Profile": "profile schedule ProfilerAction tensorboard_trace_handler CallFilter "
+    "ProfilerActivity supported_activities kineto_available",
+    "Annotate": "record_function mark counter flow flow_begin flow_end propagate set_thread_name "
+    "report_memory_usage report_out_of_memory",
+    "Files": "save load recover",
+    "Results": "EventList FunctionEvent FunctionEventAvg EventTable EventTree InstantEvent Site "
+    "SiteTable Track TrackTable CodedColumn KernelTable EventKind EventFlag EventMetadata EventViewError",
+    "Analysis": "attribute_memory estimate_flops FlopEstimate",
+    "For PyTorch's sake": "ExecutionTraceObserver emit_nvtx emit_itt load_nvprof parse_nvprof_trace "
+    "EnforceUnique KinetoStepTracker RecordScope DeviceType FormattedTimesMixin Interval Kernel "
+    "MemRecordsAcc StringTable LegacyRecord parse_records add_remote_events default_node_id "
+    "set_default_node_id",
+}
+MODULES = {
+    "errors": "Exceptions",
+    "profiler_legacy": "The legacy profiler",
+    "itt": "ITT",
+}
+
+
+def documented_names() -> set[str]:
+    """Return the names of fastprof that the page shows."""
+    return {name for names in GROUPS.values() for name in names.split()} | set(MODULES)
+
+
+def reference_page() -> str:
+    """Return the page as reStructuredText. Needs fastprof with its native module to be importable."""
+    import inspect
+
+    import fastprof
+
+    lines = ["Python reference", "================", ""]
+    lines += [
+        "The public names of ``fastprof``, from their docstrings. `fastprof.errors`_ lists the exceptions.",
+        "",
+    ]
+    for title, names in GROUPS.items():
+        lines += [title, "-" * len(title), ""]
+        for name in names.split():
+            value = getattr(fastprof, name)
+            if inspect.isclass(value):
+                lines += [f".. autoclass:: fastprof.{name}", "   :members:"]
+                lines += ["   :inherited-members:", ""] if name == "profile" else [""]
+            elif callable(value):
+                lines += [f".. autofunction:: fastprof.{name}", ""]
+            else:
+                lines += [f".. autodata:: fastprof.{name}", ""]
+    for module, title in MODULES.items():
+        if module == "errors":
+            lines += [".. _fastprof.errors:", ""]
+        lines += [
+            title,
+            "-" * len(title),
+            "",
+            f".. automodule:: fastprof.{module}",
+            "   :members:",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+_DOUBLE = re.compile(r"(``.+?``)")
+_PARAMETER = re.compile(r"^([a-z_]+(?:, [a-z_]+)*): ")
+_SINGLE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+def as_rst(lines: list[str]) -> list[str]:
+    """Return a docstring's lines: indented blocks become literal, lines "name: ..." list items.
+
+    The rest of the text keeps no accidental markup.
+    """
+    result: list[str] = []
+    block: list[str] = []
+    in_item = False
+    for line in [*lines, "end"]:
+        if line.startswith("  ") or (block and not line.strip()):
+            block.append(line)
+            continue
+        if block:
+            if result and result[-1].strip():
+                result.append("")
+            result += ["::", "", *block, ""]
+            block = []
+        if _PARAMETER.match(line):
+            if result and result[-1].strip():
+                result.append("")
+            in_item = True
+            result.append(_escaped(_PARAMETER.sub(r"- `\1`: ", line)))
+        else:
+            in_item = in_item and bool(line.strip())
+            result.append("  " * in_item + _escaped(line))
+    return result[:-1]
+
+
+def _escaped(line: str) -> str:
+    line = _SINGLE.sub(r"``\1``", line)
+    pieces = _DOUBLE.split(line)
+    return "".join(
+        piece if piece.startswith("``") else re.sub(r"([\\*|])|(?<=\w)(_)(?!\w)", r"\\\g<0>", piece)
+        for piece in pieces
+    )
