@@ -34,6 +34,7 @@ MENU = {
         "tasks",
         "children",
         "results",
+        "notebook",
         "backing_file",
     ],
     "Reference": ["python_reference", "cpp_reference"],

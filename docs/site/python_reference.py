@@ -20,6 +20,7 @@ GROUPS = {
     "Files": "save load recover",
     "Results": "EventList FunctionEvent FunctionEventAvg EventTable EventTree InstantEvent Site "
     "SiteTable Track TrackTable CodedColumn KernelTable EventKind EventFlag EventMetadata EventViewError",
+    "Notebooks": "load_ipython_extension unload_ipython_extension",
     "Analysis": "attribute_memory estimate_flops FlopEstimate",
     "For PyTorch's sake": "ExecutionTraceObserver emit_nvtx emit_itt load_nvprof parse_nvprof_trace "
     "EnforceUnique KinetoStepTracker RecordScope DeviceType FormattedTimesMixin Interval Kernel "
