@@ -49,7 +49,7 @@ def recorded(age: str) -> list[str]:
     lines = [f"s: {age} x{TIMES}", f"s: {age} function x{TIMES}"]
     lines += [f"s: {age} function #{40 + i}" for i in range(TIMES)]
     if age == "newer":
-        lines += [f"s: {age} later x{TIMES}", "s: dropped", f"s: cause_9 x{TIMES}"]
+        lines += [f"s: {age} later x{TIMES}", "s: dropped", f"s: cause_10 x{TIMES}"]
     return lines
 
 
