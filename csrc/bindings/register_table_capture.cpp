@@ -13,10 +13,10 @@
 #include "bindings/capture_object.hpp"
 #include "bindings/register.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/capture/link_device_rows.hpp"
 #include "fastprof/capture/merge_captures.hpp"
 #include "fastprof/capture/validate.hpp"
 #include "fastprof/leader/attach.hpp"
-#include "fastprof/session/activity_rows.hpp"
 
 namespace py = pybind11;
 

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-__all__ = ["CudaHeaders", "build_double", "genuine_headers"]
+__all__ = ["ROOT", "CudaHeaders", "build_double", "genuine_headers", "run"]
 
 ROOT = Path(__file__).resolve().parents[2]
 _SOURCE = ROOT / "tests" / "doubles" / "cuda" / "fake_cuda.cpp"
@@ -22,6 +25,26 @@ _RECORDS = {
     12: ("CUpti_ActivityKernel9", "CUpti_ActivityMemcpy6", "CUpti_ActivityMemset4"),
     13: ("CUpti_ActivityKernel10", "CUpti_ActivityMemcpy6", "CUpti_ActivityMemset4"),
 }
+
+
+# What all programs begin with: the double, and what it does in the place of CUDA's runtime.
+_HEAD = """
+import ctypes, json, os, sys, threading
+import fastprof
+from fastprof import ProfilerActivity, profile, record_function
+gpu = ctypes.CDLL(os.environ["FASTPROF_CUPTI_LIBRARY"])
+launched = []
+def launch(name=b"_Z4gemmPfS_i", device=0, stream=7, time=20000):
+    launched.append(gpu.fake_launch(ctypes.c_char_p(name), device, stream, ctypes.c_uint64(time)))
+    return launched[-1]
+def copy(kind=1, source=1, to=3, size=4096, device=0, stream=7, time=10000):
+    return gpu.fake_memcpy(kind, source, to, ctypes.c_uint64(size), device, stream,
+                           ctypes.c_uint64(time))
+def rows(table, category):
+    categories = table.sites.field("category")
+    return [row for row in range(len(table)) if categories[table.column("site")[row]] == category]
+both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+"""
 
 
 @dataclass(frozen=True)
@@ -88,3 +111,14 @@ def build_double(headers: CudaHeaders, folder: Path, *, defines: tuple[str, ...]
         check=True, timeout=300,
     )  # fmt: skip
     return made
+
+
+def run(double: Path, program: str, tmp_path: Path, **environment: str) -> Any:
+    """Return what the program prints last, as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAD + program],
+        env={**os.environ, "FASTPROF_CUPTI_LIBRARY": str(double), **environment},
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

@@ -14,6 +14,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/stable_order.hpp"
+#include "fastprof/capture/link_device_rows.hpp"
 #include "fastprof/capture/nesting.hpp"
 #include "fastprof/session/activity_rows.hpp"
 #include "fastprof/session/join_ends.hpp"
