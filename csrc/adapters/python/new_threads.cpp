@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See new_threads.hpp. Neither hook costs anything while a thread makes calls:
+// See new_threads.hpp. The hooks, in place only while calls are traced:
 //   3.11   The stack of Python frames of a thread is memory of the arena allocator, allocated for
 //          its first frame. The hook is an arena allocator that calls the former one.
 //   3.10   Every frame is evaluated through a pointer of the interpreter. The hook is a function
