@@ -58,7 +58,8 @@ def test_a_dark_page_is_printed_light_and_dark_afterwards(
 
 
 def test_lines_by_memory(browser: Chromium, tmp_path: Path) -> None:
-    with fastprof.profile(with_stack=True, profile_memory=True) as prof:
+    # Not what threads of other tests wait in.
+    with fastprof.profile(with_stack=True, profile_memory=True, all_threads=False) as prof:
         with record_function("large"):
             fastprof.report_memory_usage(64, 3 << 20)
         with record_function("slow"):

@@ -117,7 +117,7 @@ def test_the_table_by_shape_thread_and_stack(page: Page, prof: fastprof.profile)
 
 
 def test_every_slice_is_drawn_where_the_columns_say(page: Page, prof: fastprof.profile) -> None:
-    page.resize(1366, 3000)  # all lines in view
+    page.resize(1366, 9000)  # all lines in view, of threads that other tests left waiting, too
     page.view("timeline")
     page.key("o")  # with the frames of before the start
     drawn = page.run(

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -76,24 +78,25 @@ def test_a_profile_in_a_run() -> None:
 
 
 def test_no_instrument_stays() -> None:
-    async def outer() -> None:
-        with fastprof.profile():
-            await trio.sleep(0)
+    """In a process of its own: a profile that another test left running has an instrument by right."""
+    program = """
+import fastprof, trio
+from trio._core import _instrumentation, _run
+before = _instrumentation.Instruments.__init__
+names = []
+async def outer():
+    with fastprof.profile():
         await trio.sleep(0)
-        await trio.sleep(0)
-        names.extend(type(one).__name__ for one in _instruments())
-
-    def _instruments() -> Any:
-        from trio._core._run import GLOBAL_RUN_CONTEXT
-
-        return GLOBAL_RUN_CONTEXT.runner.instruments.data["_all"]
-
-    before = type(trio._core._instrumentation.Instruments.__init__)
-    names: list[str] = []
-    trio.run(outer)
-    assert names == []
-    assert type(trio._core._instrumentation.Instruments.__init__) is before
-    assert "with_ours" not in trio._core._instrumentation.Instruments.__init__.__qualname__
+    await trio.sleep(0)
+    await trio.sleep(0)
+    names.extend(type(one).__name__ for one in _run.GLOBAL_RUN_CONTEXT.runner.instruments.data["_all"])
+trio.run(outer)
+print(names, _instrumentation.Instruments.__init__ is before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "[] True\n", done.stderr
 
 
 def test_trio_beside_asyncio() -> None:
