@@ -31,17 +31,11 @@ void register_devices(py::module_& module) {
       "Register the backend \"CUDA\"; the first call counts. libraries: paths at which libcupti "
       "may "
       "lie. Loads nothing. Any thread.");
-  module.def("device_backends", &devices::backend_names, without_gil,
-             "Return the names of the registered backends. Any thread.");
   module.def(
       "device_problem", [](const std::string& name) { return backend_of(name).problem(); },
       py::arg("name"), without_gil,
       "Return why a backend cannot collect here, empty if it can; errors.ValueError for an unknown "
       "one. May load libraries. Any thread.");
-  module.def(
-      "device_facts", [](const std::string& name) { return backend_of(name).facts(); },
-      py::arg("name"), without_gil,
-      "Return what is known of a backend: pairs of texts. Any thread.");
   py::class_<DeviceCollection>(
       module, "DeviceCollection",
       "What a backend collects from here to end(). Use from one thread at a time.")

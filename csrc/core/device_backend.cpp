@@ -38,13 +38,5 @@ DeviceBackend* find_backend(const std::string& name) {
   return nullptr;
 }
 
-std::vector<std::string> backend_names() {
-  Registry& all = registry();
-  const std::lock_guard<std::mutex> hold(all.lock);
-  std::vector<std::string> names;
-  for (const DeviceBackend* known : all.backends) names.push_back(known->name());
-  return names;
-}
-
 }  // namespace devices
 FASTPROF_NAMESPACE_END

@@ -43,16 +43,12 @@ class DeviceBackend {
 
   // Ends a collection without reading it. No effect for an unknown number.
   virtual void abandon(uint64_t collection) noexcept = 0;
-
-  // Facts for `fastprof doctor`: key and value.
-  virtual std::vector<std::pair<std::string, std::string>> facts() = 0;
 };
 
 // Adds a backend, which must live as long as the process. One with the same name is replaced.
 void register_backend(DeviceBackend* backend);
 // The backend with this name, or null.
 DeviceBackend* find_backend(const std::string& name);
-std::vector<std::string> backend_names();
 
 }  // namespace devices
 FASTPROF_NAMESPACE_END

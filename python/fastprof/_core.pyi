@@ -34,8 +34,6 @@ __all__: list[str] = [
     "counter",
     "counters_missing",
     "default_node_id",
-    "device_backends",
-    "device_facts",
     "device_problem",
     "enter_task",
     "flow_begin",
@@ -658,18 +656,6 @@ def counters_missing(names: collections.abc.Sequence[str]) -> str:
 def default_node_id() -> int:
     """
     See fastprof.default_node_id.
-    """
-
-
-def device_backends() -> list[str]:
-    """
-    Return the names of the registered backends. Any thread.
-    """
-
-
-def device_facts(name: str) -> list[tuple[str, str]]:
-    """
-    Return what is known of a backend: pairs of texts. Any thread.
     """
 
 

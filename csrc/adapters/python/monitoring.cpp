@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "adapters/python/frames.hpp"
+#include "adapters/python/interpreter_threads.hpp"
 #include "fastprof/base/error.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -47,9 +48,7 @@ Threads& g_threads = *new Threads;
 // callbacks.
 void sweep_stacks(Threads& all) {
   std::unordered_set<uint64_t> live;
-  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
-       thread != nullptr; thread = PyThreadState_Next(thread))
-    live.insert(PyThreadState_GetID(thread));
+  for_each_thread([&live](PyThreadState* thread) { live.insert(PyThreadState_GetID(thread)); });
   for (auto at = all.stacks.begin(); at != all.stacks.end();)
     at = live.count(at->first) != 0 ? std::next(at) : all.stacks.erase(at);
   all.last = nullptr;
@@ -276,9 +275,9 @@ std::string install_hooks() {
   g_tool = tool;
   g_missing = PyObject_GetAttrString(module, "MISSING");
   Py_XDECREF(g_missing);  // sys.monitoring keeps it
-  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
-       thread != nullptr; thread = PyThreadState_Next(thread))
+  for_each_thread([](PyThreadState* thread) {
     if (CallStack* calls = stack_of(thread)) add_frames_of(thread, *calls);
+  });
   long events = 0;
   bool done = true;
   for (const EventCallback& one : kCallbacks)
@@ -299,11 +298,10 @@ std::string remove_hooks() noexcept {
   leave_tool();
   PyErr_Restore(type, value, trace);
   Threads& all = g_threads;
-  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
-       thread != nullptr; thread = PyThreadState_Next(thread)) {
+  for_each_thread([&all](PyThreadState* thread) {
     const auto at = all.stacks.find(PyThreadState_GetID(thread));
     if (at != all.stacks.end()) end_frames_of(thread, *at->second);
-  }
+  });
   // Of threads that have ended.
   for (auto& [id, calls] : all.stacks) calls->end_all_enclosing([] { return 0u; });
   all.last = nullptr;

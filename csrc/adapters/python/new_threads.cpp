@@ -6,6 +6,8 @@
 //          that compares two words and jumps to the former one.
 #include "adapters/python/new_threads.hpp"
 
+#include "adapters/python/interpreter_threads.hpp"
+
 #if PY_VERSION_HEX < 0x030C0000
 
 FASTPROF_NAMESPACE_BEGIN
@@ -84,9 +86,9 @@ void take_hook_away() noexcept {
 
 void watch_new_threads(void (*started)(PyThreadState*)) noexcept {
   g_newest = 0;
-  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
-       thread != nullptr; thread = PyThreadState_Next(thread))
+  for_each_thread([](const PyThreadState* thread) {
     if (thread->id > g_newest) g_newest = thread->id;
+  });
   g_started = started;
   if (g_in_place) return;
   place_hook();

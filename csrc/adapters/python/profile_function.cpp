@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "adapters/python/frames.hpp"
+#include "adapters/python/interpreter_threads.hpp"
 #include "adapters/python/new_threads.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -121,17 +122,15 @@ bool hook_thread(PyThreadState* thread, bool with_frames) {
 // receives whether an audit hook refused one.
 std::string hook_all_threads(bool with_frames, bool& refused) {
   std::string others;
-  PyInterpreterState* interpreter = PyInterpreterState_Main();
-  for (PyThreadState* thread = PyInterpreterState_ThreadHead(interpreter); thread != nullptr;
-       thread = PyThreadState_Next(thread)) {
-    if (thread->c_profilefunc == on_event) continue;
+  for_each_thread([&](PyThreadState* thread) {
+    if (thread->c_profilefunc == on_event) return;
     if (thread->c_profilefunc != nullptr) {
       add_reason(others, owner_of_hook(thread), thread);
     } else if (!hook_thread(thread, with_frames)) {
       refused = true;
       add_reason(others, "an audit hook refuses sys.setprofile", thread);
     }
-  }
+  });
   return others;
 }
 
@@ -221,8 +220,7 @@ std::string remove_hooks() noexcept {
   std::string others;
   std::vector<PyObject*> waiting;  // called once no thread is looked at any more
   end_watch_of_new_threads();
-  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
-       thread != nullptr; thread = PyThreadState_Next(thread)) {
+  for_each_thread([&](PyThreadState* thread) {
     if (thread->c_profilefunc == on_event) {
       end_frames_of(thread, reinterpret_cast<ThreadCalls*>(thread->c_profileobj)->calls);
       PyObject*& at_return = reinterpret_cast<ThreadCalls*>(thread->c_profileobj)->at_return;
@@ -234,7 +232,7 @@ std::string remove_hooks() noexcept {
     } else if (thread->c_profilefunc != nullptr) {
       add_reason(others, owner_of_hook(thread), thread);
     }
-  }
+  });
   for (PyObject* function : waiting) call_and_release(function);
   return others;
 }

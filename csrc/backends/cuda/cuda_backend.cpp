@@ -29,7 +29,8 @@ namespace listed = cupti::listed;
 namespace kind = cupti::kind;
 namespace result = cupti::result;
 
-constexpr uint64_t kDefaultMaxBytes = uint64_t{1} << 30;
+// Bound of the records that have not been read yet.
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 
 // Trace types -> what is listed. With none given, all but synchronisation, as in Kineto.
 constexpr std::pair<const char*, uint32_t> kTypes[] = {
@@ -56,16 +57,10 @@ uint32_t kinds_of(const std::vector<std::string>& types) {
   return kinds;
 }
 
-int64_t monotonic_ns() {
-  return clock_ns(CLOCK_MONOTONIC);
-}
-
 class CudaBackend final : public DeviceBackend {
  public:
-  CudaBackend(std::vector<std::string> libraries, uint64_t max_bytes)
-      : libraries_(std::move(libraries)),
-        buffers_(max_bytes != 0 ? max_bytes : kDefaultMaxBytes),
-        pid_(::getpid()) {
+  explicit CudaBackend(std::vector<std::string> libraries)
+      : libraries_(std::move(libraries)), buffers_(kMaxBytes), pid_(::getpid()) {
     only_ = this;
   }
 
@@ -91,9 +86,9 @@ class CudaBackend final : public DeviceBackend {
     Collection collection;
     collection.kinds = kinds_of(request.types);
     collection.dropped_before = count_dropped();
-    collection.refused_before = __atomic_load_n(&refused_, __ATOMIC_RELAXED);
+    collection.refused_before = count_refused();
     collection.begin = clocks();
-    collection.begin_ns = monotonic_ns();
+    collection.begin_ns = clock_ns(CLOCK_MONOTONIC);
     enable(collection.kinds);
     const uint64_t number = ++last_;
     collections_.emplace(number, std::move(collection));
@@ -104,7 +99,7 @@ class CudaBackend final : public DeviceBackend {
     Collection collection;
     ClockPair until;
     double ticks_per_ns = 1;
-    uint64_t lost = 0;
+    uint64_t dropped = 0, refused = 0;
     if (in_forked_child()) raise<StateError>("this collection belongs to the parent process");
     {
       const std::lock_guard<std::mutex> hold(lock_);
@@ -118,10 +113,11 @@ class CudaBackend final : public DeviceBackend {
       collection = std::move(at->second);
       collections_.erase(at);
       until = clocks();
-      const double elapsed = static_cast<double>(monotonic_ns() - collection.begin_ns);
+      const double elapsed = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - collection.begin_ns);
       if (elapsed > 0)
         ticks_per_ns = static_cast<double>(until.ticks - collection.begin.ticks) / elapsed;
-      lost = count_dropped() - collection.dropped_before;
+      dropped = count_dropped() - collection.dropped_before;
+      refused = count_refused() - collection.refused_before;
       if (collections_.empty()) {
         unsubscribe();
       } else {
@@ -135,10 +131,7 @@ class CudaBackend final : public DeviceBackend {
     for (const SharedBuffer& buffer : collection.buffers) reader.read(*buffer);
     uint64_t unplaced = 0;
     Activities activities = reader.take(unplaced);
-    activities.dropped = lost + unplaced;
-    const uint64_t refused =
-        __atomic_load_n(&refused_, __ATOMIC_RELAXED) - collection.refused_before;
-    activities.dropped += refused;
+    activities.dropped = dropped + refused + unplaced;
     if (refused != 0)
       problems.push_back(
           "CUDA activities were lost, because more records were waiting than fit into memory: "
@@ -152,20 +145,6 @@ class CudaBackend final : public DeviceBackend {
     if (collections_.erase(number) == 0 || !collections_.empty()) return;
     library_->flush_all(cupti::kFlushForced);
     unsubscribe();
-  }
-
-  std::vector<std::pair<std::string, std::string>> facts() override {
-    const std::lock_guard<std::mutex> hold(lock_);
-    std::vector<std::pair<std::string, std::string>> facts;
-    std::string reason;
-    const CuptiLibrary* const library = cupti::load_cupti(libraries_, reason);
-    facts.emplace_back("libcupti", library != nullptr ? library->path : reason);
-    if (library == nullptr) return facts;
-    facts.emplace_back("CUPTI version", std::to_string(library->version));
-    facts.emplace_back("stamps", library->register_timestamp != nullptr
-                                     ? "the recorder's clock"
-                                     : "CUPTI's clock, converted");
-    return facts;
   }
 
  private:
@@ -278,6 +257,9 @@ class CudaBackend final : public DeviceBackend {
     return dropped_;
   }
 
+  // Records that we had no room for, in this process so far.
+  uint64_t count_refused() const noexcept { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
+
   // Gives what CUPTI has filled since the last time to all collections.
   void deliver() {
     for (const SharedBuffer& buffer : buffers_.take())
@@ -304,12 +286,12 @@ class CudaBackend final : public DeviceBackend {
 
 }  // namespace
 
-void register_cuda_backend(std::vector<std::string> libraries, uint64_t max_bytes) {
+void register_cuda_backend(std::vector<std::string> libraries) {
   static std::mutex lock;
   const std::lock_guard<std::mutex> hold(lock);
   if (find_backend("CUDA") != nullptr) return;
   // Never destroyed: CUPTI may return buffers while the process exits.
-  register_backend(new CudaBackend(std::move(libraries), max_bytes));
+  register_backend(new CudaBackend(std::move(libraries)));
 }
 
 }  // namespace devices

@@ -11,9 +11,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace devices {
 
 // Registers the backend "CUDA". Loads nothing. `libraries`: paths at which a libcupti may lie, such
-// as those of NVIDIA's Python packages; the first call counts. max_bytes: bound of the records that
-// have not been read yet; 0: 1 GB.
-void register_cuda_backend(std::vector<std::string> libraries, uint64_t max_bytes = 0);
+// as those of NVIDIA's Python packages; the first call counts.
+void register_cuda_backend(std::vector<std::string> libraries);
 
 }  // namespace devices
 FASTPROF_NAMESPACE_END

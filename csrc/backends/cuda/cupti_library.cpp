@@ -39,7 +39,6 @@ std::string bind(void* handle, CuptiLibrary& library) {
   find(handle, "cuptiActivityRegisterTimestampCallback", library.register_timestamp);
   find(handle, "cuptiSetThreadIdType", library.set_thread_id_type);
   find(handle, "cuptiGetCallbackName", library.callback_name);
-  find(handle, "cuptiActivityEnableRuntimeApi", library.enable_runtime_api);
   return missing;
 }
 
@@ -95,6 +94,15 @@ bool load_any(const std::vector<std::string>& candidates, CuptiLibrary& library,
   return false;
 }
 
+// Looks for the driver's library again, which a program may load after CUPTI was.
+void find_driver(CuptiLibrary& library) {
+  if (library.context_synchronize != nullptr) return;
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (driver == nullptr) return;
+  find(driver, "cuDeviceGetAttribute", library.device_attribute);
+  find(driver, "cuCtxSynchronize", library.context_synchronize);
+}
+
 }  // namespace
 
 std::string CuptiLibrary::text_of(Result code) const {
@@ -128,14 +136,6 @@ const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::
   }
   find_driver(only->library);
   return &only->library;
-}
-
-void find_driver(CuptiLibrary& library) {
-  if (library.context_synchronize != nullptr) return;
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  if (driver == nullptr) return;
-  find(driver, "cuDeviceGetAttribute", library.device_attribute);
-  find(driver, "cuCtxSynchronize", library.context_synchronize);
 }
 
 }  // namespace cupti

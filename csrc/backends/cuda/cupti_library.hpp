@@ -31,7 +31,6 @@ struct CuptiLibrary {
   Result (*register_timestamp)(Timestamp) = nullptr;  // CUDA 11.6
   Result (*set_thread_id_type)(uint32_t) = nullptr;
   Result (*callback_name)(uint32_t domain, uint32_t cbid, const char** name) = nullptr;
-  Result (*enable_runtime_api)(uint32_t cbid, uint8_t enable) = nullptr;  // CUDA 12.5
 
   // Of the driver's library, if the process has loaded it.
   int (*context_synchronize)() = nullptr;
@@ -47,9 +46,6 @@ struct CuptiLibrary {
 // that CUDA_HOME or CUDA_PATH names; what the loader finds. The library is never unloaded. Returns
 // null and the reason if there is none. Any thread.
 const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::string& problem);
-
-// Looks for the driver's library again, which a program may load after CUPTI was. Any thread.
-void find_driver(CuptiLibrary& library);
 
 }  // namespace cupti
 FASTPROF_NAMESPACE_END

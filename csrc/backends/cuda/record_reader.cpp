@@ -38,27 +38,17 @@ void RecordReader::read(const FilledBuffer& buffer) {
       case kind::concurrent_kernel:
         if ((kinds_ & listed::kernel) != 0) add_kernel(as<KernelRecord>(record));
         break;
-      case kind::memcpy: {
-        const auto& copy = as<MemcpyRecord>(record);
-        if ((kinds_ & listed::memcpy) != 0)
-          add_work(copy.start, copy.end, copy.device_id, copy.context_id, copy.stream_id,
-                   copy.correlation_id, copy.bytes, "gpu_memcpy",
-                   copy_name(copy.copy_kind, copy.src_kind, copy.dst_kind));
+      case kind::memcpy:
+        if ((kinds_ & listed::memcpy) != 0) add_copy(as<MemcpyRecord>(record));
         break;
-      }
-      case kind::memcpy2: {
-        const auto& copy = as<PeerCopyRecord>(record);
-        if ((kinds_ & listed::memcpy) != 0)
-          add_work(copy.start, copy.end, copy.device_id, copy.context_id, copy.stream_id,
-                   copy.correlation_id, copy.bytes, "gpu_memcpy",
-                   copy_name(copy.copy_kind, copy.src_kind, copy.dst_kind));
+      case kind::memcpy2:
+        if ((kinds_ & listed::memcpy) != 0) add_copy(as<PeerCopyRecord>(record));
         break;
-      }
       case kind::memset: {
         const auto& set = as<MemsetRecord>(record);
         if ((kinds_ & listed::memset) != 0)
-          add_work(set.start, set.end, set.device_id, set.context_id, set.stream_id,
-                   set.correlation_id, set.bytes, "gpu_memset", memset_name(set.memory_kind));
+          add_transfer(set, "gpu_memset", set.memory_kind,
+                       [&set] { return memset_name(set.memory_kind); });
         break;
       }
       case kind::runtime:
@@ -88,40 +78,42 @@ Activities RecordReader::take(uint64_t& unplaced) {
   return std::move(found_);
 }
 
-uint32_t RecordReader::site_of(std::string_view key, const char* category, const std::string& name,
-                               uint32_t device, bool with_bytes) {
-  const auto [at, fresh] =
-      sites_.try_emplace(std::string(key), static_cast<uint32_t>(found_.sites.size()));
+uint32_t RecordReader::site_of(Shape shape, const char* category, const std::string& name,
+                               uint32_t device) {
+  const auto [at, fresh] = sites_.try_emplace(std::to_string(device) + category + '\0' + name,
+                                              static_cast<uint32_t>(found_.sites.size()));
   if (!fresh) return at->second;
   SiteInfo site;
   site.name = name;
   site.category = category;
   site.kind = EventKind::range;
-  const bool call = std::strcmp(category, "cuda_runtime") == 0 ||
-                    std::strcmp(category, "cuda_driver") == 0 ||
-                    std::strcmp(category, "overhead") == 0;
-  site.mask = call ? category::runtime : category::device;
+  site.mask = shape == Shape::call ? category::runtime : category::device;
   site.scope = RecordScope::FUNCTION;
-  const auto argument = [&site](const char* argument_name, ArgType type) {
+  const auto argument = [&site](const char* argument_name, ArgType type = ArgType::int64) {
     site.arg_names.emplace_back(argument_name);
     site.arg_types.push_back(type);
   };
-  if (call) {
-    argument("cbid", ArgType::int64);
-    argument("correlation", ArgType::int64);
+  if (shape == Shape::call) {
+    argument("cbid");
+    argument("correlation");
   } else {
     site.device_type = kCuda;
     site.device_index = static_cast<int16_t>(device);
-    argument("device", ArgType::int64);
-    argument("context", ArgType::int64);
-    argument("stream", ArgType::int64);
-    argument("correlation", ArgType::int64);
+    for (const char* each : {"device", "context", "stream", "correlation"}) argument(each);
   }
-  if (with_bytes) {
-    argument("bytes", ArgType::int64);
+  if (shape == Shape::transfer) {
+    argument("bytes");
     argument("memory bandwidth (GB/s)", ArgType::float64);
   }
   found_.sites.push_back(std::move(site));
+  return at->second;
+}
+
+template <class Name>
+uint32_t RecordReader::site_by_key(uint64_t key, Shape shape, const char* category, uint32_t device,
+                                   Name name) {
+  const auto [at, fresh] = sites_by_key_.try_emplace(key, 0);
+  if (fresh) at->second = site_of(shape, category, name(), device);
   return at->second;
 }
 
@@ -209,40 +201,48 @@ bool RecordReader::add(uint64_t start, uint64_t end, uint32_t correlation, uint3
   return true;
 }
 
+bool RecordReader::add_work(uint64_t start, uint64_t end, uint32_t device, uint32_t context,
+                            uint32_t stream, uint32_t correlation, uint32_t site, uint32_t text) {
+  if (!add(start, end, correlation, site, place_of_queue(device, stream), text)) return false;
+  add_word(device);
+  add_word(context);
+  add_word(stream);
+  add_word(correlation);
+  return true;
+}
+
 void RecordReader::add_kernel(const KernelRecord& record) {
   context_devices_.emplace(record.context_id, record.device_id);
   const char* const mangled = record.name;
   const uint64_t by_name = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(mangled)) ^
                            uint64_t { record.device_id } << 56;
   const auto [at, fresh] = kernel_sites_.try_emplace(by_name, 0);
-  if (fresh) {
-    const std::string& name = kernel_name(mangled);
-    at->second = site_of("k" + std::to_string(record.device_id) + name, "kernel", name,
-                         record.device_id, false);
-  }
-  if (!add(record.start, record.end, record.correlation_id, at->second,
-           place_of_queue(record.device_id, record.stream_id), text_of(record)))
-    return;
-  add_word(record.device_id);
-  add_word(record.context_id);
-  add_word(record.stream_id);
-  add_word(record.correlation_id);
+  if (fresh) at->second = site_of(Shape::work, "kernel", kernel_name(mangled), record.device_id);
+  add_work(record.start, record.end, record.device_id, record.context_id, record.stream_id,
+           record.correlation_id, at->second, text_of(record));
 }
 
-void RecordReader::add_work(uint64_t start, uint64_t end, uint32_t device, uint32_t context,
-                            uint32_t stream, uint32_t correlation, uint64_t bytes,
-                            const char* category, const std::string& name) {
-  context_devices_.emplace(context, device);
+template <class Copy>
+void RecordReader::add_copy(const Copy& record) {
+  const auto key = static_cast<uint32_t>(1 << 24 | record.copy_kind << 16 | record.src_kind << 8 |
+                                         record.dst_kind);
+  add_transfer(record, "gpu_memcpy", key,
+               [&record] { return copy_name(record.copy_kind, record.src_kind, record.dst_kind); });
+}
+
+template <class Transfer, class Name>
+void RecordReader::add_transfer(const Transfer& record, const char* category, uint32_t key,
+                                Name name) {
+  const uint32_t device = record.device_id;
+  context_devices_.emplace(record.context_id, device);
   const uint32_t site =
-      site_of("w" + std::to_string(device) + category + name, category, name, device, true);
-  if (!add(start, end, correlation, site, place_of_queue(device, stream))) return;
-  add_word(device);
-  add_word(context);
-  add_word(stream);
-  add_word(correlation);
-  add_word(bytes);
+      site_by_key(uint64_t{device} << 32 | key, Shape::transfer, category, device, name);
+  if (!add_work(record.start, record.end, device, record.context_id, record.stream_id,
+                record.correlation_id, site))
+    return;
+  add_word(record.bytes);
   const double ns = clock_.ns_of_ticks(found_.rows.back().end - found_.rows.back().begin);
-  const double rate = ns > 0 ? static_cast<double>(bytes) / ns : 0;
+  const double rate = ns > 0 ? static_cast<double>(record.bytes) / ns : 0;
   uint64_t bits;
   std::memcpy(&bits, &rate, sizeof bits);
   add_word(bits);
@@ -253,8 +253,7 @@ void RecordReader::add_call(const ApiRecord& record, uint32_t domain, const char
   if (fresh) {
     const std::string name = call_name(library_, domain, record.cbid);
     at->second.listed = lists_call(domain, name);
-    if (at->second.listed)
-      at->second.site = site_of(std::string("c") + category + name, category, name, 0, false);
+    if (at->second.listed) at->second.site = site_of(Shape::call, category, name);
   }
   if (!at->second.listed) return;
   if (!add(record.start, record.end, record.correlation_id, at->second.site,
@@ -273,20 +272,13 @@ uint32_t RecordReader::device_of_context(uint32_t context) const {
 void RecordReader::add_sync(const SyncRecord& record) {
   const uint32_t device = device_of_context(record.context_id);
   const uint32_t stream = record.stream_id == kNoStream ? 0 : record.stream_id;
-  const std::string name = sync_name(record.type);
-  const uint32_t site =
-      site_of("s" + std::to_string(device) + name, "cuda_sync", name, device, false);
-  if (!add(record.start, record.end, record.correlation_id, site, place_of_queue(device, stream)))
-    return;
-  add_word(device);
-  add_word(record.context_id);
-  add_word(stream);
-  add_word(record.correlation_id);
+  const uint32_t site = site_of(Shape::work, "cuda_sync", sync_name(record.type), device);
+  add_work(record.start, record.end, device, record.context_id, stream, record.correlation_id,
+           site);
 }
 
 void RecordReader::add_overhead(const OverheadRecord& record) {
-  const std::string name = overhead_name(record.overhead_kind);
-  const uint32_t site = site_of("o" + name, "overhead", name, 0, false);
+  const uint32_t site = site_of(Shape::call, "overhead", overhead_name(record.overhead_kind));
   const uint32_t thread = record.object_kind == kObjectThread ? record.object[1] : 0;
   if (!add(record.start, record.end, 0, site, place_of_thread(thread))) return;
   add_word(record.overhead_kind);

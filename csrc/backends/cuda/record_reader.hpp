@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -35,9 +34,14 @@ class RecordReader {
   Activities take(uint64_t& unplaced);
 
  private:
-  // A site and the number of its arguments so far, by what distinguishes it.
-  uint32_t site_of(std::string_view key, const char* category, const std::string& name,
-                   uint32_t device, bool with_bytes);
+  // What the arguments of a row are: of a call; of work; of work that moves bytes.
+  enum class Shape : uint8_t { call, work, transfer };
+
+  // The site of this name, of a call or of work on this device.
+  uint32_t site_of(Shape shape, const char* category, const std::string& name, uint32_t device = 0);
+  // The same by `key`, which stands for all of it: name() is called for the first such row only.
+  template <class Name>
+  uint32_t site_by_key(uint64_t key, Shape shape, const char* category, uint32_t device, Name name);
   uint32_t place_of_queue(uint32_t device, uint32_t stream);
   uint32_t place_of_thread(uint32_t thread);
   uint32_t text_of(const KernelRecord& kernel);
@@ -50,10 +54,16 @@ class RecordReader {
            uint32_t text = kNoPayload);
   void add_word(uint64_t word) { found_.words.push_back(word); }
 
+  // The same for work, with its first arguments.
+  bool add_work(uint64_t start, uint64_t end, uint32_t device, uint32_t context, uint32_t stream,
+                uint32_t correlation, uint32_t site, uint32_t text = kNoPayload);
+
   void add_kernel(const KernelRecord& record);
-  void add_work(uint64_t start, uint64_t end, uint32_t device, uint32_t context, uint32_t stream,
-                uint32_t correlation, uint64_t bytes, const char* category,
-                const std::string& name);
+  template <class Copy>
+  void add_copy(const Copy& record);
+  // A copy between memories or a fill. key: of its name, see site_by_key().
+  template <class Transfer, class Name>
+  void add_transfer(const Transfer& record, const char* category, uint32_t key, Name name);
   void add_call(const ApiRecord& record, uint32_t domain, const char* category);
   void add_sync(const SyncRecord& record);
   void add_overhead(const OverheadRecord& record);
@@ -69,6 +79,7 @@ class RecordReader {
   Activities found_;
   uint64_t unplaced_ = 0;
   std::unordered_map<std::string, uint32_t> sites_;
+  std::unordered_map<uint64_t, uint32_t> sites_by_key_;
   std::unordered_map<uint64_t, uint32_t> kernel_sites_;  // by address of the name and device
   std::unordered_map<uint64_t, Call> calls_;             // by domain and cbid
   std::unordered_map<uint64_t, uint32_t> queues_;        // by device and stream

@@ -187,6 +187,7 @@ def _show(profiler: Any, options: argparse.Namespace, label: str) -> None:
     from IPython.display import display
 
     from fastprof.base.html_table import html_note
+    from fastprof.exporters.atomic_file import atomic_binary
     from fastprof.report.inline import MAX_INLINE_BYTES, inline_report
 
     events = profiler.events()
@@ -202,8 +203,10 @@ def _show(profiler: Any, options: argparse.Namespace, label: str) -> None:
         calls = profiler.python_calls().table(row_limit=options.row_limit)
         text += "\n".join(visible_text(line) for line in calls.split("\n"))
     shown = ""
-    if not options.table:
+    page = b""
+    if options.html or not options.table:
         page = profiler._html_page(title=label, sources=not options.no_source)
+    if not options.table:
         if len(page) <= MAX_INLINE_BYTES:
             shown = inline_report(page, options.height)
         else:
@@ -211,7 +214,8 @@ def _show(profiler: Any, options: argparse.Namespace, label: str) -> None:
                 f"the report takes {len(page) >> 20} MB, too much for a notebook: write it with --html FILE"
             )
     if options.html:
-        profiler.export_html(options.html, title=label, sources=not options.no_source)
+        with atomic_binary(options.html) as file:
+            file.write(page)
         notes.append(f"wrote {options.html}; open it in a browser")
     html = "".join(map(html_note, notes)) + (shown or profiler._repr_html_())
     plain = "\n".join([*notes, text.rstrip("\n")])

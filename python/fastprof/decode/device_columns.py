@@ -72,13 +72,9 @@ def _kernels(
     rows, ranges = row[chosen], launching[chosen]
     if not len(rows):
         return None
-    order = np.argsort(ranges, kind="stable")
-    rows = rows[order]
-    code_of = {name: code for code, name in enumerate(sites.distinct_names)}
-    codes = np.array([code_of[name] for name in sites.names], np.int32)
-    return KernelTable(
-        ranges[order],
-        codes[site[rows]],
+    return KernelTable.sorted(
+        ranges,
+        sites.name_codes[site[rows]],
         device[rows],
         columns["end_ns"][rows] - columns["start_ns"][rows],
         sites.distinct_names,

@@ -65,9 +65,8 @@ def _kernels(
             found.append((op, row, index))
     if not found:
         return None
-    found.sort(key=lambda entry: entry[0])
     ops, rows, indices = (np.array(column, np.int64) for column in zip(*found, strict=True))
-    return KernelTable(
+    return KernelTable.sorted(
         ops,
         table.name_id[rows].astype(np.int32),
         indices.astype(np.int32),

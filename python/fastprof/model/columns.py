@@ -206,6 +206,14 @@ class KernelTable:
     duration_ns: Array  # int64
     names: Sequence[str]
 
+    @classmethod
+    def sorted(
+        cls, row: Array, name: Array, device: Array, duration_ns: Array, names: Sequence[str]
+    ) -> KernelTable:
+        """Return the table of activities in any order; those of one row keep theirs."""
+        order = np.argsort(row, kind="stable")
+        return cls(row[order], name[order], device[order], duration_ns[order], names)
+
     def __len__(self) -> int:
         return len(self.row)
 

@@ -360,12 +360,11 @@ class EventTable:
                 columns["parent"] = position[nearest[chosen]].astype(np.int32)
             if kernels is not None:
                 kept = position[kernels.row] >= 0
-                order = np.argsort(position[kernels.row[kept]], kind="stable")
-                kernels = KernelTable(
-                    position[kernels.row[kept]][order],
-                    kernels.name[kept][order],
-                    kernels.device[kept][order],
-                    kernels.duration_ns[kept][order],
+                kernels = KernelTable.sorted(
+                    position[kernels.row[kept]],
+                    kernels.name[kept],
+                    kernels.device[kept],
+                    kernels.duration_ns[kept],
                     kernels.names,
                 )
         elif "parent" in self._columns:

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -116,13 +117,15 @@ def make_options(
     Raises errors.ValueError for invalid values and errors.UnavailableError if nothing that was
     requested can be recorded; both say what to change. Warns of each entry of `missing`.
     """
+    reason_of = cache(missing_reason)  # to know it of CUDA, CUPTI is asked
     asked = parse_activities(activities if activities is not None else ())
     explicit = activities is not None
     if activity_filters:
         asked.update(parse_activities([{k: sorted(v) for k, v in activity_filters.items()}]))
     if not explicit:
-        for activity in supported_activities():  # as in PyTorch
-            asked.setdefault(activity, None)
+        for activity in ProfilerActivity:  # as in PyTorch
+            if reason_of(activity) is None:
+                asked.setdefault(activity, None)
     if use_cuda and use_device is None:
         use_device = "cuda"
     if use_device is not None and str(use_device).lower() != "cpu":
@@ -140,10 +143,12 @@ def make_options(
     config = config_fields(experimental_config)
     events = _performance_events(config)
     wanted_counters = _counters(counters, events)
-    missing = _missing(
-        asked,
-        execution_trace_observer,
-    )
+    lacking = {a: reason for a in asked if (reason := reason_of(a)) is not None}
+    missing = {activity.name: reason for activity, reason in lacking.items()}
+    if execution_trace_observer is not None and not hasattr(execution_trace_observer, "start"):
+        missing["execution_trace_observer"] = (
+            "the execution_trace_observer is not used: it has no methods start() and stop()"
+        )
     missing.update(missing_of_config(config))
     if events and not wanted_counters:
         missing["performance_events"] = _core.counters_missing(events)
@@ -169,11 +174,11 @@ def make_options(
         all_threads = config.get("profile_all_threads") is not False or not says_threads(
             experimental_config
         )
-    kept = frozenset(a for a in asked if missing_reason(a) is None)
+    kept = frozenset(asked.keys() - lacking.keys())
     if not kept:
         raise errors.UnavailableError(
             f"none of the activities {_names(asked)} can be recorded here: "
-            + "; ".join(str(missing_reason(a)) for a in asked)
+            + "; ".join(lacking.values())
         )
     if memory_attribution not in MEMORY_RULES:
         raise errors.ValueError(
@@ -297,18 +302,6 @@ def _device_name(device: Any) -> str:
     """Return the device kind of "cuda", "cuda:1" or a torch.device."""
     kind = str(getattr(device, "type", device)).split(":")[0].lower()
     return "privateuse1" if kind == "privateuseone" else kind
-
-
-def _missing(
-    asked: Iterable[ProfilerActivity],
-    execution_trace_observer: Any,
-) -> dict[str, str]:
-    missing = {a.name: str(missing_reason(a)) for a in asked if missing_reason(a) is not None}
-    if execution_trace_observer is not None and not hasattr(execution_trace_observer, "start"):
-        missing["execution_trace_observer"] = (
-            "the execution_trace_observer is not used: it has no methods start() and stop()"
-        )
-    return missing
 
 
 def _warn_once(missing: Mapping[str, str]) -> None:

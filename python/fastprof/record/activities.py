@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from fastprof.base import errors
 from fastprof.base.native_numbers import Category
@@ -33,6 +33,8 @@ class ProfilerActivity(SameEnum, enum.Enum):
     MTIA = 4
     PrivateUse1 = 5
 
+
+_Type = TypeVar("_Type", int, str)
 
 # Kineto's type names of the CPU group, as in its traces -> Category bits.
 _CPU_TYPES: dict[str, int] = {
@@ -120,16 +122,8 @@ def cuda_types(types: tuple[str, ...] | None, *, sync: bool = False) -> tuple[st
     """
     if types is None:
         return tuple(sorted(set(_CUDA_TYPES.values()) - (set() if sync else {"cuda_sync"})))
-    chosen = {"cuda_sync"} if sync else set()
-    for name in types:
-        known = _CUDA_TYPES.get(name.lower())
-        if known is None:
-            names = ", ".join(_CUDA_TYPES).upper()
-            raise errors.UnavailableError(
-                f"unknown activity type {name!r} of CUDA. Use one of {names}."
-            )
-        chosen.add(known)
-    return tuple(sorted(chosen))
+    chosen = {_known(name, _CUDA_TYPES, "CUDA") for name in types}
+    return tuple(sorted(chosen | ({"cuda_sync"} if sync else set())))
 
 
 def category_mask(types: tuple[str, ...] | None) -> int:
@@ -142,11 +136,16 @@ def category_mask(types: tuple[str, ...] | None) -> int:
         return int(Category.ALL)
     mask = 0
     for name in types:
-        bits = _CPU_TYPES.get(name.lower())
-        if bits is None:
-            known = ", ".join(_CPU_TYPES).upper()
-            raise errors.UnavailableError(
-                f"unknown activity type {name!r} of CPU. Use one of {known}."
-            )
-        mask |= bits
+        mask |= _known(name, _CPU_TYPES, "CPU")
     return mask | (Category.COUNTER | Category.FLOW | Category.TASK if mask else 0)
+
+
+def _known(name: str, types: Mapping[str, _Type], group: str) -> _Type:
+    """Return what a type name of a group stands for; errors.UnavailableError if it is unknown."""
+    found = types.get(name.lower())
+    if found is None:
+        known = ", ".join(types).upper()
+        raise errors.UnavailableError(
+            f"unknown activity type {name!r} of {group}. Use one of {known}."
+        )
+    return found

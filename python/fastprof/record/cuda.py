@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fastprof import _core
 
-__all__ = ["cuda_facts", "cuda_problem"]
+__all__ = ["cuda_problem"]
 
 # What exists where NVIDIA's driver is loaded, under Linux and under Windows' Linux.
 _DRIVER_FILES = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg")
@@ -37,12 +37,6 @@ def cuda_problem() -> str | None:
     _register()
     problem = _core.device_problem("CUDA")
     return f"work on CUDA devices is not recorded: {problem}" if problem else None
-
-
-def cuda_facts() -> list[tuple[str, str]]:
-    """Return what is known of CUPTI here, as pairs of texts. Loads libcupti if there is one."""
-    _register()
-    return _core.device_facts("CUDA")
 
 
 @lru_cache(maxsize=1)

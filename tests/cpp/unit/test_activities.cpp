@@ -77,6 +77,20 @@ std::vector<std::string> links(const fp::Capture& capture) {
   return all;
 }
 
+// A launch in a range.
+fp::Capture recorded_launch() {
+  FakeDevice device;
+  fp::Session session;
+  session.start();
+  {
+    FASTPROF_RANGE("range");
+    device.launch(5);
+  }
+  session.add_activities(std::move(device.found));
+  session.stop();
+  return session.take_capture();
+}
+
 }  // namespace
 
 TEST(work_is_linked_to_the_innermost_range_of_its_call) {
@@ -180,18 +194,10 @@ TEST(a_thread_without_ranges_gets_a_track) {
 }
 
 TEST(traces_have_arrows_and_ids) {
-  FakeDevice device;
-  fp::Session session;
-  session.start();
-  {
-    FASTPROF_RANGE("range");
-    device.launch(5);
-  }
-  session.add_activities(std::move(device.found));
-  session.stop();
+  const fp::Capture capture = recorded_launch();
   std::ostringstream text, binary;
-  fp::write_chrome_trace(session.capture(), text);
-  fp::write_perfetto_trace(session.capture(), binary);
+  fp::write_chrome_trace(capture, text);
+  fp::write_perfetto_trace(capture, binary);
   const std::string trace = text.str();
   for (const char* part :
        {"\"grid\":[1,2,3]", "\"correlation\":5", "\"labels\":\"GPU 0\"", "\"pid\":0,\"tid\":7",
@@ -201,20 +207,8 @@ TEST(traces_have_arrows_and_ids) {
 }
 
 TEST(merged_processes_keep_their_links) {
-  const auto record = [] {
-    FakeDevice device;
-    fp::Session session;
-    session.start();
-    {
-      FASTPROF_RANGE("range");
-      device.launch(5);
-    }
-    session.add_activities(std::move(device.found));
-    session.stop();
-    return session.take_capture();
-  };
-  const fp::Capture a = record();
-  fp::Capture b = record();
+  const fp::Capture a = recorded_launch();
+  fp::Capture b = recorded_launch();
   b.pid = a.pid + 1;
   fp::CapturePart first, second;
   first.capture = &a;

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -59,9 +58,7 @@ struct Library {
   size_t delivering = 0;
   size_t dropped = 0;
   std::map<uint64_t, uint64_t> stream_free_at;
-  std::map<std::pair<void*, size_t>, size_t> position;  // of walks
   uint32_t correlation = 0;
-  std::atomic<uint32_t> unmuted{0};
   bool started = false;
 };
 
@@ -317,8 +314,7 @@ EXPORT CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cb
   return CUPTI_SUCCESS;
 }
 
-// ---- the program
-// ----------------------------------------------------------------------------------
+// ---- the program: what it does by the runtime's functions
 
 namespace {
 // Names live as long as the library.
@@ -345,20 +341,39 @@ FAKE_KERNEL kernel_of(const char* name, uint32_t device, uint32_t stream, uint32
   record.dynamicSharedMemory = 512;
   return record;
 }
+// Runs work on its stream: fills in when.
+template <class Record>
+void run(Library& l, Record& record, uint64_t submitted, uint64_t time) {
+  uint64_t end = 0;
+  record.start = work_on(l, record.deviceId, record.streamId, submitted, time, end);
+  record.end = end;
+  append(l, record);
+}
+uint32_t launch(CUpti_ActivityKind kind, uint32_t cbid, const char* name, uint32_t device,
+                uint32_t stream, uint64_t time) {
+  Library& l = library();
+  uint64_t submitted = 0;
+  const uint32_t correlation = api_call(l, kind, cbid, submitted);
+  FAKE_KERNEL record = kernel_of(name, device, stream, correlation);
+  run(l, record, submitted, time);
+  return correlation;
+}
+// What all copies and fills have.
+template <class Record>
+void describe(Record& record, uint64_t bytes, uint32_t device, uint32_t stream,
+              uint32_t correlation) {
+  record.bytes = bytes;
+  record.deviceId = device;
+  record.contextId = device + 1;
+  record.streamId = stream;
+  record.correlationId = correlation;
+}
 }  // namespace
 
 // Launches a kernel that takes `time` units of the clock; returns its correlation. name: static.
 EXPORT uint32_t fake_launch(const char* name, uint32_t device, uint32_t stream, uint64_t time) {
-  Library& l = library();
-  uint64_t submitted = 0;
-  const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
-                                        CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, submitted);
-  FAKE_KERNEL record = kernel_of(name, device, stream, correlation);
-  uint64_t end = 0;
-  record.start = work_on(l, device, stream, submitted, time, end);
-  record.end = end;
-  append(l, record);
-  return correlation;
+  return launch(CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, name,
+                device, stream, time);
 }
 // One launch of `count` kernels; returns their correlation.
 EXPORT uint32_t fake_graph_launch(const char* name, uint32_t device, uint32_t stream, uint64_t time,
@@ -371,10 +386,7 @@ EXPORT uint32_t fake_graph_launch(const char* name, uint32_t device, uint32_t st
     FAKE_KERNEL record = kernel_of(name, device, stream, correlation);
     record.graphId = 5;
     record.graphNodeId = 100 + i;
-    uint64_t end = 0;
-    record.start = work_on(l, device, stream, submitted, time, end);
-    record.end = end;
-    append(l, record);
+    run(l, record, submitted, time);
   }
   return correlation;
 }
@@ -384,20 +396,12 @@ EXPORT uint32_t fake_memcpy(uint8_t copy_kind, uint8_t from, uint8_t to, uint64_
   uint64_t submitted = 0;
   const uint32_t correlation = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
                                         CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, submitted);
-  uint64_t end = 0;
-  const uint64_t start = work_on(l, device, stream, submitted, time, end);
   const auto fill = [&](auto& record) {
     record.copyKind = copy_kind;
     record.srcKind = from;
     record.dstKind = to;
-    record.bytes = bytes;
-    record.start = start;
-    record.end = end;
-    record.deviceId = device;
-    record.contextId = device + 1;
-    record.streamId = stream;
-    record.correlationId = correlation;
-    append(l, record);
+    describe(record, bytes, device, stream, correlation);
+    run(l, record, submitted, time);
   };
   if (copy_kind == CUPTI_ACTIVITY_MEMCPY_KIND_PTOP) {
     FAKE_PEER record{};
@@ -418,16 +422,9 @@ EXPORT uint32_t fake_memset(uint64_t bytes, uint32_t device, uint32_t stream, ui
                                         CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020, submitted);
   FAKE_MEMSET record{};
   record.kind = CUPTI_ACTIVITY_KIND_MEMSET;
-  uint64_t end = 0;
-  record.bytes = bytes;
-  record.start = work_on(l, device, stream, submitted, time, end);
-  record.end = end;
-  record.deviceId = device;
-  record.contextId = device + 1;
-  record.streamId = stream;
-  record.correlationId = correlation;
   record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-  append(l, record);
+  describe(record, bytes, device, stream, correlation);
+  run(l, record, submitted, time);
   return correlation;
 }
 // A call that starts nothing: one that is listed, and one that programs make all the time.
@@ -453,16 +450,8 @@ EXPORT void fake_quiet_call() {
 // A launch by the driver's interface alone.
 EXPORT uint32_t fake_driver_launch(const char* name, uint32_t device, uint32_t stream,
                                    uint64_t time) {
-  Library& l = library();
-  uint64_t submitted = 0;
-  const uint32_t correlation =
-      api_call(l, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, submitted);
-  FAKE_KERNEL record = kernel_of(name, device, stream, correlation);
-  uint64_t end = 0;
-  record.start = work_on(l, device, stream, submitted, time, end);
-  record.end = end;
-  append(l, record);
-  return correlation;
+  return launch(CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, name, device,
+                stream, time);
 }
 EXPORT void fake_overhead() {
   Library& l = library();

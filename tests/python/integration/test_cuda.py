@@ -17,11 +17,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="session")
-def double(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_double(genuine_headers()[0], tmp_path_factory.mktemp("cupti"))
-
-
 @pytest.mark.parametrize("headers", genuine_headers(), ids=lambda h: h.name)
 def test_our_declarations_are_those_of_the_genuine_headers(headers: Any) -> None:
     subprocess.run(

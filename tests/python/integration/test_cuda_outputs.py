@@ -9,17 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from cuda_double import build_double, genuine_headers, run
+from cuda_double import genuine_headers, run
 
 pytestmark = [
     pytest.mark.integrations,
     pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
 ]
-
-
-@pytest.fixture(scope="session")
-def double(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_double(genuine_headers()[0], tmp_path_factory.mktemp("cupti"))
 
 
 def test_tables_have_device_columns(double: Path, tmp_path: Path) -> None:

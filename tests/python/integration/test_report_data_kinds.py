@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,6 @@ pytestmark = [
     pytest.mark.integrations,
     pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with Chromium() as running:
-        yield running
 
 
 HOSTILE = [

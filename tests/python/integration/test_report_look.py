@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ pytestmark = [
     pytest.mark.integrations,
     pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with Chromium() as running:
-        yield running
 
 
 # What Chromium.open() waits for.

@@ -26,12 +26,6 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with Chromium() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def prof() -> fastprof.profile:
     """Two threads with nested ranges, steps, calls, counters, marks, flows, memory, arguments and stacks."""
 

@@ -193,15 +193,14 @@ class ChromeTraceWriter {
       append_json_string(out, text);
       return out;
     };
-    std::vector<int64_t> pids = {capture_.pid}, devices;
+    std::vector<int64_t> pids = {capture_.pid};
     for (const TrackInfo& track : capture_.tracks) {
-      std::vector<int64_t>& list = track.is_device() ? devices : pids;
-      if (std::find(list.begin(), list.end(), track.pid) == list.end()) list.push_back(track.pid);
+      if (!track.is_device() && std::find(pids.begin(), pids.end(), track.pid) == pids.end())
+        pids.push_back(track.pid);
     }
-    for (const int64_t device : devices) {  // as Kineto names and sorts them
-      const std::string label = "GPU " + std::to_string(device);
+    for (const int32_t device : devices_of(capture_)) {  // as Kineto names and sorts them
       metadata_event("process_name", device, 0, "name", quoted(capture_.process_name));
-      metadata_event("process_labels", device, 0, "labels", quoted(label));
+      metadata_event("process_labels", device, 0, "labels", quoted(device_name(device)));
       metadata_event("process_sort_index", device, 0, "sort_index",
                      std::to_string(kFirstDeviceSortIndex + device));
     }

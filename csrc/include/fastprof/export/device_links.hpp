@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceLinks: looks up the links of rows that tell of devices, and numbers the arrows between
-// them.
+// What traces show of devices: their names, and DeviceLinks, which looks up the links of rows and
+// numbers the arrows between them.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/capture/capture.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
+
+// Indices of the devices that have tracks, in the order of the tracks.
+inline std::vector<int32_t> devices_of(const Capture& capture) {
+  std::vector<int32_t> devices;
+  for (const TrackInfo& track : capture.tracks)
+    if (track.is_device() &&
+        std::find(devices.begin(), devices.end(), track.device_index) == devices.end())
+      devices.push_back(track.device_index);
+  return devices;
+}
+
+// "GPU 0", as in Kineto's traces.
+inline std::string device_name(int32_t index) {
+  return "GPU " + std::to_string(index);
+}
 
 class DeviceLinks {
  public:
@@ -30,18 +46,16 @@ class DeviceLinks {
                          [](const DeviceLink& a, size_t wanted) { return a.row < wanted; });
     return link != links_.end() && link->row == row ? &*link : nullptr;
   }
-  // Whether the row is a call that started work which is listed.
-  bool started_work(size_t row) const noexcept { return !links_.empty() && started_work_[row]; }
   // Number of the arrow that begins at this row (a call) or ends there (work); 0: none.
   // Correlations are unique in a process only, rows in all processes of a capture.
   uint64_t arrow(const DeviceLink& link) const noexcept {
-    if (started_work(link.row)) return uint64_t{link.row} + 1;
+    if (started_work_[link.row]) return uint64_t{link.row} + 1;
     return link.call < 0 ? 0 : static_cast<uint64_t>(link.call) + 1;
   }
 
  private:
   const std::vector<DeviceLink>& links_;
-  std::vector<bool> started_work_;
+  std::vector<bool> started_work_;  // by row: a call that started work which is listed
 };
 
 FASTPROF_NAMESPACE_END

@@ -176,14 +176,9 @@ class PerfettoTraceWriter {
                                   clock_reading(clock_snapshot::realtime, capture_.t0_ns))
                          .number(clock_snapshot::primary_trace_clock, clock_snapshot::realtime)));
     std::vector<int64_t> pids = {capture_.pid};
-    std::vector<int32_t> devices;
     for (const TrackInfo& track : capture_.tracks) {
-      if (track.is_device()) {
-        if (std::find(devices.begin(), devices.end(), track.device_index) == devices.end())
-          devices.push_back(track.device_index);
-        continue;
-      }
-      if (std::find(pids.begin(), pids.end(), track.pid) == pids.end()) pids.push_back(track.pid);
+      if (!track.is_device() && std::find(pids.begin(), pids.end(), track.pid) == pids.end())
+        pids.push_back(track.pid);
     }
     for (const int64_t pid : pids) {
       ProtoMessage process;
@@ -196,11 +191,11 @@ class PerfettoTraceWriter {
                            .message(track_descriptor::process, process),
                        kProcessSequence);
     }
-    for (const int32_t device : devices)
+    for (const int32_t device : devices_of(capture_))
       write_descriptor(ProtoMessage()
                            .number(track_descriptor::uuid, device_uuid(device))
                            .number(track_descriptor::parent_uuid, process_uuid(capture_.pid))
-                           .text(track_descriptor::name, "GPU " + std::to_string(device)),
+                           .text(track_descriptor::name, device_name(device)),
                        kProcessSequence);
     for (size_t i = 0; i < counters_.size(); ++i) {
       write_descriptor(ProtoMessage()

@@ -90,8 +90,8 @@ class TrackLayout {
         lanes_.push_back(std::move(lane));
         continue;
       }
-      if (track
-              .is_device()) {  // numbers of queues are shown as they are, in a process of their own
+      if (track.is_device()) {
+        // Numbers of queues are shown as they are, in a process of their own.
         lane.tid = track.tid;
         lane.real_tid = false;
         lane.name = track.name.empty() ? "stream " + std::to_string(track.tid) : track.name;
