@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole test framework: TEST(name) {...}, CHECK(condition), CHECK_EQ(a, b), CHECK_THROWS(E,
-// expression), SKIP(why). A test file is an executable by itself; the last line is "N passed, M
+// expression), SKIP(why). A test file is an executable by itself, or shares one with others and is
+// reached by a link of its name (CMakeLists.txt); the last line is "N passed, M
 // failed", the exit status 1 when M > 0. Arguments select the tests whose name contains one of
 // them. Define CHECK_NO_MAIN before including to bring your own main, which then calls
 // check::run_all(argc, argv). Checks may run on any thread.
@@ -25,6 +26,7 @@ namespace check {
 
 struct Test {
   const char* name;
+  const char* file;
   void (*run)();
   Test* next;
 };
@@ -100,17 +102,33 @@ void check_eq(const A& a, const B& b, const char* text, const char* file, int li
     fail(file, line, std::string("CHECK_EQ(") + text + "): " + show(a) + " != " + show(b));
 }
 
-inline bool selected(const char* name, int argc, char** argv) {
+// Name of the file a path leads to, without its ending.
+inline std::string stem(const char* path) {
+  const char* slash = std::strrchr(path, '/');
+  const std::string name = slash == nullptr ? path : slash + 1;
+  return name.substr(0, name.find('.'));
+}
+
+// Whether the program is called by the name of one of its test files: the tests of the others are
+// not run.
+inline bool is_named_as_a_file(const char* program) {
+  for (const Test* test = first_test(); test != nullptr; test = test->next)
+    if (stem(test->file) == stem(program)) return true;
+  return false;
+}
+
+inline bool selected(const Test& test, int argc, char** argv) {
+  if (argc > 0 && is_named_as_a_file(argv[0]) && stem(test.file) != stem(argv[0])) return false;
   if (argc < 2) return true;
   for (int i = 1; i < argc; ++i)
-    if (std::strstr(name, argv[i]) != nullptr) return true;
+    if (std::strstr(test.name, argv[i]) != nullptr) return true;
   return false;
 }
 
 inline int run_all(int argc, char** argv) {
   int passed = 0, failed = 0, skips = 0;
   for (Test* test = first_test(); test != nullptr; test = test->next) {
-    if (!selected(test->name, argc, argv)) continue;
+    if (!selected(*test, argc, argv)) continue;
     const int before = failures().load();
     skipped().store(false);
 #if CHECK_EXCEPTIONS
@@ -145,10 +163,10 @@ inline int run_all(int argc, char** argv) {
 
 }  // namespace check
 
-#define TEST(test_name)                                                            \
-  static void test_##test_name();                                                  \
-  static ::check::Test entry_##test_name{#test_name, &test_##test_name, nullptr};  \
-  static const ::check::Registration registration_##test_name{&entry_##test_name}; \
+#define TEST(test_name)                                                                     \
+  static void test_##test_name();                                                           \
+  static ::check::Test entry_##test_name{#test_name, __FILE__, &test_##test_name, nullptr}; \
+  static const ::check::Registration registration_##test_name{&entry_##test_name};          \
   static void test_##test_name()
 
 #define CHECK(...)                                                                    \
