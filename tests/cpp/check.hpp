@@ -109,16 +109,16 @@ inline std::string stem(const char* path) {
   return name.substr(0, name.find('.'));
 }
 
-// Whether the program is called by the name of one of its test files: the tests of the others are
-// not run.
-inline bool is_named_as_a_file(const char* program) {
+// The test file that the program is called by; empty: by none, and the tests of all are run.
+inline std::string file_called_by(const char* program) {
+  const std::string called = stem(program);
   for (const Test* test = first_test(); test != nullptr; test = test->next)
-    if (stem(test->file) == stem(program)) return true;
-  return false;
+    if (stem(test->file) == called) return called;
+  return {};
 }
 
-inline bool selected(const Test& test, int argc, char** argv) {
-  if (argc > 0 && is_named_as_a_file(argv[0]) && stem(test.file) != stem(argv[0])) return false;
+inline bool selected(const Test& test, const std::string& file, int argc, char** argv) {
+  if (!file.empty() && stem(test.file) != file) return false;
   if (argc < 2) return true;
   for (int i = 1; i < argc; ++i)
     if (std::strstr(test.name, argv[i]) != nullptr) return true;
@@ -126,9 +126,10 @@ inline bool selected(const Test& test, int argc, char** argv) {
 }
 
 inline int run_all(int argc, char** argv) {
+  const std::string file = argc > 0 ? file_called_by(argv[0]) : std::string();
   int passed = 0, failed = 0, skips = 0;
   for (Test* test = first_test(); test != nullptr; test = test->next) {
-    if (!selected(*test, argc, argv)) continue;
+    if (!selected(*test, file, argc, argv)) continue;
     const int before = failures().load();
     skipped().store(false);
 #if CHECK_EXCEPTIONS

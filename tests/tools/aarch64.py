@@ -72,14 +72,7 @@ def main(arguments: list[str]) -> int:
     chosen = [] if every else arguments or list(CHOSEN)
     commands = [
         ["cmake", "--preset", "aarch64", f"-DFASTPROF_TESTS={';'.join(chosen)}"],
-        [
-            "cmake",
-            "--build",
-            "--preset",
-            "aarch64",
-            "-j",
-            JOBS,
-        ],
+        ["cmake", "--build", "--preset", "aarch64", "-j", JOBS],
         ["ctest", "--preset", "aarch64"],
     ]
     for command in commands:
