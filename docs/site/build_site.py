@@ -38,7 +38,14 @@ MENU = {
         "backing_file",
     ],
     "Reference": ["python_reference", "cpp_reference"],
-    "Background": ["how_it_works", "benchmarks", "moving", "differences", "torch_versions"],
+    "Background": [
+        "how_it_works",
+        "benchmarks",
+        "compared",
+        "moving",
+        "differences",
+        "torch_versions",
+    ],
     "Contribute": ["ARCHITECTURE", "CHANGELOG", "releasing"],
 }
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
