@@ -53,7 +53,10 @@ test-cpp: build  ## run the C++ unit and stress tests
 	ctest --preset release -j $(JOBS)
 
 test-python: $(INSTALLED)  ## run the Python tests, and those that drive compilers
-	$(BIN)/python -m pytest -m 'not integrations'
+	status=0; \
+	$(BIN)/python -m pytest -m 'not integrations and not compilers' || status=1; \
+	$(BIN)/python -m pytest -m 'not integrations and compilers' -n $(JOBS) --dist loadfile || status=1; \
+	exit $$status
 
 test-integrations: $(INSTALLED)  ## install torch, trace readers and the like, and run the tests that need them
 	$(BIN)/python tests/tools/requirements.py integrations | xargs -d '\n' $(BIN)/pip install -q
