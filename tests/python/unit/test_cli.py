@@ -273,6 +273,41 @@ def test_convert_to_stdout(tmp_path: Path, capfdbinary: pytest.CaptureFixture[by
     assert capfdbinary.readouterr().out == (tmp_path / "o.folded").read_bytes()
 
 
+def test_convert_to_stdout_in_every_format(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    args = {"Addr": 1, "Bytes": 64, "Total Allocated": 64, "Device Type": 0, "Device Id": -1}
+    place = {"pid": 1, "tid": 1}
+    events = [
+        {"ph": "X", "name": "step", "ts": 0, "dur": 9, **place},
+        {"ph": "i", "name": "[memory]", "ts": 3, "args": args, **place},
+    ]
+    path = tmp_path / "in.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    for kind in ("chrome", "perfetto", "memory", "html"):
+        output = tmp_path / f"out{FORMATS[kind][0][0]}"
+        assert run("convert", "--to", kind, path, output) == 0
+        assert run("convert", "--to", kind, path, "-") == 0
+        assert capfdbinary.readouterr().out[:40] == output.read_bytes()[:40]
+
+
+@pytest.mark.parametrize("option", [(), ("--no-source",)])
+def test_a_comparison_has_source_files_unless_told_not_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: tuple[str, ...]
+) -> None:
+    path = tmp_path / "t.fastprof"
+    fastprof.save(nested_table(5), path)
+    asked: list[bool] = []
+    monkeypatch.setattr(
+        "fastprof.report.export.export_comparison",
+        lambda *_, sources, **__: asked.append(sources),
+    )
+    page = tmp_path / "page.html"
+    page.write_text("")
+    assert run("diff", path, path, "--html", page, *option) == 0
+    assert asked == [not option]
+
+
 def test_tables_of_any_order_and_kind_become_traces(tmp_path: Path) -> None:
     """A table with every column and its rows in random order can be written and read again."""
     table = every_column_table()
