@@ -77,7 +77,7 @@ ROOMS = {
     "report": {"base", "model", "exporters", "views"},
     "adapters": {"base", "decode"},
     "record": {"base", "adapters"},
-    "compat": {"base", "exporters", "views"},
+    "compat": {"base", "exporters", "importers", "views"},
     "profiler": {
         "base",
         "model",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's functions for nvprof databases, which this build does not read."""
+"""PyTorch's functions for nvprof databases."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ __all__ = ["EnforceUnique", "load_nvprof", "parse_nvprof_trace"]
 
 
 def load_nvprof(path: str | os.PathLike[str]) -> EventList[FunctionEvent]:
-    """Raise errors.UnavailableError: nvprof databases are not supported."""
-    raise errors.UnavailableError(
-        f"databases of nvprof are not read ({os.fspath(path)}): nvprof ended with CUDA 12; "
-        "fastprof.load() reads Chrome, Kineto and Perfetto traces"
-    )
+    """Read a database of nvprof (`nvprof -o FILE`) and return its NVTX ranges as events, by begin.
+
+    An event has the kernels whose launch lies inside of it; device times are in the columns of CUDA. As in
+    PyTorch all are on thread 0 of node 0, and the id is the marker's. Unlike there, times are right (the file's
+    ns, not taken for us), and kernels have their names. fastprof.load() gives launches and kernels as rows, too.
+
+    Raises errors.IoError if the file cannot be read and errors.FormatError if it is malformed, or if a marker, or a
+    launch within a marker, comes twice.
+    """
+    from fastprof.importers.databases import load_nvprof_ranges
+    from fastprof.views import EventList
+
+    return EventList.from_table(load_nvprof_ranges(path), use_device="cuda", dedupe=False)
 
 
 parse_nvprof_trace = load_nvprof

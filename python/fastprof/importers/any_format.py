@@ -9,6 +9,7 @@ from typing import BinaryIO
 from fastprof.base import errors
 from fastprof.formats.backing_file import BACKING_MAGIC
 from fastprof.formats.native_file import MAGIC
+from fastprof.formats.sqlite import SQLITE_MAGIC
 from fastprof.importers.check_table import check_indices
 from fastprof.importers.check_values import check_values
 from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES
@@ -17,7 +18,7 @@ from fastprof.model.table import EventTable
 
 __all__ = ["load", "trace_format"]
 
-FORMATS = ("native", "chrome", "perfetto")
+FORMATS = ("native", "chrome", "perfetto", "sqlite")
 
 
 def load(
@@ -28,7 +29,8 @@ def load(
     max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES,
     mmap: bool = False,
 ) -> EventTable:
-    """Read a trace file: fastprof's own format, Chrome/Kineto JSON, or Perfetto track events.
+    """Read a trace file: fastprof's own format, Chrome/Kineto JSON, Perfetto track events, or an SQLite database of
+    nvprof or Nsight Systems (load_nsys()).
 
     path: a path, or a binary file object open for reading, such as sys.stdin.buffer. The content
     decides the format; each may be gzipped.
@@ -62,6 +64,10 @@ def _read(source: Source, mmap: bool) -> EventTable:
         from fastprof.importers.native_file import read_native_file
 
         return read_native_file(source, mmap=mmap)
+    if kind == "sqlite":
+        from fastprof.importers.databases import read_database
+
+        return read_database(source)
     if kind == "chrome":
         from fastprof.importers.chrome_trace import read_chrome_trace
 
@@ -81,6 +87,8 @@ def trace_format(source: Source) -> str:
     source.rewind()
     if head.startswith(MAGIC):
         return "native"
+    if head.startswith(SQLITE_MAGIC):
+        return "sqlite"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] in (b"{", b"["):
         return "chrome"
@@ -95,5 +103,5 @@ def trace_format(source: Source) -> str:
         raise errors.FormatError(f"{source.path}: the file is empty")
     raise errors.FormatError(
         f"{source.path}: offset 0: unrecognised file format. Known formats are Chrome/Kineto JSON, "
-        "Perfetto, and fastprof's own."
+        "Perfetto, SQLite of nvprof and Nsight Systems, and fastprof's own."
     )
