@@ -1009,6 +1009,10 @@ def torch_adopt_input_layout(
     """
     Read inputs by `layout` from now on. The first adopted layout is kept.
     """
+def torch_adopt_storage_offset(offset: typing.SupportsInt | typing.SupportsIndex) -> None:
+    """
+    Read the storages of tensors at this offset while allocations are recorded; 0: do not.
+    """
 
 
 def torch_after_fork_in_child() -> None: ...
@@ -1150,9 +1154,10 @@ def torch_try_inputs(
         collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(24)"
     ],
     work: collections.abc.Callable[[], typing.Any],
+    storage: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> list[tuple[str, str, list[int], list[str]]]:
     """
-    Call work(), reading inputs by `layout` with every memory access checked. Returns (name, overload, words of inputs, positional texts) of each op it ran; the words are empty if an access failed. Raises ValueError if libtorch contradicts the layout.
+    Call work(), reading inputs by `layout` with every memory access checked, and the storages of tensors if `storage`, their offset in a tensor, is not 0. Returns (name, overload, words of inputs, positional texts) of each op it ran; the words are empty if an access failed. Raises ValueError if libtorch contradicts the layout.
     """
 
 

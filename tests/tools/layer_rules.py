@@ -71,7 +71,7 @@ ROOMS = {
     "formats": {"base", "model"},
     "analysis": {"base", "model"},
     "decode": {"base", "model", "analysis"},
-    "exporters": {"base", "model", "formats"},
+    "exporters": {"base", "model", "formats", "analysis"},
     "importers": {"base", "model", "formats"},
     "views": {"base", "model", "exporters"},
     "report": {"base", "model", "exporters", "views"},
