@@ -188,10 +188,7 @@ def test_the_peak_is_told_by_category_and_origin() -> None:
     (totals,) = category_totals(profile)
     assert sum(part.size_bytes for part in parts) == int(totals.total.max())
     assert (parts[0].category, parts[0].size_bytes) == (Category.ACTIVATION, 200)
-    assert parts[0].origin.ranges == ("ProfilerStep#0", "aten::mul") or parts[0].origin.ranges == (
-        "ProfilerStep#1",
-        "aten::mul",
-    )
+    assert parts[0].origin.ranges == ("ProfilerStep#1", "aten::mul")
     weight = next(part for part in parts if part.category is Category.PARAMETER)
     assert str(weight.origin) == "before the recording"
     assert explain_peak(profile, "cuda") == []
@@ -199,9 +196,8 @@ def test_the_peak_is_told_by_category_and_origin() -> None:
 
 def test_leaks_are_what_outlives_the_next_step() -> None:
     assert leaks(MemoryProfile(train(3).table())) == []
-    (leak,) = leaks(MemoryProfile(train(3, leak=True).table()))[:1]
-    assert (leak.size_bytes, leak.count, leak.steps) == (50, 1, (0,)) or leak.count == 2
     found = leaks(MemoryProfile(train(3, leak=True).table()))
+    assert [(one.size_bytes, one.count) for one in found] == [(50, 1), (50, 1)]
     assert {step for one in found for step in one.steps} == {0, 1}
     assert all(one.origin.ranges[-1] == "aten::clone" for one in found)
     with pytest.raises(errors.ValueError, match="step"):
@@ -243,7 +239,7 @@ def test_exported_files(tmp_path: Path) -> None:
     assert "<b>train" not in page and "&lt;b&gt;train" in page and "<script" not in page
     assert not re.search(r"(?:href|src)=|url\(|@import", page)
     assert len(re.findall("<polygon", page)) >= 5 and "time in ms" in page
-    assert "ProfilerStep#0 &gt; aten::mul" in page or "ProfilerStep#1 &gt; aten::mul" in page
+    assert "ProfilerStep#1 &gt; aten::mul" in page
 
 
 def test_refusals_say_what_to_do(tmp_path: Path) -> None:

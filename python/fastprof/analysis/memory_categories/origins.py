@@ -106,17 +106,18 @@ class Leak:
 def leaks(profile: MemoryProfile, steps: int = 1) -> list[Leak]:
     """Return what was allocated in a step and not freed within `steps` steps after it, largest first.
 
-    Steps are the ranges "ProfilerStep#k" that profile.step() records. Parameters, gradients and
-    optimizer state are left out: they are meant to stay. Raises errors.ValueError unless 1 <= steps and
-    the recording has more steps than that.
+    Steps are the ranges "ProfilerStep#k" that profile.step() records under a schedule; without such,
+    the training steps that the data flow shows, numbered from 0. Parameters, gradients and optimizer
+    state are left out: they are meant to stay. Raises errors.ValueError unless 1 <= steps and the
+    recording has more steps than that.
     """
     if steps < 1:
         raise errors.ValueError(f"steps is {steps}: it must be 1 or more")
     bounds = _step_bounds(profile)
     if len(bounds) <= steps:
         raise errors.ValueError(
-            f"the recording has {len(bounds)} steps, leaks within {steps} need more than that. Call "
-            "profile.step() after each step of the program, and record more of them."
+            f"the recording has {len(bounds)} steps, leaks within {steps} need more than that. Record "
+            "more steps, with a schedule and profile.step() if it is not training."
         )
     kept = {Category.PARAMETER, Category.GRADIENT, Category.OPTIMIZER_STATE}
     sums: dict[Origin, list[tuple[int, int]]] = defaultdict(list)
@@ -149,6 +150,8 @@ def _step_bounds(profile: MemoryProfile) -> list[tuple[int, int, int]]:
         for row, site in enumerate(table.column("site").tolist())
         if site in number_of and kind[row] == EventKind.RANGE
     ]
+    if not found:
+        return [(k, begin, end) for k, (begin, end) in enumerate(profile.training_steps)]
     return sorted(found, key=lambda step: step[1])
 
 

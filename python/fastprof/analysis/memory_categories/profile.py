@@ -63,6 +63,12 @@ class MemoryProfile:
             return None
         return self._categories.get((storage, version))
 
+    @property
+    def training_steps(self) -> list[tuple[int, int]]:
+        """[begin, end) of each training step in Unix ns: a step ends with the optimizer's last write."""
+        ends = self._categories.step_ends_ns
+        return list(zip([self.table.t0_ns, *ends], ends, strict=False))
+
     @cached_property
     def parents(self) -> Sequence[int]:
         """Row of the range around each row of the table, -1 for none."""

@@ -31,6 +31,7 @@ class Categories:
         self.of_storage: dict[int, Category] = {}
         self.temporaries: set[int] = set()
         self.of_version: dict[Version, Category] = {}
+        self.step_ends_ns: list[int] = []  # begin of the last node of each optimizer phase
 
     def get(self, version: Version) -> Category | None:
         """Return the category of a version; None: unknown."""
@@ -52,9 +53,11 @@ def categorise(table: EventTable, nodes: Sequence[FlowNode]) -> Categories:
     for storage in _gradients(table, nodes):
         found.of_storage[storage] = Category.GRADIENT
     _inputs(nodes, found)
-    _parameters(nodes, found)
-    _activations(nodes, found)
-    _optimizer_state(nodes, found)
+    phases = _parameters(nodes, found)
+    _inputs(nodes, found)  # also what leads to a parameter: numbers given to the optimizer's ops
+    found.step_ends_ns = [nodes[phase.stop - 1].step.start_ns for phase in phases]
+    _activations(nodes, phases, found)
+    _optimizer_state(nodes, phases, found)
     _autograd_detail(nodes, found)
     return found
 
@@ -113,72 +116,103 @@ def _inputs(nodes: Sequence[FlowNode], found: Categories) -> None:
             found.add(version, Category.INPUT)
 
 
-def _parameters(nodes: Sequence[FlowNode], found: Categories) -> None:
-    """What ops of the forward pass read beside inputs, leads to a gradient, and depends on one."""
+def _parameters(nodes: Sequence[FlowNode], found: Categories) -> list[range]:
+    """What ops of the forward pass read beside inputs, leads to a gradient, and depends on one.
 
-    def is_gradient(version: Version) -> bool:
-        return found.get(version) is Category.GRADIENT
-
+    Returns the optimizer's phases: ranges of nodes. Between two backward passes the optimizer comes
+    first, so what is known from the passes before tells where it ends.
+    """
+    used: set[Version] = set()
+    for node in reversed(nodes):
+        made = (found.get(version) is Category.GRADIENT or version in used for version in node.makes)
+        if any(made):
+            used |= node.reads
+    depends = _depend_on_gradient(nodes, found)
     forward = {
         version for node in nodes for version in node.reads | node.makes
         if found.get(version) is Category.INPUT
     }  # fmt: skip
-    candidates: set[Version] = set()
-    for node in nodes:
-        if node.in_backward or forward.isdisjoint(node.reads):
-            continue
-        if any(map(is_gradient, node.reads | node.makes)):
-            continue
-        forward |= node.makes
-        candidates |= node.reads - forward
-    used: set[Version] = set()
-    for node in reversed(nodes):
-        if any(is_gradient(version) or version in used for version in node.makes):
-            used |= node.reads
-    storages = {storage for storage, _ in candidates & used}
-    for storage in storages & _depend_on_gradient(nodes, found):
+    parameters: set[int] = set()
+    phases = []
+    for between in _between_backward_passes(nodes):
+        phase = _optimizer_phase(nodes, between, parameters, found)
+        if phase:
+            phases.append(phase)
+        for i in range(phase.stop, between.stop):
+            node = nodes[i]
+            if forward.isdisjoint(node.reads) or any(
+                found.get(version) is Category.GRADIENT for version in node.reads | node.makes
+            ):
+                continue
+            forward |= node.makes
+            chosen = {version for version in node.reads - forward if version in used}
+            parameters |= {storage for storage, _ in chosen} & depends
+    for storage in parameters:
         found.of_storage[storage] = Category.PARAMETER
+    return phases
 
 
-def _activations(nodes: Sequence[FlowNode], found: Categories) -> None:
+def _between_backward_passes(nodes: Sequence[FlowNode]) -> Iterable[range]:
+    begin = 0
+    for i, node in enumerate(nodes):
+        if node.in_backward:
+            if begin < i:
+                yield range(begin, i)
+            begin = i + 1
+    yield range(begin, len(nodes))
+
+
+def _optimizer_phase(
+    nodes: Sequence[FlowNode], between: range, parameters: set[int], found: Categories
+) -> range:
+    """Return the nodes up to the last one that writes to a parameter what was made of gradients."""
+    of_gradient: set[Version] = set()
+    stop = between.start
+    for i in between:
+        node = nodes[i]
+        if not any(
+            version in of_gradient or found.get(version) is Category.GRADIENT
+            for version in node.reads
+        ):
+            continue
+        # What is made of a parameter is the next forward pass.
+        of_gradient |= {version for version in node.makes if version[0] not in parameters}
+        if any(storage in parameters for storage, _ in node.written):
+            stop = i + 1
+    return range(between.start, stop)
+
+
+def _activations(nodes: Sequence[FlowNode], phases: Sequence[range], found: Categories) -> None:
     """What ops of the forward pass make of inputs and activations."""
     required = {Category.INPUT, Category.ACTIVATION}
     allowed = {*required, Category.PARAMETER, Category.TEMPORARY}
-    for node in nodes:
+    elsewhere = {i for phase in phases for i in phase}
+    for i, node in enumerate(nodes):
         read = {found.get(version) for version in node.reads}
-        if read & required and read <= allowed and not node.in_backward:
-            for version in node.makes:
-                found.add(version, Category.ACTIVATION)
+        if node.in_backward or not read & required or not read <= allowed:
+            continue
+        if i in elsewhere and (Category.ACTIVATION not in read or Category.PARAMETER in read):
+            continue  # the optimizer's own; others are metrics and logs of the pass before
+        for version in node.makes:
+            found.add(version, Category.ACTIVATION)
 
 
-def _optimizer_state(nodes: Sequence[FlowNode], found: Categories) -> None:
-    """What the optimizer's phase writes to, or makes and leaves behind, beside parameters and gradients."""
-    taken = (Category.GRADIENT, Category.PARAMETER)
-    for first, last in _optimizer_phases(nodes, found):
-        phase = nodes[first:last]
-        freed = {storage for node in phase for storage in node.freed}
-        for node in phase:
-            read = {found.get(version) for version in node.reads}
-            if read & {Category.ACTIVATION, Category.INPUT}:
+def _optimizer_state(nodes: Sequence[FlowNode], phases: Sequence[range], found: Categories) -> None:
+    """What the optimizer writes to, or makes, and still has in its next phase (or at the end)."""
+    freed_at = {storage: i for i, node in enumerate(nodes) for storage in node.freed}
+    for k, phase in enumerate(phases):
+        until = phases[k + 1].start if k + 1 < len(phases) else len(nodes)
+        for i in phase:
+            node = nodes[i]
+            if any(found.get(version) is Category.ACTIVATION for version in node.reads):
                 continue  # a metric or a log, kept between the passes
             for storage, _ in node.makes:
-                if storage not in freed and found.of_storage.get(storage) not in taken:
+                if found.of_storage.get(storage) in _LEARNED:
+                    continue
+                if freed_at.get(storage, until) >= until:
                     found.of_storage[storage] = Category.OPTIMIZER_STATE
-
-
-def _optimizer_phases(nodes: Sequence[FlowNode], found: Categories) -> Iterable[tuple[int, int]]:
-    """Yield [first, last) of the runs of nodes that begin behind a backward pass and end with its last
-    write to a parameter."""
-    begin = last = -1
-    for i, node in enumerate(nodes):
-        if node.in_backward:
-            if last > begin >= 0:
-                yield begin, last
-            begin, last = i + 1, -1
-        elif any(found.of_storage.get(storage) is Category.PARAMETER for storage, _ in node.written):
-            last = i + 1
-    if last > begin >= 0:
-        yield begin, last
+                elif storage in node.created and node.step.is_op:
+                    found.temporaries.add(storage)
 
 
 def _autograd_detail(nodes: Sequence[FlowNode], found: Categories) -> None:
