@@ -181,8 +181,7 @@ void register_torch(py::module_& module) {
              "empty if an access failed. Raises ValueError if libtorch contradicts the layout.");
   module.def("torch_adopt_input_layout", &torch_adopt_input_layout, py::arg("layout"),
              "Read inputs by `layout` from now on. The first adopted layout is kept.");
-  module.def("torch_adopt_storage_offset", &torch_adapter::adopt_storage_offset,
-             py::arg("offset"),
+  module.def("torch_adopt_storage_offset", &torch_adapter::adopt_storage_offset, py::arg("offset"),
              "Read the storages of tensors at this offset while allocations are recorded; 0: do "
              "not.");
   module.def("torch_observe", &torch_observe, py::arg("work"),

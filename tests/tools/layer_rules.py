@@ -74,7 +74,7 @@ ROOMS = {
     "exporters": {"base", "model", "formats", "analysis"},
     "importers": {"base", "model", "formats"},
     "views": {"base", "model", "exporters"},
-    "report": {"base", "model", "exporters", "views"},
+    "report": {"base", "model", "exporters", "views", "analysis"},
     "adapters": {"base", "decode"},
     "record": {"base", "adapters"},
     "compat": {"base", "exporters", "views"},

@@ -88,9 +88,7 @@ def table_of(
         strings = capture.strings()
         details = find_details(capture, columns, sites, words, with_flops)
         decoder = _Payload(columns, sites, words, strings, details)
-        coded = decoder.coded(
-            with_stack, with_modules, with_shapes, with_storages, keeps_frame
-        )
+        coded = decoder.coded(with_stack, with_modules, with_shapes, with_storages, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
         if counters is not None:
             coded["counters"] = counters

@@ -111,7 +111,9 @@ def test_lists_of_tensors_carry_their_storages() -> None:
         for s in memory.storages
         if memory.category(s.index, 0) is Category.OPTIMIZER_STATE
     ]
-    weights = [s.size_bytes for s in memory.storages if memory.category(s.index, 0) is Category.PARAMETER]
+    weights = [
+        s.size_bytes for s in memory.storages if memory.category(s.index, 0) is Category.PARAMETER
+    ]
     assert sorted(weights) == sorted(4 * p.numel() for p in perceptron()[0].parameters())
     # exp_avg and exp_avg_sq of each parameter, and its count of steps.
     assert sorted(state) == sorted([*weights, *weights, *[4] * len(weights)])

@@ -25,6 +25,8 @@ from fastprof.analysis.memory_categories.totals import category_totals, live_at,
 from fastprof.base.record_scope import RecordScope
 from fastprof.exporters.category_timeline import export_category_timeline
 from fastprof.model.table import CodedColumn, EventKind, EventTable
+from fastprof.report.dataset import make_dataset
+from fastprof.views import EventList
 
 T0 = 1_000_000_000
 
@@ -188,7 +190,7 @@ def test_the_peak_is_told_by_category_and_origin() -> None:
     (totals,) = category_totals(profile)
     assert sum(part.size_bytes for part in parts) == int(totals.total.max())
     assert (parts[0].category, parts[0].size_bytes) == (Category.ACTIVATION, 200)
-    assert parts[0].origin.ranges == ("ProfilerStep#1", "aten::mul")
+    assert parts[0].origin.ranges == ("ProfilerStep#0", "aten::mul")
     weight = next(part for part in parts if part.category is Category.PARAMETER)
     assert str(weight.origin) == "before the recording"
     assert explain_peak(profile, "cuda") == []
@@ -239,7 +241,7 @@ def test_exported_files(tmp_path: Path) -> None:
     assert "<b>train" not in page and "&lt;b&gt;train" in page and "<script" not in page
     assert not re.search(r"(?:href|src)=|url\(|@import", page)
     assert len(re.findall("<polygon", page)) >= 5 and "time in ms" in page
-    assert "ProfilerStep#1 &gt; aten::mul" in page
+    assert "ProfilerStep#0 &gt; aten::mul" in page
 
 
 def test_refusals_say_what_to_do(tmp_path: Path) -> None:
@@ -251,3 +253,29 @@ def test_refusals_say_what_to_do(tmp_path: Path) -> None:
         export_category_timeline(profile, tmp_path / "m.json", "cuda:0")
     with pytest.raises(errors.ValueError, match="unknown suffix"):
         export_category_timeline(profile, tmp_path / "m.txt")
+
+
+def test_the_report_has_the_peak_by_category() -> None:
+    table = train().table()
+    data = make_dataset(EventList.from_table(table))
+    (device,) = data.head["memory"]
+    strings = data.head["strings"]
+    (totals,) = category_totals(MemoryProfile(table))
+    sizes = {strings[name]: size for name, size in device["peak"]["categories"]}
+    assert sum(sizes.values()) == device["peak"]["total"] == int(totals.total.max())
+    assert sizes["activation"] == 204 and sizes["parameter"] == 8
+    assert sum(part[3] for part in device["peak"]["parts"]) == device["peak"]["total"]
+    category, ranges, frame, size, count = device["peak"]["parts"][0]
+    assert (strings[category], strings[ranges]) == ("activation", "ProfilerStep#0 > aten::mul")
+    assert (strings[frame], size, count) == ("", 200, 1)
+
+
+@pytest.mark.parametrize("hostile", [[["a", "b"]], [[1, 2, 3]], [[None]], [[[1, "x"], [2]]], [5]])
+def test_values_of_other_types_in_a_file_are_passed_over(hostile: list[Any]) -> None:
+    program = Written()
+    program.memory(7, 10)
+    with program("aten::neg", 7):
+        pass
+    program.rows[-1]["storages"] = hostile
+    (storage,) = MemoryProfile(program.table()).storages
+    assert not storage.is_input

@@ -131,7 +131,9 @@ def leaks(profile: MemoryProfile, steps: int = 1) -> list[Leak]:
                     sums[origin_of(profile, storage.index)].append((storage.size_bytes, number))
                 break
     found = [
-        Leak(origin, sum(size for size, _ in parts), len(parts), tuple(sorted({n for _, n in parts})))
+        Leak(
+            origin, sum(size for size, _ in parts), len(parts), tuple(sorted({n for _, n in parts}))
+        )
         for origin, parts in sums.items()
     ]
     return sorted(found, key=lambda leak: -leak.size_bytes)

@@ -92,7 +92,7 @@ class MemoryProfile:
         return tuple(entries)
 
     def _entries(self) -> Iterator[TimelineEntry]:
-        last = {}
+        last: dict[int, int] = {}
         for node in self.nodes:
             for storage, version in node.written:
                 last[storage] = version + 1
@@ -100,15 +100,13 @@ class MemoryProfile:
                 yield TimelineEntry(
                     node.step.start_ns, Action.INCREMENT_VERSION, storage, version, size
                 )
-        for storage in self.storages:
-            if storage.created_ns is None:
-                yield TimelineEntry(-1, Action.PREEXISTING, storage.index, 0, storage.size_bytes)
+        for one in self.storages:
+            if one.created_ns is None:
+                yield TimelineEntry(-1, Action.PREEXISTING, one.index, 0, one.size_bytes)
             else:
+                yield TimelineEntry(one.created_ns, Action.CREATE, one.index, 0, one.size_bytes)
+            if one.destroyed_ns is not None:
+                version = last.get(one.index, 0)
                 yield TimelineEntry(
-                    storage.created_ns, Action.CREATE, storage.index, 0, storage.size_bytes
-                )
-            if storage.destroyed_ns is not None:
-                version = last.get(storage.index, 0)
-                yield TimelineEntry(
-                    storage.destroyed_ns, Action.DESTROY, storage.index, version, storage.size_bytes
+                    one.destroyed_ns, Action.DESTROY, one.index, version, one.size_bytes
                 )

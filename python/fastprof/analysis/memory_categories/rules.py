@@ -124,7 +124,9 @@ def _parameters(nodes: Sequence[FlowNode], found: Categories) -> list[range]:
     """
     used: set[Version] = set()
     for node in reversed(nodes):
-        made = (found.get(version) is Category.GRADIENT or version in used for version in node.makes)
+        made = (
+            found.get(version) is Category.GRADIENT or version in used for version in node.makes
+        )
         if any(made):
             used |= node.reads
     depends = _depend_on_gradient(nodes, found)

@@ -107,7 +107,9 @@ def read_steps(table: EventTable) -> tuple[list[Storage], list[OpStep]]:
                 strict=True,
             )
         )
-    touching = np.array([any(True for _ in _tensors(value)) for value in storages_of.values] + [False])
+    touching = np.array(
+        [any(True for _ in _tensors(value)) for value in storages_of.values] + [False]
+    )
     op_rows = np.flatnonzero(touching[storages_of.codes] & own).tolist()
     happenings.extend((int(start[row]), row, "", None) for row in op_rows)
     happenings.sort(key=lambda one: one[:2])
@@ -196,10 +198,15 @@ def _follow(
 
 
 def _tensors(of_op: object) -> Iterator[tuple[int, int, int]]:
-    """Yield (position, address, extent in bytes) of each tensor with memory among an op's inputs."""
+    """Yield (position, address, extent in bytes) of each tensor with memory among an op's inputs.
+
+    Values of other types, as a file that was not written by fastprof may have, are passed over.
+    """
     for position, one in enumerate(of_op if isinstance(of_op, list) else ()):
-        if not one:
+        if not isinstance(one, list):
             continue
-        for tensor in one if isinstance(one[0], list) or not one[0] else (one,):
-            if tensor:
-                yield position, tensor[0], tensor[1]
+        for tensor in one if any(isinstance(item, list) for item in one) else (one,):
+            if isinstance(tensor, list) and len(tensor) == 2:
+                address, size_bytes = tensor
+                if isinstance(address, int) and isinstance(size_bytes, int):
+                    yield position, address, size_bytes

@@ -33,7 +33,8 @@ class CategoryTotals:
     @property
     def total(self) -> Array:
         """Bytes of all categories, int64."""
-        return self.bytes.sum(axis=1)
+        sums: Array = self.bytes.sum(axis=1)
+        return sums
 
     @property
     def peak(self) -> int:
@@ -69,10 +70,10 @@ def category_totals(profile: MemoryProfile) -> list[CategoryTotals]:
         grid = np.zeros((len(rows), len(CATEGORY_ORDER)), np.int64)
         grid[rows, columns] = deltas
         sums = np.cumsum(grid, axis=0)
-        at = np.array(times, np.int64)
+        when = np.array(times, np.int64)
         # Of changes at one time only the last is a state of the program.
-        last = np.append(at[1:] != at[:-1], True)
-        found.append(CategoryTotals(device, at[last], sums[last]))
+        last = np.append(when[1:] != when[:-1], True)
+        found.append(CategoryTotals(device, when[last], sums[last]))
     return found
 
 
