@@ -36,6 +36,7 @@ _MODULES = (
     "fastprof.formats.trace_members",
     "fastprof.exporters.category_timeline",
     "fastprof.exporters.chrome_python",
+    "fastprof.exporters.memory_snapshot",
     "fastprof.exporters.memory_timeline",
     "fastprof.exporters.native_file",
     "fastprof.exporters.range_stacks",

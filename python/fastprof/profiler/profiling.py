@@ -516,6 +516,17 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         """Return memory_profile(), under the name that torch.profiler.profile has for it."""
         return self.memory_profile()
 
+    def export_memory_snapshot(
+        self, path: str | os.PathLike[str], device: str | None = None
+    ) -> None:
+        """Write allocations and frees as a snapshot (.pickle) for PyTorch's memory viewer.
+
+        device: only this one ("cpu", "cuda:0"). Requires what memory_profile() requires.
+        """
+        from fastprof.exporters.memory_snapshot import export_memory_snapshot
+
+        export_memory_snapshot(self.memory_profile(), path, device)
+
     def memory_leaks(self, steps: int = 1) -> list[Leak]:
         """Return what a step allocated that was not freed within `steps` steps after it, by stack.
 

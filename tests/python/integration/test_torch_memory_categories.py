@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,3 +150,21 @@ def test_without_shapes_there_are_only_totals(tmp_path: Path) -> None:
         profile.memory_profile()
     profile.export_memory_timeline(tmp_path / "m.json")
     assert json.loads((tmp_path / "m.json").read_text())["unit"] == "bytes"
+
+
+def test_the_snapshot_is_one_that_pytorchs_viewer_reads(tmp_path: Path) -> None:
+    from torch.cuda import _memory_viz as viewer
+
+    options: dict[str, Any] = {"record_shapes": True, "profile_memory": True, "with_stack": True}
+    profile = train(perceptron, "momentum", fastprof.profile(**options))
+    profile.export_memory_snapshot(tmp_path / "m.pickle")
+    snapshot = pickle.loads((tmp_path / "m.pickle").read_bytes())
+    (sums,) = reconcile(profile.memory_profile())
+    (events,) = snapshot["device_traces"]
+    assert sum(e["size"] for e in events if e["action"] == "alloc") == sums.allocated
+    assert sum(e["size"] for e in events if e["action"] == "free_completed") == sums.freed
+    assert sum(s["allocated_size"] for s in snapshot["segments"]) == sums.in_use_at_end
+    names = {frame["name"] for event in events for frame in event["frames"]}
+    assert "aten::clone [optimizer state]" in names and "train" in names
+    assert f"{len(events)} entries" in viewer.trace(snapshot)
+    assert viewer.segsum(snapshot).startswith("Summary of segments")

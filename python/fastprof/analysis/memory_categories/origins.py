@@ -48,11 +48,14 @@ def origin_of(profile: MemoryProfile, storage: int) -> Origin:
     table = profile.table
     parents = profile.parents
     stacks = table.coded.get("stack")
+    sites, categories = table.column("site"), table.sites.field("category")
     ranges: list[str] = []
     stack: tuple[str, ...] = ()
     row = parents[row]
     while row >= 0:
-        ranges.append(table.sites.names[int(table.column("site")[row])])
+        site = int(sites[row])
+        if categories[site] != "python_function":  # calls of Python are in the stack
+            ranges.append(table.sites.names[site])
         if stacks is not None and not stack:
             stack = tuple(stacks[row] or ())
         row = parents[row]

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
 from fastprof.analysis.memory_categories.flow import FlowNode, Version, data_flow
 from fastprof.analysis.memory_categories.kinds import Action, Category
 from fastprof.analysis.memory_categories.mutability import WrittenInputs, written_by_name
@@ -72,9 +70,7 @@ class MemoryProfile:
     @cached_property
     def parents(self) -> Sequence[int]:
         """Row of the range around each row of the table, -1 for none."""
-        table = self.table
-        parent = table.column("parent") if table.has("parent") else EventTree(table).parent
-        rows: list[int] = np.asarray(parent).tolist()
+        rows: list[int] = self.table.column("parent").tolist()
         return rows
 
     @cached_property

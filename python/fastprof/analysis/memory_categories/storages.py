@@ -17,7 +17,6 @@ from fastprof.base import errors
 from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
 from fastprof.model.memory_rows import memory_rows
 from fastprof.model.table import EventTable
-from fastprof.model.tree import EventTree
 
 __all__ = ["Allocation", "OpStep", "Storage", "Touch", "read_steps"]
 
@@ -85,8 +84,11 @@ def read_steps(table: EventTable) -> tuple[list[Storage], list[OpStep]]:
             f"memory cannot be categorised: the recording contains no {what}. Profile PyTorch code "
             "with profile_memory=True and record_shapes=True."
         )
-    parent = table.column("parent") if table.has("parent") else EventTree(table).parent
-    parents: list[int] = np.asarray(parent).tolist()
+    if not table.has("parent"):
+        raise errors.ValueError(
+            "memory cannot be categorised: the table has no column 'parent', which says what runs in which op."
+        )
+    parents: list[int] = table.column("parent").tolist()
     step_row, backward = _outermost_ops(table, parents)
     pids = np.array([track.pid for track in table.tracks.rows] or [0])
     own = (pids[table.column("track")] == table.pid) | (table.pid == 0)
@@ -180,7 +182,8 @@ def _follow(
     for time, row, device, record in happenings:
         if record is None:
             for position, address, extent in _tensors(inputs[row]):
-                touched = live.get(address) or new(address, only, 0, None, -1)
+                known = live.get(address)
+                touched = new(address, only, 0, None, -1) if known is None else known
                 touched.is_input = True
                 if touched.row < 0:
                     touched.size_bytes = max(touched.size_bytes, extent)
@@ -190,8 +193,9 @@ def _follow(
         if size >= 0:
             storage = new(address, device, size, time, row)
         else:
-            storage = live.pop(address, None) or new(address, device, -size, None, -1)
-            live.pop(address, None)
+            before = live.get(address)
+            storage = new(address, device, -size, None, -1) if before is None else before
+            del live[address]
             storage.destroyed_ns, storage.device, storage.size_bytes = time, device, -size
         step_of(row).allocations.append(Allocation(row, time, storage.index, size < 0))
     return storages, sorted(steps.values(), key=lambda step: (step.start_ns, step.row))
