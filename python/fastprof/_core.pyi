@@ -77,6 +77,7 @@ __all__: list[str] = [
     "thread_id",
     "throw_error",
     "torch_adopt_input_layout",
+    "torch_adopt_storage_offset",
     "torch_after_fork_in_child",
     "torch_known_input_layout",
     "torch_known_layout",
@@ -1009,6 +1010,8 @@ def torch_adopt_input_layout(
     """
     Read inputs by `layout` from now on. The first adopted layout is kept.
     """
+
+
 def torch_adopt_storage_offset(offset: typing.SupportsInt | typing.SupportsIndex) -> None:
     """
     Read the storages of tensors at this offset while allocations are recorded; 0: do not.
