@@ -100,10 +100,11 @@ torch_adapter::InputLayout input_layout(const torch_adapter::InputLayoutNumbers&
 }
 
 py::typing::List<TriedTuple> torch_try_inputs(const torch_adapter::InputLayoutNumbers& layout,
-                                              const py::typing::Callable<py::object()>& work) {
+                                              const py::typing::Callable<py::object()>& work,
+                                              uint32_t storage) {
   std::string why;
   const auto tried = torch_adapter::try_inputs(
-      input_layout(layout), [&work] { work(); }, &why);
+      input_layout(layout), storage, [&work] { work(); }, &why);
   if (!why.empty()) raise<ValueError>(why);
   py::typing::List<TriedTuple> ops;
   for (const torch_adapter::TriedOp& op : tried) {
@@ -173,11 +174,16 @@ void register_torch(py::module_& module) {
              "Return a version's input layout in the order of "
              "fastprof.adapters.torch.layout.INPUTS; None for an unlisted version.");
   module.def("torch_try_inputs", &torch_try_inputs, py::arg("layout"), py::arg("work"),
-             "Call work(), reading inputs by `layout` with every memory access checked. Returns "
+             py::arg("storage") = 0,
+             "Call work(), reading inputs by `layout` with every memory access checked, and the "
+             "storages of tensors if `storage`, their offset in a tensor, is not 0. Returns "
              "(name, overload, words of inputs, positional texts) of each op it ran; the words are "
              "empty if an access failed. Raises ValueError if libtorch contradicts the layout.");
   module.def("torch_adopt_input_layout", &torch_adopt_input_layout, py::arg("layout"),
              "Read inputs by `layout` from now on. The first adopted layout is kept.");
+  module.def("torch_adopt_storage_offset", &torch_adapter::adopt_storage_offset, py::arg("offset"),
+             "Read the storages of tensors at this offset while allocations are recorded; 0: do "
+             "not.");
   module.def("torch_observe", &torch_observe, py::arg("work"),
              "Call work(); return libtorch's id of this thread and (name, scope, sequence number, "
              "thread, forward thread) of each op it ran.");

@@ -28,6 +28,7 @@ MENU = {
     "Start": ["get_started", "reading", "report", "recipes", "command_line", "troubleshooting"],
     "Guides": [
         "pytorch",
+        "memory",
         "cuda",
         "cpp",
         "python_calls",

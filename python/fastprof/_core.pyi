@@ -77,6 +77,7 @@ __all__: list[str] = [
     "thread_id",
     "throw_error",
     "torch_adopt_input_layout",
+    "torch_adopt_storage_offset",
     "torch_after_fork_in_child",
     "torch_known_input_layout",
     "torch_known_layout",
@@ -1011,6 +1012,12 @@ def torch_adopt_input_layout(
     """
 
 
+def torch_adopt_storage_offset(offset: typing.SupportsInt | typing.SupportsIndex) -> None:
+    """
+    Read the storages of tensors at this offset while allocations are recorded; 0: do not.
+    """
+
+
 def torch_after_fork_in_child() -> None: ...
 def torch_known_input_layout(
     version: str, cxx11_abi: bool
@@ -1150,9 +1157,10 @@ def torch_try_inputs(
         collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(24)"
     ],
     work: collections.abc.Callable[[], typing.Any],
+    storage: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> list[tuple[str, str, list[int], list[str]]]:
     """
-    Call work(), reading inputs by `layout` with every memory access checked. Returns (name, overload, words of inputs, positional texts) of each op it ran; the words are empty if an access failed. Raises ValueError if libtorch contradicts the layout.
+    Call work(), reading inputs by `layout` with every memory access checked, and the storages of tensors if `storage`, their offset in a tensor, is not 0. Returns (name, overload, words of inputs, positional texts) of each op it ran; the words are empty if an access failed. Raises ValueError if libtorch contradicts the layout.
     """
 
 

@@ -84,6 +84,7 @@ class InputBit(enum.IntEnum):
     PACKED = 1 << 4
     STRIDES = 1 << 5
     CUT = 1 << 6
+    STORAGE = 1 << 7
 
 
 class Category(enum.IntEnum):

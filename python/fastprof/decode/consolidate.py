@@ -66,6 +66,7 @@ def table_of(
     with_modules: bool = True,
     with_shapes: bool = True,
     with_flops: bool = True,
+    with_storages: bool = False,
     keeps_frame: Callable[[str], bool] = bool,
     metadata: Mapping[str, Any] | None = None,
 ) -> EventTable:
@@ -73,6 +74,7 @@ def table_of(
 
     Each column is filled only if the capture has data for it. with_stack: the Python stacks.
     with_modules: the modules that ops run in. with_shapes, with_flops: the inputs and FLOPs of ops.
+    with_storages: the storages of tensor inputs, which sessions that record allocations have.
     keeps_frame: predicate on stack entries "file(line): function"; default: keep all.
     metadata: becomes the table's.
     """
@@ -86,7 +88,7 @@ def table_of(
         strings = capture.strings()
         details = find_details(capture, columns, sites, words, with_flops)
         decoder = _Payload(columns, sites, words, strings, details)
-        coded = decoder.coded(with_stack, with_modules, with_shapes, keeps_frame)
+        coded = decoder.coded(with_stack, with_modules, with_shapes, with_storages, keeps_frame)
         counters = decoder.counters(getattr(capture, "counter_names", ()))
         if counters is not None:
             coded["counters"] = counters
@@ -189,6 +191,7 @@ class _Payload:
         with_stack: bool,
         with_modules: bool,
         with_shapes: bool,
+        with_storages: bool,
         keeps_frame: Callable[[str], bool],
     ) -> dict[str, CodedColumn]:
         """Return the coded columns for which some range has a value."""
@@ -216,7 +219,7 @@ class _Payload:
                 found["input_shapes"] = CodedColumn(codes.astype(np.int32), (*shapes, []))
         found.update(self._arguments(members))
         if with_shapes:
-            found.update(self.details.inputs.coded(found))
+            found.update(self.details.inputs.coded(found, with_storages))
         return found
 
     def _texts(self, kind: str, decode: Any) -> CodedColumn | None:

@@ -71,12 +71,19 @@ class OpInputColumns:
     def __bool__(self) -> bool:
         return self._codes is not None
 
-    def coded(self, others: Mapping[str, CodedColumn]) -> dict[str, CodedColumn]:
-        """Return the coded columns; rows without inputs keep their value in `others`."""
+    def coded(
+        self, others: Mapping[str, CodedColumn], with_storages: bool = False
+    ) -> dict[str, CodedColumn]:
+        """Return the coded columns; rows without inputs keep their value in `others`.
+
+        with_storages: include input_storages, which only sessions that record allocations have.
+        """
         found: dict[str, CodedColumn] = {}
         if self._codes is None:
             return found
         for name in OpInputs._fields:
+            if name == "input_storages" and not with_storages:
+                continue
             other = others.get(name)
             if other is None:  # rows without inputs have an empty value, as in PyTorch
                 nothing: Any = {} if name == "kwinputs" else []

@@ -24,7 +24,7 @@ _OTHER, _TENSOR, _UNDEFINED, _INTEGER, _REAL, _BOOLEAN, _COMPLEX, _LIST, _TENSOR
     int, InputKind
 )
 _WIDE, _PACKED = int(InputBit.WIDE), int(InputBit.PACKED)
-_STRIDES, _CUT = int(InputBit.STRIDES), int(InputBit.CUT)
+_STRIDES, _CUT, _STORAGE = int(InputBit.STRIDES), int(InputBit.CUT), int(InputBit.STORAGE)
 
 _NO_DTYPE = 0xFFFF  # DType::undefined of a TensorDescription
 
@@ -40,6 +40,16 @@ DTYPE_NAMES = (
     "c10::Float4_e2m1fn_x2",
 )  # fmt: skip
 
+# Bytes of an element, by name.
+_ITEM_BYTES = {
+    "unsigned char": 1, "signed char": 1, "short int": 2, "int": 4, "long int": 8, "c10::Half": 2,
+    "float": 4, "double": 8, "c10::complex<c10::Half>": 4, "c10::complex<float>": 8,
+    "c10::complex<double>": 16, "bool": 1, "c10::qint8": 1, "c10::quint8": 1, "c10::qint32": 4,
+    "c10::BFloat16": 2, "c10::bits8": 1, "c10::bits16": 2, "c10::Float8_e5m2": 1,
+    "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2fnuz": 1, "c10::Float8_e4m3fnuz": 1,
+    "short unsigned int": 2, "unsigned int": 4, "long unsigned int": 8,
+}  # fmt: skip
+
 
 class OpInputs(NamedTuple):
     """The inputs of one op, one list entry each, as in torch.profiler's events.
@@ -50,6 +60,9 @@ class OpInputs(NamedTuple):
     that did not fit into the record, else "".
     concrete_inputs: values of numbers and of lists of numbers, else None.
     kwinputs: values by name.
+    input_storages: of each tensor [address of its storage's memory, bytes from its first element to
+    behind its last]; a list of such for a list of tensors; [] for tensors without memory and for other
+    inputs. Only of sessions that record allocations, too.
     """
 
     input_shapes: list[Any]
@@ -58,26 +71,29 @@ class OpInputs(NamedTuple):
     input_dtypes: list[str]
     concrete_inputs: list[Any]
     kwinputs: dict[str, Any]
+    input_storages: list[Any]
 
 
 def decode_op_inputs(words: Sequence[int]) -> OpInputs:
     """Decode one block. Raises IndexError for invalid words (callers turn it into errors.ValueError)."""
-    inputs = OpInputs([], [], [], [], [], {})
+    inputs = OpInputs([], [], [], [], [], {}, [])
     if not words:
         return inputs
     stored, keywords, given = words[0] & 0xFFFF, words[0] >> 16 & 0xFFFF, words[0] >> 32
     reader = _Reader(words)
     for _ in range(stored):
-        shape, strides, dtype, value = reader.item()
+        shape, strides, dtype, value, storage = reader.item()
         plain = dtype != "TensorList"
         inputs.input_shapes.append(shape if plain else [])
         inputs.structured_input_shapes.append(shape)
         inputs.structured_input_strides.append(strides)
         inputs.input_dtypes.append(dtype)
         inputs.concrete_inputs.append(value)
+        inputs.input_storages.append(storage)
     for _ in range(given - stored):
         for column, value in zip(inputs[:5], ([], [], [], "...", None), strict=True):
             column.append(value)
+        inputs.input_storages.append([])
     for _ in range(keywords):
         name = reader.item()[3]
         if not isinstance(name, str):
@@ -86,7 +102,7 @@ def decode_op_inputs(words: Sequence[int]) -> OpInputs:
     return inputs
 
 
-_Item: TypeAlias = tuple[list[Any], list[Any], str, Any]
+_Item: TypeAlias = tuple[list[Any], list[Any], str, Any, Any]
 
 
 class _Reader:
@@ -107,30 +123,31 @@ class _Reader:
         return float(np.uint64(self._next()).view(np.float64))
 
     def item(self, inside: bool = False) -> _Item:
-        """Return (sizes, strides, dtype, value); inside=True within a list, where lists are invalid."""
+        """Return (sizes, strides, dtype, value, storage); inside=True within a list, where lists are invalid."""
         head = self._next()
         kind, high = head & 15, head >> 32
         if kind == _TENSOR:
             return self._tensor(head)
         if kind == _INTEGER:
-            return [], [], "Scalar", self._integer()
+            return [], [], "Scalar", self._integer(), []
         if kind == _REAL:
-            return [], [], "Scalar", self._double()
+            return [], [], "Scalar", self._double(), []
         if kind == _BOOLEAN:
-            return [], [], "Scalar", bool(self._next())
+            return [], [], "Scalar", bool(self._next()), []
         if kind == _COMPLEX:
-            return [], [], "Scalar", complex(self._double(), self._double())
+            return [], [], "Scalar", complex(self._double(), self._double()), []
         if kind == _LIST:
-            return [], [], "ScalarList", self._list(head, high, inside)
+            return [], [], "ScalarList", self._list(head, high, inside), []
         if kind == _TENSOR_LIST:
             items = self._items(self._next() if head & _CUT else high, inside)
-            return [item[0] for item in items], [item[1] for item in items], "TensorList", None
+            shapes, strides, _, _, storages = zip(*items, strict=True) if items else ((),) * 5
+            return list(shapes), list(strides), "TensorList", None, list(storages)
         if kind == _TEXT:
             words = [self._next() for _ in range((high + 7) // 8)]
             text = np.array(words, "<u8").tobytes()[:high].decode("utf-8", "replace")
-            return [], [], "", text + "..." if head & _CUT else text
+            return [], [], "", text + "..." if head & _CUT else text, []
         if kind in (_OTHER, _UNDEFINED):
-            return [], [], "", None
+            return [], [], "", None, []
         raise IndexError(f"unknown kind of input {kind}")
 
     def _list(self, head: int, count: int, inside: bool) -> list[Any]:
@@ -151,7 +168,14 @@ class _Reader:
             dtype = DTYPE_NAMES[number] if number < len(DTYPE_NAMES) else f"dtype {number}"
         dims = head >> 8 & 255
         sizes = self._numbers(head, dims)
-        return sizes, self._numbers(head, dims) if head & _STRIDES else [], dtype, None
+        strides = self._numbers(head, dims) if head & _STRIDES else []
+        if not head & _STORAGE:
+            return sizes, strides, dtype, None, []
+        size_bytes = 0
+        if 0 not in sizes:
+            items = sum((n - 1) * step for n, step in zip(sizes, strides, strict=False))
+            size_bytes = _ITEM_BYTES.get(dtype, 1) * (1 + items)
+        return sizes, strides, dtype, None, [self._next(), size_bytes]
 
     def _numbers(self, head: int, count: int) -> list[int]:
         if head & _WIDE:

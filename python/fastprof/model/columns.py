@@ -125,6 +125,7 @@ CODED_COLUMNS = (
     "structured_input_shapes",
     "structured_input_strides",
     "input_dtypes",
+    "input_storages",
     "event_metadata",
     "metadata_json",
     "counters",

@@ -21,6 +21,8 @@ from fastprof.profiler.options import Options, make_options, outside_level
 from fastprof.profiler.recording import Result, event_list
 
 if TYPE_CHECKING:
+    from fastprof.analysis.memory_categories import MemoryProfile
+    from fastprof.analysis.memory_categories.origins import Leak
     from fastprof.model.table import EventTable
     from fastprof.record.python_calls import CallFilter
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
@@ -481,14 +483,59 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     def export_memory_timeline(
         self, path: str | os.PathLike[str], device: str | None = None
     ) -> None:
-        """Write memory over time per device, as JSON, CSV or HTML by the suffix of `path`.
+        """Write memory over time per device, as JSON, CSV or HTML by the suffix of `path` (.gz may follow).
 
-        Contains totals; see exporters.memory_timeline. device: only this one ("cpu", "cuda:0").
+        With record_shapes=True, memory of PyTorch is by category, and .json and .raw.json are as
+        PyTorch writes them: see exporters.category_timeline. Otherwise, and as .csv, it is totals: see
+        exporters.memory_timeline. device: only this one ("cpu", "cuda:0").
         Requires profile_memory=True; errors.ValueError if no memory was reported.
         """
+        table = self.event_table
+        plain = os.fspath(path).removesuffix(".gz")
+        if "input_storages" in table.coded and not plain.endswith(".csv"):
+            from fastprof.exporters.category_timeline import export_category_timeline
+
+            export_category_timeline(self.memory_profile(), path, device)
+            return
         from fastprof.exporters.memory_timeline import export_memory_timeline
 
-        export_memory_timeline(self.event_table, path, device)
+        export_memory_timeline(table, path, device)
+
+    def memory_profile(self) -> MemoryProfile:
+        """Return the memory of the last recording by category, over time: analysis.memory_categories.
+
+        Requires PyTorch code, profile_memory=True and record_shapes=True; else errors.ValueError.
+
+            memory = prof.memory_profile()
+            for part in explain_peak(memory)[:10]:
+                print(part.size_bytes, part.category, part.origin)
+        """
+        return self._finished_results()[-1].memory_profile
+
+    def _memory_profile(self) -> MemoryProfile:
+        """Return memory_profile(), under the name that torch.profiler.profile has for it."""
+        return self.memory_profile()
+
+    def export_memory_snapshot(
+        self, path: str | os.PathLike[str], device: str | None = None
+    ) -> None:
+        """Write allocations and frees as a snapshot (.pickle) for PyTorch's memory viewer.
+
+        device: only this one ("cpu", "cuda:0"). Requires what memory_profile() requires.
+        """
+        from fastprof.exporters.memory_snapshot import export_memory_snapshot
+
+        export_memory_snapshot(self.memory_profile(), path, device)
+
+    def memory_leaks(self, steps: int = 1) -> list[Leak]:
+        """Return what a step allocated that was not freed within `steps` steps after it, by stack.
+
+        Largest first; parameters, gradients and optimizer state are left out. Requires what
+        memory_profile() requires, and step() after each step; else errors.ValueError.
+        """
+        from fastprof.analysis.memory_categories.origins import leaks
+
+        return leaks(self.memory_profile(), steps)
 
     def __getstate__(self) -> dict[str, Any]:
         # Used by copy.copy, copy.deepcopy and pickle.

@@ -27,6 +27,7 @@ from fastprof.record.thread_starts import FollowedWork
 if TYPE_CHECKING:
     from fastprof.adapters.torch.ops import Part
     from fastprof.adapters.torch.threads import TorchThreads
+    from fastprof.analysis.memory_categories import MemoryProfile
     from fastprof.model.table import EventTable
     from fastprof.profiler.children import FollowedChildren
     from fastprof.views import EventList, FunctionEvent
@@ -273,6 +274,7 @@ class Result:
             with_modules=self.options.with_modules,
             with_shapes=self.options.record_shapes,
             with_flops=self.options.with_flops,
+            with_storages=self.options.profile_memory and self.options.record_shapes,
             keeps_frame=keeps_stack_entry,
             metadata=self.metadata,
         )
@@ -292,6 +294,15 @@ class Result:
         from fastprof.analysis.memory_attribution import attribute_memory
 
         return attribute_memory(self._recorded, self.options.memory_attribution, _core)
+
+    @cached_property
+    def memory_profile(self) -> MemoryProfile:
+        """The table's memory by category; errors.ValueError without allocations and shapes."""
+        from fastprof.adapters.torch.schemas import written_inputs
+        from fastprof.analysis.memory_categories import MemoryProfile
+        from fastprof.analysis.memory_categories.mutability import written_by_name
+
+        return MemoryProfile(self.table, written_inputs() or written_by_name)
 
     @cached_property
     def events(self) -> EventList[FunctionEvent]:

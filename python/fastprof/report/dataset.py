@@ -19,6 +19,7 @@ from fastprof.report.details import (
     add_values,
     to_bytes,
 )
+from fastprof.report.memory_categories import peaks_by_category
 from fastprof.report.packing import Packer
 from fastprof.report.rows import Lane, ReportRows, arrange
 from fastprof.report.signals import add_counters, add_flows, add_marks, add_memory
@@ -73,6 +74,8 @@ def make_dataset(
         mark_arguments = add_mark_arguments(rows, kept_notes) if marks else {}
         counters = add_counters(pack, table, strings)
         memory = add_memory(pack, rows)
+        peaks = peaks_by_category(table, strings)
+        memory = [{**device, "peak": peaks.get(device["device"])} for device in memory]
         flows = add_flows(pack, rows, lane_of_track)
         texts: dict[str, Any] = {
             "values": {"columns": values, "stacks": stacks, "marks": mark_arguments}

@@ -171,7 +171,8 @@ def test_saved_loaded_joined_and_selected_tables_keep_their_inputs(tmp_path: Pat
     assert loaded.payload_words.tolist() == table.payload_words.tolist()
     other = table_of(capture_of(True, [tensor(9), None, tensor(9)]))
     joined = values_of(join_tables([table, other, loaded]))
-    for name in (*OpInputs._fields, "flops"):
+    # Only sessions that record allocations have the storages of inputs.
+    for name in (*(field for field in OpInputs._fields if field != "input_storages"), "flops"):
         mine: Any = values_of(other)[name]
         assert joined[name] == expected[name] + mine + expected[name]
     rows = [4, 0, 6]

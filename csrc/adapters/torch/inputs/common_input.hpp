@@ -32,6 +32,30 @@ FASTPROF_ALWAYS_INLINE bool has_tensors(const InputLayout& layout, Memory& memor
   return memory.template load<uint32_t>(type + layout.type_kind) == layout.kind_tensor;
 }
 
+// Appends the address of a tensor's storage to its item, which begins at `head`, if the Source
+// requests it: TensorImpl::storage_ points to a StorageImpl, whose data pointer follows the same
+// base class, so both lie at one offset. Tensors without memory of their own get none. Returns
+// false, with the item removed, if there is no room.
+template <class Source, class Memory>
+FASTPROF_ALWAYS_INLINE bool put_storage(Source source, Memory& memory, uintptr_t tensor,
+                                        uint64_t* head, InputWords& out) noexcept {
+  if constexpr (Source::kStorages) {
+    const uint32_t offset = source.storage();
+    if (offset == 0) return true;
+    const auto storage = memory.template load<uintptr_t>(tensor + offset);
+    const auto data = storage == 0 ? 0 : memory.template load<uint64_t>(storage + offset);
+    if (data == 0) return true;
+    uint64_t* const to = out.leave_word();
+    if (FASTPROF_UNLIKELY(to == nullptr)) {
+      out.back_to(head);
+      return false;
+    }
+    *to = data;
+    *head |= input_bit::storage;
+  }
+  return true;
+}
+
 // The put_ functions below return false, with nothing put, for an input that is not common or does
 // not fit. This one accepts defined, strided tensors of few dimensions without symbolic sizes.
 template <class Source, class Memory>
@@ -52,7 +76,9 @@ FASTPROF_ALWAYS_INLINE bool put_small_tensor(Source source, Memory& memory, uint
   typename Memory::template Scratch<int64_t, 2 * kMaxInputDims> room;
   const int64_t* sizes = room.view(memory, tensor + layout.sizes + 8, 2 * size_t{apart});
   if (FASTPROF_UNLIKELY(sizes == nullptr)) return false;
-  return out.put_small_tensor(dtype, sizes, sizes + apart, static_cast<uint32_t>(dims));
+  uint64_t* const head = out.position();
+  return out.put_small_tensor(dtype, sizes, sizes + apart, static_cast<uint32_t>(dims)) &&
+         put_storage(source, memory, tensor, head, out);
 }
 
 // Puts a list of integers (sizes, dimensions, ...); an empty list counts as one, unless its element

@@ -24,11 +24,19 @@ constexpr size_t kScratchBytes = 8192;  // much larger than any RecordFunction
 InputLayout g_layout{};  // g_layout and g_codes are set before g_encode
 ScalarCodes g_codes{};
 std::atomic<EncodeInputs> g_encode{nullptr};
+std::atomic<uint32_t> g_storage{0};  // offset of a tensor's storage; 0: unknown
 
 struct DiscoveredSource {
+  static constexpr bool kStorages = false;
   static const InputLayout& layout() noexcept { return g_layout; }
   static const ScalarCodes& codes() noexcept { return g_codes; }
   static uintptr_t undefined() noexcept { return g_op_view.undefined_tensor; }
+};
+
+// As DiscoveredSource, with the storages of tensors.
+struct StorageSource : DiscoveredSource {
+  static constexpr bool kStorages = true;
+  static uint32_t storage() noexcept { return g_storage.load(std::memory_order_relaxed); }
 };
 
 template <class Source>
@@ -37,9 +45,19 @@ FASTPROF_HOT uint32_t encode(const void* record_function, uint64_t* words,
   return encode_inputs(record_function, Source{}, direct_memory, words, capacity);
 }
 
+// Includes storages while allocations are recorded: together they give the data flow that memory
+// categories need. Without allocations, blocks stay equal from call to call and are stored once.
+FASTPROF_HOT uint32_t encode_by_wants(const void* record_function, uint64_t* words,
+                                      uint32_t capacity) noexcept {
+  if ((load_relaxed(&g_op_view.wants) & op_extra::memory) != 0)
+    return encode<StorageSource>(record_function, words, capacity);
+  return g_encode.load(std::memory_order_relaxed)(record_function, words, capacity);
+}
+
 struct Trial {
   const Functions* functions;
   const InputLayout* layout;
+  uint32_t storage;
   std::vector<TriedOp> ops;
 };
 Trial* g_trial = nullptr;
@@ -75,7 +93,8 @@ std::unique_ptr<ObserverContextView> start_tried(const RecordFunctionView& recor
   const uint32_t used =
       encode_inputs(&record_function,
                     CandidateSource{*trial.layout, codes,
-                                    reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor)},
+                                    reinterpret_cast<uintptr_t>(trial.functions->undefined_tensor),
+                                    trial.storage},
                     memory, op.words.data(), kMaxInputWords);
   op.texts = read_texts(*trial.layout, &record_function, memory);
   op.words.resize(memory.failed() ? 0 : used & ~kInputsLeftOut);
@@ -137,8 +156,8 @@ const Functions& functions_of_prepared() {
 
 }  // namespace
 
-std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<void()>& work,
-                                std::string* why) {
+std::vector<TriedOp> try_inputs(const InputLayout& layout, uint32_t storage,
+                                const std::function<void()>& work, std::string* why) {
   static std::mutex one;
   const std::unique_lock<std::mutex> hold(one, std::try_to_lock);
   if (!hold.owns_lock())
@@ -158,7 +177,7 @@ std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<v
     *why = wrong;
     return {};
   }
-  Trial trial{&functions, &layout, {}};
+  Trial trial{&functions, &layout, storage, {}};
   g_trial = &trial;
   {
     const ThreadCallback trying(functions, callback_for_all(&start_tried, nullptr, true));
@@ -180,8 +199,16 @@ void adopt_input_layout(const InputLayout& layout) {
                  std::memory_order_release);
 }
 
+void adopt_storage_offset(uint32_t offset) noexcept {
+  g_storage.store(offset, std::memory_order_relaxed);
+}
+
 EncodeInputs trusted_encoder() noexcept {
   return g_encode.load(std::memory_order_acquire);
+}
+
+EncodeInputs encoder_by_wants() noexcept {
+  return trusted_encoder() == nullptr ? nullptr : &encode_by_wants;
 }
 
 bool trusted_source_is_known() noexcept {

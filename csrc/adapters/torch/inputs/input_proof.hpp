@@ -24,19 +24,29 @@ struct TriedOp {
   std::vector<std::string> texts;
 };
 
-// Runs `work` with a thread-local callback that reads inputs by `layout`, with checks. Returns an
-// empty list and sets `*why` if libtorch's own objects contradict the layout. Raises StateError if
-// ops are not prepared (op_observer.hpp) or another thread is running a trial. `work` may throw.
-// Any thread, one at a time.
-std::vector<TriedOp> try_inputs(const InputLayout& layout, const std::function<void()>& work,
-                                std::string* why);
+// Runs `work` with a thread-local callback that reads inputs by `layout`, with checks; also
+// storages of tensors, if `storage` is not 0 (adopt_storage_offset). Returns an empty list and sets
+// `*why` if libtorch's own objects contradict the layout. Raises StateError if ops are not prepared
+// (op_observer.hpp) or another thread is running a trial. `work` may throw. Any thread, one at a
+// time.
+std::vector<TriedOp> try_inputs(const InputLayout& layout, uint32_t storage,
+                                const std::function<void()>& work, std::string* why);
 
 // Enables unchecked reads by this layout; call only after try_inputs has verified it. The first
 // layout adopted stays. Any thread.
 void adopt_input_layout(const InputLayout& layout);
 
+// Sets the offset of TensorImpl::storage_, which is also that of StorageImpl::data_ptr_; 0:
+// unknown, storages are not recorded. Call with another value only after try_inputs has verified
+// it. Any thread.
+void adopt_storage_offset(uint32_t offset) noexcept;
+
 // Returns the unchecked encoder; null before adopt_input_layout().
 EncodeInputs trusted_encoder() noexcept;
+
+// Returns the unchecked encoder that includes storages of tensors while OpView::wants includes
+// memory; null before adopt_input_layout().
+EncodeInputs encoder_by_wants() noexcept;
 
 // Returns whether the adopted layout equals that of BuiltInSource.
 bool trusted_source_is_known() noexcept;

@@ -88,7 +88,9 @@ class InputReader {
     const int64_t* sizes = room.view(memory_, at, 2 * size_t{apart});
     if (sizes == nullptr) return false;
     const bool strided = (keys & layout().unstrided_keys) == 0;
-    return out_.put_tensor(dtype, sizes, strided ? sizes + apart : nullptr, n);
+    uint64_t* const head = out_.position();
+    return out_.put_tensor(dtype, sizes, strided ? sizes + apart : nullptr, n) &&
+           (!strided || put_storage(source_, memory_, tensor, head, out_));
   }
 
   bool put_list(uintptr_t list) noexcept {

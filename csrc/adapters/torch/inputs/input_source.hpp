@@ -56,23 +56,30 @@ class ScalarCodes {
 };
 
 // A Source has layout(), codes() and undefined(): the address of the undefined tensor, which has no
-// sizes. It is small and passed by value. This one is used to verify a layout.
+// sizes. It is small and passed by value. kStorages: it also has storage(), the offset of a
+// tensor's storage (put_storage() of common_input.hpp); 0: storages are not read. This one is used
+// to verify a layout.
 class CandidateSource {
  public:
-  CandidateSource(const InputLayout& layout, const ScalarCodes& codes, uintptr_t undefined) noexcept
-      : layout_(&layout), codes_(&codes), undefined_(undefined) {}
+  static constexpr bool kStorages = true;
+  CandidateSource(const InputLayout& layout, const ScalarCodes& codes, uintptr_t undefined,
+                  uint32_t storage) noexcept
+      : layout_(&layout), codes_(&codes), undefined_(undefined), storage_(storage) {}
   const InputLayout& layout() const noexcept { return *layout_; }
   const ScalarCodes& codes() const noexcept { return *codes_; }
   uintptr_t undefined() const noexcept { return undefined_; }
+  uint32_t storage() const noexcept { return storage_; }
 
  private:
   const InputLayout* layout_;
   const ScalarCodes* codes_;
   uintptr_t undefined_;
+  uint32_t storage_;
 };
 
 // The layout of the newest table entry, after verification. Its numbers are compile-time constants.
 struct BuiltInSource {
+  static constexpr bool kStorages = false;
   static constexpr const InputLayout& layout() noexcept { return kInputLayout_2_13; }
   static const ScalarCodes& codes() noexcept {
     static constexpr ScalarCodes known(kInputLayout_2_13);

@@ -90,7 +90,7 @@ void start_observing(bool inputs) {
   // libtorch passes inputs to all callbacks if any of them requests inputs.
   if (!all.handle_has_inputs)
     all.inputs_handle = add(callback_for_all(&start_nothing, nullptr, true));
-  store_relaxed(&g_op_view.encode_inputs, trusted_encoder());
+  store_relaxed(&g_op_view.encode_inputs, encoder_by_wants());
   want_with_ops(op_extra::inputs, true);
 }
 

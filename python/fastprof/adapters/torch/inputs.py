@@ -10,6 +10,7 @@ from typing import Any
 
 from fastprof import _core
 from fastprof.adapters.torch.layout import INPUTS
+from fastprof.adapters.torch.storages import storage_offset
 from fastprof.adapters.torch.unlisted import proven_layout
 from fastprof.adapters.torch.versions import cxx11_abi
 from fastprof.decode.op_inputs import decode_op_inputs
@@ -43,7 +44,15 @@ def _try_and_trust(torch: Any, layout: Sequence[int]) -> str:
         return f"the self-test of op inputs raised {failure}"
     if not wrong:
         _core.torch_adopt_input_layout(layout)
+        _core.torch_adopt_storage_offset(_storages(torch, layout))
     return wrong
+
+
+def _storages(torch: Any, layout: Sequence[int]) -> int:
+    try:
+        return storage_offset(torch, layout)
+    except Exception:  # of another version of torch: shapes and FLOPs remain
+        return 0
 
 
 def wrong_about_known_inputs(torch: Any, layout: Sequence[int]) -> str:

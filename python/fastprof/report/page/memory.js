@@ -80,7 +80,25 @@ R.memory = (() => {
     });
     made.append(el("p", { class: "note" }, "Click into the curve to see what was held at that time."), held);
     if (peak >= 0) show(peak, `At the peak, ${time(series.time[peak])}`);
+    const known = model.head.memory.find((/** @type {any} */ one) => one.device === device.device);
+    if (known && known.peak) made.append(...byCategory(known.peak));
     return made;
+  }
+
+  /** What a peak consists of: bytes by category, and by category and place of allocation. */
+  function byCategory(/** @type {any} */ peak) {
+    const text = (/** @type {number} */ number) => model.head.strings[number];
+    const whole = peak.total || 1;
+    const most = Math.max(1, ...peak.categories.map((/** @type {number[]} */ [, size]) => size));
+    const categories = peak.categories.map((/** @type {number[]} */ [name, size]) => el("tr", null,
+      el("td", { class: "text" }, text(name)), el("td", null, bytes(size)),
+      el("td", { class: "bar" }, el("span", { css: { width: `${(100 * size) / most}%` } }), el("b", null, percent(size / whole)))));
+    const parts = peak.parts.map((/** @type {number[]} */ [name, ranges, frame, size, blocks]) => el("tr", null,
+      el("td", { class: "text" }, text(name)), el("td", { class: "text" }, R.format.label(text(ranges), 160)),
+      el("td", { class: "text" }, R.format.label(text(frame), 120)), el("td", null, bytes(size)), el("td", null, count(blocks))));
+    return [el("h3", null, `The peak by category: ${bytes(peak.total)} at ${time(peak.time)}, with what existed before`),
+      el("table", { class: "averages categories" }, el("tr", null, el("th", { class: "text" }, "Category"), el("th", null, "Held"), el("th", null, "Share")), ...categories),
+      el("table", { class: "averages categories" }, el("tr", null, ...["Category", "Allocated in", "Stack"].map((title) => el("th", { class: "text" }, title)), el("th", null, "Held"), el("th", null, "Blocks")), ...parts)];
   }
 
   function axes(/** @type {CanvasRenderingContext2D} */ context, /** @type {any} */ series, /** @type {any} */ area, /** @type {number} */ width, /** @type {number} */ height, /** @type {number} */ gap) {

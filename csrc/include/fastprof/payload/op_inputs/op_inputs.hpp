@@ -7,9 +7,10 @@
 // An item is a head word followed by the content of its kind:
 //   bits 0-3 InputKind, 4-7 input_bit, 8-15 dimensions, 16-31 dtype (DType), 32-63 `high`
 //   other, undefined        nothing
-//   tensor                  its sizes, then (bit strides) its strides. `wide`: signed, one per
-//                           word; else uint32, two per word, lower half first, the last word of
-//                           either padded with 0
+//   tensor                  its sizes, then (bit strides) its strides, then (bit storage) the
+//                           address of its storage's memory. `wide`: sizes and strides are signed,
+//                           one per word; else uint32, two per word, lower half first, the last
+//                           word of either padded with 0
 //   integer, real, boolean  one word: signed, the bits of a double, 0 or 1
 //   complex                 two words: the bits of two doubles
 //   list                    `high` items; `packed`: as many signed integers, one per word
@@ -51,6 +52,7 @@ constexpr uint64_t wide = 1u << 4;
 constexpr uint64_t packed = 1u << 4;
 constexpr uint64_t strides = 1u << 5;
 constexpr uint64_t cut = 1u << 6;
+constexpr uint64_t storage = 1u << 7;
 }  // namespace input_bit
 
 constexpr uint32_t kMaxInputDims = 64;
@@ -64,6 +66,7 @@ struct OpInput {
   bool has_strides = false;        // tensor: false for layouts without strides
   std::vector<int64_t> sizes;      // tensor
   std::vector<int64_t> strides;    // tensor
+  uint64_t storage = 0;            // tensor: address of its storage's memory; 0: not recorded
   int64_t integer = 0;             // integer, boolean
   double real = 0, imaginary = 0;  // real, complex
   std::string text;                // text; bytes
@@ -165,7 +168,12 @@ class Reader {
     const auto dims = static_cast<uint32_t>(head >> 8 & 255);
     const bool wide = (head & input_bit::wide) != 0;
     to.has_strides = (head & input_bit::strides) != 0;
-    return numbers(to.sizes, dims, wide) && (!to.has_strides || numbers(to.strides, dims, wide));
+    if (!numbers(to.sizes, dims, wide) || (to.has_strides && !numbers(to.strides, dims, wide)))
+      return false;
+    if ((head & input_bit::storage) == 0) return true;
+    if (left() < 1) return false;
+    to.storage = next();
+    return true;
   }
   bool numbers(std::vector<int64_t>& to, uint32_t count, bool wide) {
     const uint32_t words = wide ? count : (count + 1) / 2;

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory by category: input, parameter, activation, gradient, optimizer state, temporary, autograd detail.
+
+What each piece of memory serves for follows from the data flow over the inputs of ops, as in PyTorch's
+memory profiler: storages.py finds the pieces, flow.py their versions, rules.py their categories, and
+MemoryProfile has the results.
+"""
+
+from fastprof.analysis.memory_categories.kinds import (
+    CATEGORY_ORDER,
+    Action,
+    Category,
+    category_name,
+)
+from fastprof.analysis.memory_categories.profile import MemoryProfile, TimelineEntry
+from fastprof.analysis.memory_categories.storages import Storage
+
+__all__ = [
+    "CATEGORY_ORDER",
+    "Action",
+    "Category",
+    "MemoryProfile",
+    "Storage",
+    "TimelineEntry",
+    "category_name",
+]

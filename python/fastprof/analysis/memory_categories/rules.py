@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules that give versions of storages their category, from the data flow alone.
+
+A rule is a function of the flow and the categories found so far; categorise() applies them in order.
+Phases of a training step need no names: backward functions are marked by autograd, the optimizer's phase
+is what lies between the backward pass and the last write to a parameter, the rest is forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fastprof.analysis.memory_categories.flow import FlowNode, Version
+from fastprof.analysis.memory_categories.kinds import Category
+from fastprof.model.table import EventTable
+
+__all__ = ["Categories", "categorise"]
+
+_ACCUMULATE = "torch::autograd::AccumulateGrad"
+
+
+class Categories:
+    """Category of each version of a storage.
+
+    Roles that a storage keeps for its life (gradient, parameter, optimizer state) come before that of
+    temporaries, which comes before roles of single versions. The last role given to a storage counts,
+    and the first one given to a version.
+    """
+
+    def __init__(self) -> None:
+        self.of_storage: dict[int, Category] = {}
+        self.temporaries: set[int] = set()
+        self.of_version: dict[Version, Category] = {}
+        self.step_ends_ns: list[int] = []  # begin of the last node of each optimizer phase
+
+    def get(self, version: Version) -> Category | None:
+        """Return the category of a version; None: unknown."""
+        found = self.of_storage.get(version[0])
+        if found is None and version[0] in self.temporaries:
+            return Category.TEMPORARY
+        return found or self.of_version.get(version)
+
+    def add(self, version: Version, category: Category) -> None:
+        """Set the category of a version that has none of its own yet."""
+        self.of_version.setdefault(version, category)
+
+
+def categorise(table: EventTable, nodes: Sequence[FlowNode]) -> Categories:
+    """Return the categories of all versions in the flow."""
+    found = Categories()
+    for node in nodes:
+        found.temporaries |= node.temporaries
+    for storage in _gradients(table, nodes):
+        found.of_storage[storage] = Category.GRADIENT
+    _inputs(nodes, found)
+    phases = _parameters(nodes, found)
+    _inputs(nodes, found)  # also what leads to a parameter: numbers given to the optimizer's ops
+    found.step_ends_ns = [nodes[phase.stop - 1].step.start_ns for phase in phases]
+    _activations(nodes, phases, found)
+    _optimizer_state(nodes, phases, found)
+    _autograd_detail(nodes, found)
+    return found
+
+
+def _gradients(table: EventTable, nodes: Sequence[FlowNode]) -> Iterable[int]:
+    """Yield the storages of gradients: what autograd's last node for a parameter keeps or adds to."""
+    names, site = table.sites.names, table.column("site")
+    for node in nodes:
+        touches = node.step.touches
+        if not touches or names[site[node.step.row]] != _ACCUMULATE:
+            continue
+        inner = [touch for touch in touches if touch.row != node.step.row]
+        if inner and names[site[inner[0].row]] in ("aten::detach", "aten::add_"):
+            yield inner[0].storage
+        # A gradient that cannot be taken over is copied to new memory.
+        yield from node.created - node.freed
+
+
+_LEARNED = (Category.GRADIENT, Category.PARAMETER)
+
+
+def _depend_on_gradient(nodes: Sequence[FlowNode], found: Categories) -> set[int]:
+    """Return the storages of which some version depends on a gradient, or on what does.
+
+    Versions are left out of account, so dependencies run in circles: repeated until nothing is added.
+    """
+    depends: set[int] = set()
+    while True:
+        before = len(depends)
+        for node in nodes:
+            of_gradient = {
+                version[0]
+                for version in node.reads
+                if version[0] in depends or found.get(version) in _LEARNED
+            }
+            if of_gradient:
+                depends |= of_gradient
+                depends.update(storage for storage, _ in node.makes)
+        if len(depends) == before:
+            return depends
+
+
+def _inputs(nodes: Sequence[FlowNode], found: Categories) -> None:
+    """What leads to a gradient but depends on none in any of its versions, made outside of backward."""
+    depends = _depend_on_gradient(nodes, found)
+    leads: set[Version] = set()
+    for node in reversed(nodes):
+        versions = node.reads | node.makes
+        if any(version in leads or found.get(version) in _LEARNED for version in versions):
+            leads |= versions
+    for node in nodes:
+        if node.in_backward:
+            leads -= node.makes
+    for version in leads:
+        if version[0] not in depends:
+            found.add(version, Category.INPUT)
+
+
+def _parameters(nodes: Sequence[FlowNode], found: Categories) -> list[range]:
+    """What ops of the forward pass read beside inputs, leads to a gradient, and depends on one.
+
+    Returns the optimizer's phases: ranges of nodes. Between two backward passes the optimizer comes
+    first, so what is known from the passes before tells where it ends.
+    """
+    used: set[Version] = set()
+    for node in reversed(nodes):
+        made = (
+            found.get(version) is Category.GRADIENT or version in used for version in node.makes
+        )
+        if any(made):
+            used |= node.reads
+    depends = _depend_on_gradient(nodes, found)
+    forward = {
+        version for node in nodes for version in node.reads | node.makes
+        if found.get(version) is Category.INPUT
+    }  # fmt: skip
+    parameters: set[int] = set()
+    phases = []
+    for between in _between_backward_passes(nodes):
+        phase = _optimizer_phase(nodes, between, parameters, found)
+        if phase:
+            phases.append(phase)
+        for i in range(phase.stop, between.stop):
+            node = nodes[i]
+            if forward.isdisjoint(node.reads) or any(
+                found.get(version) is Category.GRADIENT for version in node.reads | node.makes
+            ):
+                continue
+            forward |= node.makes
+            chosen = {version for version in node.reads - forward if version in used}
+            parameters |= {storage for storage, _ in chosen} & depends
+    for storage in parameters:
+        found.of_storage[storage] = Category.PARAMETER
+    return phases
+
+
+def _between_backward_passes(nodes: Sequence[FlowNode]) -> Iterable[range]:
+    begin = 0
+    for i, node in enumerate(nodes):
+        if node.in_backward:
+            if begin < i:
+                yield range(begin, i)
+            begin = i + 1
+    yield range(begin, len(nodes))
+
+
+def _optimizer_phase(
+    nodes: Sequence[FlowNode], between: range, parameters: set[int], found: Categories
+) -> range:
+    """Return the nodes up to the last one that writes to a parameter what was made of gradients."""
+    of_gradient: set[Version] = set()
+    stop = between.start
+    for i in between:
+        node = nodes[i]
+        if not any(
+            version in of_gradient or found.get(version) is Category.GRADIENT
+            for version in node.reads
+        ):
+            continue
+        # What is made of a parameter is the next forward pass.
+        of_gradient |= {version for version in node.makes if version[0] not in parameters}
+        if any(storage in parameters for storage, _ in node.written):
+            stop = i + 1
+    return range(between.start, stop)
+
+
+def _activations(nodes: Sequence[FlowNode], phases: Sequence[range], found: Categories) -> None:
+    """What ops of the forward pass make of inputs and activations."""
+    required = {Category.INPUT, Category.ACTIVATION}
+    allowed = {*required, Category.PARAMETER, Category.TEMPORARY}
+    elsewhere = {i for phase in phases for i in phase}
+    for i, node in enumerate(nodes):
+        read = {found.get(version) for version in node.reads}
+        if node.in_backward or not read & required or not read <= allowed:
+            continue
+        if i in elsewhere and (Category.ACTIVATION not in read or Category.PARAMETER in read):
+            continue  # the optimizer's own; others are metrics and logs of the pass before
+        for version in node.makes:
+            found.add(version, Category.ACTIVATION)
+
+
+def _optimizer_state(nodes: Sequence[FlowNode], phases: Sequence[range], found: Categories) -> None:
+    """What the optimizer writes to, or makes, and still has in its next phase (or at the end)."""
+    freed_at = {storage: i for i, node in enumerate(nodes) for storage in node.freed}
+    for k, phase in enumerate(phases):
+        until = phases[k + 1].start if k + 1 < len(phases) else len(nodes)
+        for i in phase:
+            node = nodes[i]
+            if any(found.get(version) is Category.ACTIVATION for version in node.reads):
+                continue  # a metric or a log, kept between the passes
+            for storage, _ in node.makes:
+                if found.of_storage.get(storage) in _LEARNED:
+                    continue
+                if freed_at.get(storage, until) >= until:
+                    found.of_storage[storage] = Category.OPTIMIZER_STATE
+                elif storage in node.created and node.step.is_op:
+                    found.temporaries.add(storage)
+
+
+def _autograd_detail(nodes: Sequence[FlowNode], found: Categories) -> None:
+    """What else backward functions make."""
+    prior = (None, Category.AUTOGRAD_DETAIL)
+    for node in nodes:
+        if not node.in_backward:
+            continue
+        for storage, version in sorted(node.makes):
+            if version == 0 or found.get((storage, version - 1)) in prior:
+                found.add((storage, version), Category.AUTOGRAD_DETAIL)

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory categories on tables written by hand: two training steps of a line, described op by op."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastprof
+from fastprof import errors
+from fastprof.analysis.memory_categories import Action, Category, MemoryProfile
+from fastprof.analysis.memory_categories.origins import (
+    explain_peak,
+    leaks,
+    longest_lived_temporaries,
+    origin_of,
+)
+from fastprof.analysis.memory_categories.totals import category_totals, live_at, reconcile
+from fastprof.base.record_scope import RecordScope
+from fastprof.exporters.category_timeline import export_category_timeline
+from fastprof.model.table import CodedColumn, EventKind, EventTable
+from fastprof.report.dataset import make_dataset
+from fastprof.views import EventList
+
+T0 = 1_000_000_000
+
+
+class Written:
+    """Writes rows in begin order; a row lasts until its `with` block ends. Addresses stand for themselves."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.open: list[int] = []
+        self.now = T0
+
+    def _row(self, **values: Any) -> int:
+        self.now += 1000
+        parent = self.open[-1] if self.open else -1
+        self.rows.append({"start": self.now, "end": self.now, "parent": parent, **values})
+        return len(self.rows) - 1
+
+    def __call__(self, name: str, *inputs: int, backward: bool = False, user: bool = False) -> Any:
+        scope = RecordScope.BACKWARD_FUNCTION if backward else RecordScope.FUNCTION
+        storages = [[address, 8] if address else [] for address in inputs]
+        row = self._row(
+            name=name,
+            category="user_annotation" if user else "cpu_op",
+            scope=int(RecordScope.USER_SCOPE if user else scope),
+            storages=storages or None,
+            memory=None,
+        )
+        self.open.append(row)
+        return self
+
+    def __enter__(self) -> Written:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.now += 1000
+        self.rows[self.open.pop()]["end"] = self.now
+
+    def memory(self, address: int, size: int) -> Written:
+        self._row(
+            name="[memory]", category="cpu_instant_event", scope=0, storages=None,
+            memory=(address, size),
+        )  # fmt: skip
+        return self
+
+    def op(self, name: str, *inputs: int, makes: int = 0, size: int = 100) -> Written:
+        """A whole op that allocates its result."""
+        with self(name, *inputs):
+            if makes:
+                self.memory(makes, size)
+        return self
+
+    def table(self) -> EventTable:
+        kinds = [EventKind.MEMORY if row["memory"] else EventKind.RANGE for row in self.rows]
+        words: list[int] = []
+        payload = []
+        for row in self.rows:
+            payload.append(len(words) if row["memory"] else 0xFFFFFFFF)
+            if row["memory"]:
+                words += [*row["memory"], 0, 0]
+        return EventTable(
+            {
+                "start_ns": [row["start"] for row in self.rows],
+                "end_ns": [row["end"] for row in self.rows],
+                "parent": [row["parent"] for row in self.rows],
+                "site": range(len(self.rows)),
+                "kind": kinds,
+                "payload": payload,
+            },
+            sites=[
+                fastprof.Site(
+                    row["name"], category=row["category"], scope=row["scope"], kind=int(kind),
+                    device_type=0,
+                )
+                for row, kind in zip(self.rows, kinds, strict=True)
+            ],
+            coded={"input_storages": CodedColumn.encode([row["storages"] for row in self.rows])},
+            payload_words=np.array(words or [0], np.int64).view(np.uint64),
+            t0_ns=T0,
+            process_name="<b>train",
+        )  # fmt: skip
+
+
+# Addresses of a step.
+WEIGHT, DATA, PRODUCT, LOSS, GRADIENT, SEED, MOMENTUM, SCRATCH, INNER, LEFT = range(1, 11)
+
+
+def train(steps: int = 2, leak: bool = False) -> Written:
+    """loss = (weight * data).sum(); backward; momentum is made in the first step; weight += momentum."""
+    program = Written()
+    for step in range(steps):
+        with program(f"ProfilerStep#{step}", user=True):
+            program.op("aten::randn", makes=DATA, size=40)
+            program.op("aten::detach", DATA)
+            program.op("aten::mul", WEIGHT, DATA, makes=PRODUCT, size=200)
+            if leak:
+                program.op("aten::clone", PRODUCT, makes=LEFT + step, size=50)
+                program.op("aten::detach", LEFT + step)
+            with program("aten::mean", PRODUCT):
+                program.memory(INNER, 16)
+                program.op("aten::div_", INNER)
+                program.memory(INNER, -16)
+                program.memory(LOSS, 4)
+            program.op("aten::ones_like", LOSS, makes=SEED, size=4)
+            with program("SumBackward0", SEED, backward=True):
+                program.op("aten::expand", SEED)
+            with program("MulBackward0", SEED, backward=True):
+                program.op("aten::mul", SEED, DATA, makes=GRADIENT, size=80)
+            with program("torch::autograd::AccumulateGrad", GRADIENT, backward=True):
+                program.op("aten::detach", GRADIENT)
+            program.memory(SEED, -4)
+            with program("Optimizer.step#SGD.step", user=True):
+                if step == 0:
+                    program.op("aten::clone", GRADIENT, makes=MOMENTUM, size=80)
+                else:
+                    program.op("aten::add_", MOMENTUM, GRADIENT)
+                program.op("aten::mul", MOMENTUM, makes=SCRATCH, size=80)
+                program.op("aten::add_", WEIGHT, SCRATCH)
+                program.memory(SCRATCH, -80)
+            program.memory(GRADIENT, -80)
+            program.memory(PRODUCT, -200).memory(LOSS, -4).memory(DATA, -40)
+    return program
+
+
+def categories_of(profile: MemoryProfile, address: int) -> list[Category | None]:
+    """Return the categories of version 0 of each storage at an address, in the order of time."""
+    return [profile.category(s.index, 0) for s in profile.storages if s.address == address]
+
+
+def test_each_category_follows_from_the_flow() -> None:
+    profile = MemoryProfile(train().table())
+    assert categories_of(profile, WEIGHT) == [Category.PARAMETER]
+    assert categories_of(profile, DATA) == [Category.INPUT] * 2
+    assert categories_of(profile, PRODUCT) == [Category.ACTIVATION] * 2
+    assert categories_of(profile, LOSS) == [Category.ACTIVATION] * 2
+    assert categories_of(profile, GRADIENT) == [Category.GRADIENT] * 2
+    assert categories_of(profile, MOMENTUM) == [Category.OPTIMIZER_STATE]
+    assert categories_of(profile, INNER) == [Category.TEMPORARY] * 2
+    (weight,) = (s for s in profile.storages if s.address == WEIGHT)
+    assert weight.created_ns is None and weight.size_bytes == 8
+    versions = [e.version for e in profile.timeline if e.storage == weight.index]
+    assert versions == [0, 0, 1]  # preexisting, then one write a step
+
+
+def test_sums_reconcile_to_the_byte() -> None:
+    profile = MemoryProfile(train().table())
+    (sums,) = reconcile(profile)
+    assert (sums.in_use_at_begin, sums.allocated) == (8, 2 * (40 + 200 + 16 + 4 + 4 + 80 + 80) + 80)
+    assert sums.in_use_at_begin + sums.allocated - sums.freed == sums.in_use_at_end == 8 + 80
+    (totals,) = category_totals(profile)
+    assert int(totals.total[-1]) == sums.in_use_at_end
+    assert (totals.bytes >= 0).all()
+    for at in range(len(totals.time_ns)):
+        live = live_at(profile, "cpu:0", int(totals.time_ns[at]))
+        assert sum(one.size_bytes for one in live) == int(totals.total[at])
+
+
+def test_the_peak_is_told_by_category_and_origin() -> None:
+    profile = MemoryProfile(train().table())
+    parts = explain_peak(profile)
+    (totals,) = category_totals(profile)
+    assert sum(part.size_bytes for part in parts) == int(totals.total.max())
+    assert (parts[0].category, parts[0].size_bytes) == (Category.ACTIVATION, 200)
+    assert parts[0].origin.ranges == ("ProfilerStep#0", "aten::mul")
+    weight = next(part for part in parts if part.category is Category.PARAMETER)
+    assert str(weight.origin) == "before the recording"
+    assert explain_peak(profile, "cuda") == []
+
+
+def test_leaks_are_what_outlives_the_next_step() -> None:
+    assert leaks(MemoryProfile(train(3).table())) == []
+    found = leaks(MemoryProfile(train(3, leak=True).table()))
+    assert [(one.size_bytes, one.count) for one in found] == [(50, 1), (50, 1)]
+    assert {step for one in found for step in one.steps} == {0, 1}
+    assert all(one.origin.ranges[-1] == "aten::clone" for one in found)
+    with pytest.raises(errors.ValueError, match="step"):
+        leaks(MemoryProfile(train(1).table()))
+    with pytest.raises(errors.ValueError, match="1 or more"):
+        leaks(MemoryProfile(train(3).table()), 0)
+
+
+def test_temporaries_are_listed_by_bytes_times_life() -> None:
+    profile = MemoryProfile(train().table())
+    found = longest_lived_temporaries(profile, 4)
+    assert profile.storages[found[0][0]].address == PRODUCT
+    costs = [profile.storages[s].size_bytes * life for s, life, _ in found]
+    assert costs == sorted(costs, reverse=True) and len(costs) == 4
+    assert found[0][2] == origin_of(profile, found[0][0])
+
+
+def test_an_address_that_is_used_again_is_another_storage() -> None:
+    program = Written()
+    program.memory(7, 10).memory(7, -10).memory(7, 30)
+    program.op("aten::neg", 7)
+    profile = MemoryProfile(program.table())
+    assert [(s.size_bytes, s.is_input) for s in profile.storages] == [(10, False), (30, True)]
+    assert [e.action for e in profile.timeline] == [Action.CREATE, Action.DESTROY, Action.CREATE]
+
+
+def test_exported_files(tmp_path: Path) -> None:
+    profile = MemoryProfile(train().table())
+    for name in ("m.json", "m.json.gz", "m.raw.json", "m.raw.json.gz", "m.html"):
+        export_category_timeline(profile, tmp_path / name)
+    times, sizes = json.loads((tmp_path / "m.json").read_text())
+    assert json.loads(gzip.decompress((tmp_path / "m.json.gz").read_bytes())) == [times, sizes]
+    (totals,) = category_totals(profile)
+    assert times == sorted(times) and sizes[-1] == [0, *totals.bytes[-1].tolist()]
+    raw = json.loads((tmp_path / "m.raw.json").read_text())
+    assert sum(size for _, _, size, _ in raw) == 88
+    assert {action for _, action, _, _ in raw} == {1, 2, 3, 4}
+    page = (tmp_path / "m.html").read_text()
+    assert "<b>train" not in page and "&lt;b&gt;train" in page and "<script" not in page
+    assert not re.search(r"(?:href|src)=|url\(|@import", page)
+    assert len(re.findall("<polygon", page)) >= 5 and "time in ms" in page
+    assert "ProfilerStep#0 &gt; aten::mul" in page
+
+
+def test_refusals_say_what_to_do(tmp_path: Path) -> None:
+    plain = EventTable({"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[fastprof.Site("a")])
+    with pytest.raises(errors.ValueError, match="profile_memory=True"):
+        MemoryProfile(plain)
+    profile = MemoryProfile(train().table())
+    with pytest.raises(errors.ValueError, match="only of cpu:0"):
+        export_category_timeline(profile, tmp_path / "m.json", "cuda:0")
+    with pytest.raises(errors.ValueError, match="unknown suffix"):
+        export_category_timeline(profile, tmp_path / "m.txt")
+
+
+def test_the_report_has_the_peak_by_category() -> None:
+    table = train().table()
+    data = make_dataset(EventList.from_table(table))
+    (device,) = data.head["memory"]
+    strings = data.head["strings"]
+    (totals,) = category_totals(MemoryProfile(table))
+    sizes = {strings[name]: size for name, size in device["peak"]["categories"]}
+    assert sum(sizes.values()) == device["peak"]["total"] == int(totals.total.max())
+    assert sizes["activation"] == 204 and sizes["parameter"] == 8
+    assert sum(part[3] for part in device["peak"]["parts"]) == device["peak"]["total"]
+    category, ranges, frame, size, count = device["peak"]["parts"][0]
+    assert (strings[category], strings[ranges]) == ("activation", "ProfilerStep#0 > aten::mul")
+    assert (strings[frame], size, count) == ("", 200, 1)
+
+
+@pytest.mark.parametrize("hostile", [[["a", "b"]], [[1, 2, 3]], [[None]], [[[1, "x"], [2]]], [5]])
+def test_values_of_other_types_in_a_file_are_passed_over(hostile: list[Any]) -> None:
+    program = Written()
+    program.memory(7, 10)
+    with program("aten::neg", 7):
+        pass
+    program.rows[-1]["storages"] = hostile
+    (storage,) = MemoryProfile(program.table()).storages
+    assert not storage.is_input
