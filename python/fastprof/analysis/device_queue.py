@@ -51,7 +51,8 @@ class DeviceQueue(NamedTuple):
     def depth_at(self, time: Array) -> Array:
         """Return the number of kernels launched and not started at each time, int64, at least 0."""
         queued = np.searchsorted(self.queued, time, side="right")
-        return np.maximum(queued - np.searchsorted(self.started, time, side="right"), 0)
+        depth: Array = queued - np.searchsorted(self.started, time, side="right")
+        return depth.clip(0)
 
 
 def device_queue(table: EventTable) -> DeviceQueue:

@@ -57,7 +57,7 @@ def map_recorded_events_to_aten_ops_with_stack_trace(
         elif isinstance(marker, str):
             opened.append((index, False, (registry.get(marker) or {}).get("node_metadata") or {}))
         else:
-            nodes = next((entry for _, is_node, entry in reversed(opened) if not is_node), {})
+            nodes: Any = next((entry for _, is_node, entry in reversed(opened) if not is_node), {})
             if marker in nodes:
                 opened.append((index, True, nodes[marker]))
     return {**traced_data, "traceEvents": events}

@@ -43,7 +43,8 @@ def report_all_anti_patterns(
     cannot be written, errors.FormatError if it is not a report.
     """
     line = f"{'-' * 40}TorchTidy Report{'-' * 40}"
-    messages, summaries, report = [line, "Matched Events:"], [], {}
+    messages, summaries = [line, "Matched Events:"], []
+    report: dict[str, list[dict[str, Any]]] = {}
     seen: set[str] = set()
     for found in find_anti_patterns(prof):
         pattern = found.pattern

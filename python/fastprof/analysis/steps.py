@@ -52,7 +52,8 @@ class StepTimes:
     @property
     def duration(self) -> Array:
         """Duration of each step, int64 ns."""
-        return self.end - self.start
+        length: Array = self.end - self.start
+        return length
 
     @cached_property
     def step_of(self) -> Array:
@@ -89,7 +90,8 @@ class StepTimes:
     @cached_property
     def unmeasured_ns(self) -> Array:
         """Time of each step that no event inside of it covers, float64 ns."""
-        return self.duration - self.self_ns.sum(axis=1)
+        rest: Array = self.duration - self.self_ns.sum(axis=1)
+        return rest
 
     def events_of(self, code: int, step: int | None = None) -> Array:
         """Return the rows of a name inside of steps, longest self time first."""

@@ -98,8 +98,8 @@ def test_convolution_bias_before_a_norm() -> None:
     shapes = [[[2, 1, 8, 8], [2, 1, 3, 3], [2]], [[]], [[2]]]
     name = "Enabling Bias in Conv2d Followed By BatchNorm Pattern"
     assert found(table_of(tree, input_dtypes=types, input_shapes=shapes)) == {name: (1, 3)}
-    without = [[["float", "float", ""], *types[1:]], [[shapes[0][:2] + [[]], *shapes[1:]]]]
-    assert found(table_of(tree, input_dtypes=without[0], input_shapes=shapes)) == {}
+    without = [[["float", "float", ""], *types[1:]], [[*shapes[0][:2], []], *shapes[1:]]]
+    assert found(table_of(tree, input_dtypes=without[0], input_shapes=without[1])) == {}
     tree[2] = ("aten::relu", 0, 5)
     assert found(table_of(tree, input_dtypes=types, input_shapes=shapes)) == {}
 
