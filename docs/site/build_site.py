@@ -25,7 +25,15 @@ REPOSITORY = "https://github.com/fastprof/fastprof/blob/main/"
 
 # The menu: caption -> pages. Every page of docs/ is in it, which the strict build checks.
 MENU = {
-    "Start": ["get_started", "reading", "report", "recipes", "command_line", "troubleshooting"],
+    "Start": [
+        "get_started",
+        "reading",
+        "report",
+        "analysis",
+        "recipes",
+        "command_line",
+        "troubleshooting",
+    ],
     "Guides": [
         "pytorch",
         "memory",

@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof.base.device_type import DeviceType
     from fastprof.base.record_scope import RecordScope
     from fastprof.cli.notebook import load_ipython_extension, unload_ipython_extension
-    from fastprof.compat.emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
+    from fastprof.compat.emitters import emit_itt, emit_nvtx
+    from fastprof.compat.execution_trace import ExecutionTraceObserver
     from fastprof.compat.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
     from fastprof.compat.profiler_legacy import (
         add_remote_events,
@@ -87,7 +88,7 @@ _LAZY: dict[str, str] = {
     "_RecordFunctionFast": "fastprof.record.ranges",
     "_KinetoProfile": "fastprof.profiler",
     "_ExperimentalConfig": "fastprof.profiler.experimental_config",
-    "ExecutionTraceObserver": "fastprof.compat.emitters",
+    "ExecutionTraceObserver": "fastprof.compat.execution_trace",
     "emit_itt": "fastprof.compat.emitters",
     "emit_nvtx": "fastprof.compat.emitters",
     "EnforceUnique": "fastprof.compat.nvprof",

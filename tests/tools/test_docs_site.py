@@ -86,7 +86,7 @@ def test_options_named_in_pages_exist() -> None:
         line
         for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
         for line in re.findall(
-            r"(?:^|`)((?:python -m )?fastprof (?:run|report|recover|diff|convert|doctor) [^`\n#]*)",
+            r"(?:^|`)((?:python -m )?fastprof (?:run|report|explain|recover|diff|convert|doctor) [^`\n#]*)",
             page.read_text(),
             re.MULTILINE,
         )

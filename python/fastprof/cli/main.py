@@ -17,7 +17,7 @@ from fastprof.cli.program_call import ProgramCall, find_program
 __all__ = ["main"]
 
 # Modules of the subcommands, in the order of the help text.
-COMMANDS = ("run", "report", "recover", "diff", "convert", "doctor")
+COMMANDS = ("run", "report", "explain", "recover", "diff", "convert", "doctor")
 USAGE_ERROR = 2
 
 _EXAMPLES = """\
@@ -25,6 +25,7 @@ examples:
   fastprof run train.py --epochs 3        profile a script, print a table, write train.trace.json
   fastprof run -o out.pftrace -m pkg.mod  profile a module, write a trace for ui.perfetto.dev
   fastprof report train.trace.json        print the table of a trace (also of PyTorch's traces)
+  fastprof explain train.trace.json       say where the time of a step went, what to do first
   fastprof recover records                print what a killed process had recorded
   fastprof diff before.json after.json    compare two traces by name: what became slower
   fastprof convert a.json a.fastprof      convert a trace to another format

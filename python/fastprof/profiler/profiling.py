@@ -13,7 +13,7 @@ from fastprof import _core
 from fastprof._core import record_function
 from fastprof.adapters.torch.tracers import install, register_profile
 from fastprof.base import errors
-from fastprof.compat.emitters import observer_of_environment
+from fastprof.compat.execution_trace import observer_of_environment
 from fastprof.profiler.at_exit import make_importable
 from fastprof.profiler.life import ProfileLife
 from fastprof.profiler.metadata import check_json, check_name, trace_members
@@ -62,7 +62,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     with_modules: record the TorchScript modules that ops run in (not eager modules, as in PyTorch).
     enabled: False makes a no-op profile whose results are empty.
     use_cpu, use_cuda, use_device, use_kineto: older spellings of `activities`.
-    execution_trace_observer: a torch.profiler.ExecutionTraceObserver; its start() and stop() are
+    execution_trace_observer: an ExecutionTraceObserver (ours or torch's); its start() and stop() are
     called with each recording's, its cleanup() at the end of the with block. Without one,
     ENABLE_PYTORCH_EXECUTION_TRACE=1 creates one, as in PyTorch, if torch is imported.
     custom_trace_id_callback: returns the id of each recording; default: 32 hexadecimal digits.

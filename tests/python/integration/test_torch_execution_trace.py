@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -89,6 +91,71 @@ def test_an_observer_started_by_hand_has_ranges_of_all_threads_and_may_stop_insi
     assert fastprof.record_function.__enter__ is enter
     observer.cleanup()
     assert "a" in _names_in(tmp_path / "trace.json")
+
+
+def _shape(node):
+    """Return a node without what differs between two runs of one work: addresses, numbers of storages, threads."""
+    kept = {key: node[key] for key in ("name", "inputs", "outputs") if key in node}
+    kept["attrs"] = [
+        a for a in node.get("attrs", []) if a["name"] not in ("rf_id", "tid", "fw_tid", "seq_id")
+    ]
+    text = json.dumps(kept)
+    return re.sub(r"\[\d+, \d+, \d+, \d+, \d+, \"[a-z0-9:]+\"\]", "[tensor]", text)
+
+
+def test_our_observer_writes_what_torchs_writes_node_by_node(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+
+    def work():
+        with torch.profiler.record_function("forward"):
+            loss = model(torch.ones(2, 4)).sum()
+        loss.backward()
+
+    work()
+    traces = []
+    for kit in (torch.profiler, fastprof):
+        path = tmp_path / f"{kit.__name__}.json"
+        observer = kit.ExecutionTraceObserver().register_callback(str(path))
+        assert observer.is_registered
+        assert not observer.is_running()
+        observer.start()
+        assert observer.is_running()
+        work()
+        observer.stop()
+        observer.unregister_callback()
+        assert not observer.is_registered
+        assert observer.get_output_file_path() == str(path)
+        traces.append(json.loads(path.read_text()))
+    theirs, ours = traces
+    assert ours["schema"] == theirs["schema"]
+    assert [_shape(n) for n in ours["nodes"]] == [_shape(n) for n in theirs["nodes"]]
+    # Dependencies, by the place of the parent in the file.
+    for key in ("ctrl_deps",):
+        places = [
+            [
+                next((i for i, m in enumerate(t["nodes"]) if m["id"] == n.get(key)), None)
+                for n in t["nodes"]
+            ]
+            for t in traces
+        ]
+        assert places[0] == places[1]
+    assert {"forward", "aten::addmm", "aten::threshold_backward"} <= {
+        n["name"] for n in ours["nodes"]
+    }
+
+
+def test_our_observer_given_to_a_profile_and_only_one_at_a_time(tmp_path):
+    path = tmp_path / "trace.json.gz"
+    observer = fastprof.ExecutionTraceObserver().register_callback(path)
+    assert observer.register_callback("elsewhere") is observer  # no effect while registered
+    with pytest.raises(fastprof.errors.StateError, match="unregister_callback"):
+        fastprof.ExecutionTraceObserver().register_callback(tmp_path / "second.json")
+    with fastprof.profile(execution_trace_observer=observer):
+        one_range(fastprof)(torch.ones(3))
+    nodes = json.loads(gzip.decompress(path.read_bytes()))["nodes"]
+    assert "a" in [node["name"] for node in nodes]
+    with pytest.raises(fastprof.errors.IoError, match="none"):
+        fastprof.ExecutionTraceObserver().register_callback(tmp_path / "none" / "t.json")
 
 
 SELF_TESTS = """

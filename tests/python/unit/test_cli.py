@@ -48,7 +48,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_help_teaches(capsys: Capsys) -> None:
-    for command in ((), ("run",), ("report",), ("diff",), ("convert",), ("doctor",)):
+    for command in ((), ("run",), ("report",), ("explain",), ("diff",), ("convert",), ("doctor",)):
         with pytest.raises(SystemExit) as caught:
             run(*command, "--help")
         assert caught.value.code == 0

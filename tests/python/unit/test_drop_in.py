@@ -102,6 +102,7 @@ def test_itt_is_not_there() -> None:
 
 
 def test_execution_traces_and_nvprof_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)  # type: ignore[arg-type]
     observer = fastprof.ExecutionTraceObserver()
     with fastprof.profile(execution_trace_observer=observer):
         pass

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fastprof
-from fastprof.compat.emitters import observer_of_environment
+from fastprof.compat.execution_trace import observer_of_environment
 
 
 class _Observer:
@@ -60,5 +61,29 @@ def test_what_this_build_cannot_emit_says_what_to_use_instead() -> None:
         with pytest.raises(fastprof.errors.UnavailableError, match=f"cannot emit {tool} ranges"):
             with emitter():
                 pass
-    with pytest.raises(fastprof.errors.UnavailableError, match="export_chrome_trace"):
-        fastprof.ExecutionTraceObserver().register_callback("trace.json")
+
+
+def test_an_observer_without_torch_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)  # type: ignore[arg-type]
+    observer = fastprof.ExecutionTraceObserver()
+    with pytest.raises(fastprof.errors.UnavailableError, match="Import torch before"):
+        observer.register_callback("trace.json")
+    observer.start()
+    observer.stop()
+    observer.cleanup()
+    assert not observer.is_registered
+    assert not observer.is_running()
+    assert observer.get_output_file_path() is observer.get_resources_dir() is None
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "1")
+    with pytest.raises(fastprof.errors.UnavailableError, match="libtorch"):
+        fastprof.ExecutionTraceObserver.build_execution_trace_obs_from_env()
+
+
+def test_folder_of_resources(tmp_path: Path) -> None:
+    folder_of = fastprof.ExecutionTraceObserver.get_resources_dir_for_et_path
+    trace = str(tmp_path / "a.json")
+    assert folder_of(trace) is None
+    assert folder_of(trace, create_dir=True) == folder_of(trace) == str(tmp_path / "a_resources")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(fastprof.errors.IoError, match="Choose another path"):
+        folder_of(str(tmp_path / "file" / "b.json"), create_dir=True)

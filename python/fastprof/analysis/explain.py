@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""explain(): where the time of a step went, what changed, which steps were slow and why, what to do first.
+
+Every claim carries its figure and the rows behind it. Limits below which nothing is claimed are the constants here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fastprof.analysis.evaluation import table_of
+from fastprof.analysis.named_rows import NamedRows
+from fastprof.analysis.patterns import find_anti_patterns
+from fastprof.analysis.steps import StepTimes
+from fastprof.analysis.waits import Wait, find_waits, kind_of
+from fastprof.base import errors
+from fastprof.base.formatting import format_time
+
+__all__ = ["Claim", "Explanation", "explain"]
+
+_SHOWN_NAMES, _SHOWN_STEPS, _SHOWN_EVENTS = 8, 3, 5
+_SLOW = 1.5  # a step is slow from this multiple of the median on
+_CHANGE = 0.2  # share by which the last third of the steps must differ from the first
+_MOST_OF_EXCESS = 0.3  # share of a slow step's excess that a name must have to be its reason
+_WAIT = 0.05  # share of the steps' time from which on a wait is worth a claim
+_GAIN = 0.01  # the same of an anti-pattern's gain
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence, its figure in ns, and the table rows behind it."""
+
+    text: str
+    ns: int
+    rows: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What explain() found; empty lists where nothing is wrong. first: what to do first, None for nothing."""
+
+    steps: int
+    median_step_ns: int
+    total_ns: int
+    where: list[Claim]
+    waits: list[Claim]
+    changed: list[Claim]
+    slowest: list[Claim]
+    anti_patterns: list[dict[str, Any]]
+    first: Claim | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """Return one page of text."""
+        lines = [
+            f"{self.steps} steps, median {_time(self.median_step_ns)}"
+            if self.steps
+            else f"no steps; the whole recording took {_time(self.total_ns)}"
+        ]
+        parts: tuple[tuple[str, Sequence[str]], ...] = (
+            ("Where the time went (self time)", [c.text for c in self.where]),
+            ("Waits", [c.text for c in self.waits]),
+            ("What changed over the steps", [c.text for c in self.changed]),
+            ("Slowest steps", [c.text for c in self.slowest]),
+            ("Anti-patterns", [_pattern_text(p) for p in self.anti_patterns]),
+            ("What to do first", [self.first.text] if self.first else []),
+        )
+        for title, texts in parts:
+            if texts:
+                lines += ["", title, *(f"  {text}" for text in texts)]
+        if not (self.waits or self.changed or self.slowest or self.anti_patterns):
+            lines += ["", "Nothing unusual was found."]
+        return "\n".join(lines)
+
+
+def explain(prof: Any, *, step: str | None = None) -> Explanation:
+    """Explain a profile that has ended, an EventList, or a table from fastprof.load().
+
+    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. Raises errors.ValueError if
+    no range has that name. Any thread.
+
+        print(fastprof.analysis.explain(prof).text())
+    """
+    rows = NamedRows(table_of(prof))
+    times = StepTimes(rows, step)
+    if step is not None and not len(times.rows):
+        raise errors.ValueError(f"no range is named {step!r}. Pass the name of a range, or none.")
+    total = int(times.duration.sum())
+    found_waits = [w for w in find_waits(times) if w.ns >= _WAIT * max(total, 1)]
+    waits = [Claim(_wait_text(w, total), w.ns, _table_rows(rows, w.rows)) for w in found_waits]
+    patterns = [
+        finding.to_dict()
+        for finding in find_anti_patterns(prof, rows=rows)
+        if finding.gain_ns >= _GAIN * max(total, 1)
+    ]
+    slowest = _slowest(times)
+    return Explanation(
+        steps=len(times.rows),
+        median_step_ns=int(np.median(times.duration)),
+        total_ns=total,
+        where=_where(times, total),
+        waits=waits,
+        changed=_changed(times),
+        slowest=slowest,
+        anti_patterns=patterns,
+        first=_first(waits, found_waits, patterns, slowest, total),
+    )
+
+
+def _time(ns: float) -> str:
+    return format_time(ns / 1000)
+
+
+def _table_rows(rows: NamedRows, events: Any) -> list[int]:
+    return [rows.tree.table_row(int(row)) for row in events[:_SHOWN_EVENTS]]
+
+
+def _pattern_text(found: dict[str, Any]) -> str:
+    gain = _time(found["estimated_gain_ns"])
+    return f"{found['name']}: {found['count']} events, gain about {gain}. {found['message']}"
+
+
+def _wait_text(wait: Wait, total: int) -> str:
+    share = 100 * wait.ns / max(total, 1)
+    text = f"{wait.what}: {_time(wait.ns)} ({share:.1f} %) in {len(wait.rows)} calls"
+    return text + (f"; meanwhile {wait.meanwhile}" if wait.meanwhile else "")
+
+
+def _where(times: StepTimes, total: int) -> list[Claim]:
+    sums = times.self_ns.sum(axis=0)
+    claims = []
+    for column, code in enumerate(times.names[:_SHOWN_NAMES].tolist()):
+        events = times.events_of(code)
+        share = 100 * sums[column] / max(total, 1)
+        text = f"{share:5.1f} %  {_time(sums[column]):>10}  {times.events.names[code]}  ({len(events)} calls)"
+        claims.append(Claim(text, int(sums[column]), _table_rows(times.events, events)))
+    rest = int(times.unmeasured_ns.sum())
+    if rest > _WAIT * max(total, 1):
+        share = 100 * rest / total
+        claims.append(Claim(f"{share:5.1f} %  {_time(rest):>10}  outside of any event", rest))
+    return claims
+
+
+def _changed(times: StepTimes) -> list[Claim]:
+    third = len(times.rows) // 3
+    if third < 3:
+        return []
+    before, after = times.duration[:third], times.duration[-third:]
+    low, high = float(np.median(before)), float(np.median(after))
+    noise = float(np.median(np.abs(before - low)) + np.median(np.abs(after - high)))
+    if abs(high - low) < max(_CHANGE * low, 3 * noise):
+        return []
+    grew = np.median(times.self_ns[-third:], axis=0) - np.median(times.self_ns[:third], axis=0)
+    word = "longer" if high > low else "shorter"
+    text = f"steps became {word}: median {_time(low)} in the first third, {_time(high)} in the last"
+    rows: list[int] = []
+    if len(grew):
+        column = int(np.argmax(grew * np.sign(high - low)))
+        code = int(times.names[column])
+        if abs(grew[column]) >= _MOST_OF_EXCESS * abs(high - low):
+            text += f"; {_time(abs(grew[column]))} of it in {times.events.names[code]}"
+            rows = _table_rows(times.events, times.events_of(code))
+    return [Claim(text, int(high - low), rows)]
+
+
+def _slowest(times: StepTimes) -> list[Claim]:
+    if len(times.rows) < 3:
+        return []
+    median = float(np.median(times.duration))
+    usual = np.median(times.self_ns, axis=0)
+    claims = []
+    for step in np.argsort(-times.duration, kind="stable")[:_SHOWN_STEPS].tolist():
+        duration = int(times.duration[step])
+        if duration < _SLOW * median:
+            break
+        excess = duration - median
+        name = times.events.name(int(times.rows[step]))
+        text = f"{name} took {_time(duration)}, {_time(excess)} more than the median"
+        more = times.self_ns[step] - usual
+        rows = _table_rows(times.events, times.rows[step : step + 1])
+        column = int(np.argmax(more)) if len(more) else -1
+        if column >= 0 and more[column] >= _MOST_OF_EXCESS * excess:
+            code = int(times.names[column])
+            reason = times.events.names[code]
+            kind = kind_of(reason)
+            label = f"{reason} ({kind})" if kind else reason
+            text += f": {_time(more[column])} of it in {label}"
+            rows += _table_rows(times.events, times.events_of(code, step))
+        else:
+            rest = float(times.unmeasured_ns[step] - np.median(times.unmeasured_ns))
+            if rest >= _MOST_OF_EXCESS * excess:
+                text += f": {_time(rest)} of it outside of any event"
+        claims.append(Claim(text, int(excess), rows))
+    return claims
+
+
+def _first(
+    claims: list[Claim],
+    waits: list[Wait],
+    patterns: list[dict[str, Any]],
+    slowest: list[Claim],
+    total: int,
+) -> Claim | None:
+    """Return the remedy with the largest figure."""
+    options = [
+        Claim(f"{wait.remedy} (up to {_time(wait.ns)})", wait.ns, claim.rows)
+        for wait, claim in zip(waits, claims, strict=True)
+    ]
+    options += [
+        Claim(
+            f"{p['message']} (about {_time(p['estimated_gain_ns'])})",
+            p["estimated_gain_ns"],
+            [event["row"] for event in p["events"][:_SHOWN_EVENTS]],
+        )
+        for p in patterns
+    ]
+    lost = sum(claim.ns for claim in slowest)
+    if slowest and lost >= _WAIT * total:
+        options.append(Claim(f"Look at the slow steps: {slowest[0].text}", lost, slowest[0].rows))
+    return max(options, key=lambda claim: claim.ns, default=None)

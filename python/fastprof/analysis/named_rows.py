@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NamedRows: a tree's rows by name, category and place among their siblings, on columns. Any thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.analysis.traversal import NO_LOCATION
+from fastprof.model.table import EventTable
+from fastprof.model.tree import EventTree
+
+__all__ = ["NamedRows"]
+
+Array: TypeAlias = NDArray[Any]
+_LOCATION = re.compile(r"\.py\(\d+\)")
+_LIBRARY = re.compile(r"(^|[/\\])torch[/\\]|(^|[/\\])fastprof[/\\]|^<frozen ")
+
+
+class NamedRows:
+    """The host events of a table, numbered by their place in `tree`, in order of their start.
+
+    start, end, own: begin, end and self time, int64 ns. name_id: code into `names`.
+    """
+
+    def __init__(self, table: EventTable) -> None:
+        full = EventTree.of(table)
+        self.table = table
+        self.tree = full if full.on_cpu is None else full.without(~full.on_cpu)
+        self.start: Array = self.tree.take(table.start_ns)
+        self.end: Array = self.tree.take(table.end_ns)
+        self.name_id: Array = self.tree.take(table.name_id)
+        self.thread: Array = self.tree.take(table.thread)
+        self.names = table.names
+        self.parent = self.tree.parent
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
+    @cached_property
+    def own(self) -> Array:
+        """Self time, int64 ns."""
+        return self.tree.self_ns
+
+    @cached_property
+    def is_op(self) -> Array:
+        """Mask of the ops of a framework (category cpu_op)."""
+        by_site = np.array([c == "cpu_op" for c in self.table.sites.field("category")], np.bool_)
+        return self.tree.take(by_site[self.table.column("site")])
+
+    @cached_property
+    def top_ops(self) -> Array:
+        """Ops that no op encloses directly, by thread and start."""
+        parent_is_op = self.is_op[self.parent] & (self.parent >= 0)
+        found = np.flatnonzero(self.is_op & ~parent_is_op)
+        return found[np.lexsort((self.start[found], self.thread[found]))]
+
+    def where(self, predicate: Callable[[str], Any]) -> Array:
+        """Return the rows whose name satisfies a predicate, which is called once a name."""
+        codes = np.array([bool(predicate(name)) for name in self.names], np.bool_)
+        return np.flatnonzero(codes[self.name_id]) if codes.any() else np.zeros(0, np.int64)
+
+    def named(self, *names: str) -> Array:
+        """Return the rows of these names."""
+        wanted = frozenset(names)
+        return self.where(lambda name: name in wanted)
+
+    def name(self, row: int) -> str:
+        """Return the name of a row."""
+        return self.names[int(self.name_id[row])]
+
+    def inside(self, rows: Array, outer: Array) -> Array:
+        """Return those of `rows` that have one of `outer` as an ancestor."""
+        return rows[self.nearest(rows, outer) >= 0]
+
+    def nearest(self, rows: Array, outer: Array) -> Array:
+        """Return for each of `rows` the nearest of its ancestors among `outer`, -1 for none."""
+        is_outer = np.zeros(len(self) + 1, np.bool_)
+        is_outer[outer] = True
+        at = self.parent[rows].astype(np.int64)
+        while bool((moving := (at >= 0) & ~is_outer[at]).any()):
+            at[moving] = self.parent[at[moving]]
+        return at
+
+    def outermost(self, rows: Array) -> Array:
+        """Return those of `rows` that no other of them encloses, so that their times can be added."""
+        return rows[self.nearest(rows, rows) < 0]
+
+    @cached_property
+    def _siblings(self) -> tuple[Array, Array]:
+        """Rows by (thread, parent, start), and the place of each row in that order."""
+        order = np.lexsort((self.start, self.parent, self.thread))
+        place = np.empty(len(self), np.int64)
+        place[order] = np.arange(len(self))
+        return order, place
+
+    def sibling(self, row: int, step: int) -> int:
+        """Return the sibling `step` places after (or before) a row, -1 for none."""
+        order, place = self._siblings
+        at = int(place[row]) + step
+        if not 0 <= at < len(order):
+            return -1
+        other = int(order[at])
+        same = self.parent[other] == self.parent[row] and self.thread[other] == self.thread[row]
+        return other if same else -1
+
+    def last_child(self, row: int) -> int:
+        """Return the child of a row that begins last, -1 for none."""
+        order, _ = self._siblings
+        thread, parent = self.thread[row], row
+        low, high = np.searchsorted(self.thread[order], [thread, thread + 1])
+        part = order[low:high]
+        at = int(np.searchsorted(self.parent[part], parent, side="right")) - 1
+        return int(part[at]) if at >= 0 and self.parent[part[at]] == row else -1
+
+    def detail(self, row: int, column: str) -> Any:
+        """Return the value of a coded column, None without one."""
+        coded = self.table.coded.get(column)
+        return None if coded is None else coded[self.tree.table_row(row)]
+
+    def stack(self, row: int) -> list[str]:
+        """Return the Python stack, innermost first: as recorded, else the enclosing Python calls."""
+        recorded = self.detail(row, "stack")
+        if recorded:
+            return list(recorded)
+        found = []
+        at = row
+        while at >= 0:
+            if _LOCATION.search(self.name(at)):
+                found.append(self.name(at))
+            at = int(self.parent[at])
+        return found
+
+    def location(self, row: int) -> str:
+        """Return the innermost frame outside of torch's and the profiler's own code."""
+        return next((f for f in self.stack(row) if not _LIBRARY.search(f)), NO_LOCATION)

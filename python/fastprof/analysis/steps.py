@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""StepTimes: the steps of a recording, and the self time of each name in each of them. On columns. Any thread."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastprof.analysis.named_rows import NamedRows
+
+__all__ = ["StepTimes"]
+
+Array: TypeAlias = NDArray[Any]
+_STEP = re.compile(r"^ProfilerStep#\d+$")
+_GREATEST_CELLS = 20_000_000
+
+
+class StepTimes:
+    """Steps are rows named "ProfilerStep#N", or of the name given; without any, the whole recording is one.
+
+    rows: the steps' rows, by start; empty if there are none. start, end: their times, int64 ns. thread: of the
+    steps; without steps, the thread with the longest outermost ranges.
+    """
+
+    def __init__(self, events: NamedRows, step: str | None = None) -> None:
+        self.events = events
+        wanted = _STEP.search if step is None else lambda name: name == step
+        rows = events.outermost(events.where(wanted))
+        if len(rows):
+            threads, counts = np.unique(events.thread[rows], return_counts=True)
+            self.thread = int(threads[np.argmax(counts)])
+            rows = rows[events.thread[rows] == self.thread]
+            self.rows = rows[np.argsort(events.start[rows], kind="stable")]
+            self.start, self.end = events.start[self.rows], events.end[self.rows]
+            return
+        self.rows = np.zeros(0, np.int64)
+        roots = np.flatnonzero(events.parent < 0)
+        threads, code = np.unique(events.thread[roots], return_inverse=True)
+        spent = np.bincount(code.reshape(-1), events.end[roots] - events.start[roots])
+        self.thread = int(threads[np.argmax(spent)]) if len(threads) else 0
+        mine = events.thread == self.thread
+        self.start = events.start[mine].min(keepdims=True) if mine.any() else np.zeros(1, np.int64)
+        self.end = events.end[mine].max(keepdims=True) if mine.any() else np.zeros(1, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def duration(self) -> Array:
+        """Duration of each step, int64 ns."""
+        length: Array = self.end - self.start
+        return length
+
+    @cached_property
+    def step_of(self) -> Array:
+        """Number of the step in which each row of the steps' thread begins; -1 outside and on other threads."""
+        number = np.searchsorted(self.start, self.events.start, side="right") - 1
+        inside = (number >= 0) & (self.events.thread == self.thread)
+        inside &= self.events.start < self.end[np.maximum(number, 0)]
+        return np.where(inside, number, -1)
+
+    @cached_property
+    def names(self) -> Array:
+        """Name codes that occur inside of steps, in order of their self time, most first."""
+        inside = self.step_of >= 0
+        inside[self.rows] = False
+        total = np.bincount(
+            self.events.name_id[inside], self.events.own[inside], len(self.events.names)
+        )
+        order = np.argsort(-total, kind="stable")
+        kept: Array = order[total[order] > 0]
+        return kept[: max(_GREATEST_CELLS // max(len(self), 1), 1)]
+
+    @cached_property
+    def self_ns(self) -> Array:
+        """Self time by (step, name), float64 ns; columns as `names`."""
+        column = np.full(len(self.events.names), -1, np.int64)
+        column[self.names] = np.arange(len(self.names))
+        at = column[self.events.name_id]
+        chosen = (self.step_of >= 0) & (at >= 0)
+        chosen[self.rows] = False
+        cell = self.step_of[chosen] * len(self.names) + at[chosen]
+        sums = np.bincount(cell, self.events.own[chosen], len(self) * len(self.names))
+        return sums.reshape(len(self), len(self.names))
+
+    @cached_property
+    def unmeasured_ns(self) -> Array:
+        """Time of each step that no event inside of it covers, float64 ns."""
+        rest: Array = self.duration - self.self_ns.sum(axis=1)
+        return rest
+
+    def events_of(self, code: int, step: int | None = None) -> Array:
+        """Return the rows of a name inside of steps, longest self time first."""
+        of_step = self.step_of >= 0 if step is None else self.step_of == step
+        found = np.flatnonzero(of_step & (self.events.name_id == code))
+        return found[np.argsort(-self.events.own[found], kind="stable")]
