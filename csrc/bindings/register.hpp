@@ -25,6 +25,7 @@ void register_torch_holds(pybind11::module_& module);
 void register_torch_memory(pybind11::module_& module);
 void register_table_capture(pybind11::module_& module);
 void register_table_kernels(pybind11::module_& module);
+void register_trace_json(pybind11::module_& module);
 void register_version(pybind11::module_& module);
 
 // Call in a forked child, before it uses any hold.

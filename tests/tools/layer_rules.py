@@ -116,6 +116,7 @@ PROGRAMS = {"cli"}
 NATIVE = {
     "adapters",
     "compat/profiler_legacy.py",
+    "importers/event_columns.py",
     "exporters/trace_writers.py",
     "profiler",
     "record",

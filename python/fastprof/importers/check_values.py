@@ -92,6 +92,8 @@ def check_values(table: EventTable, where: str) -> None:
         require(0 <= count < _INT64, f"dropped {cause!r}: {count} is not a count of events")
     for name, column in table.coded.items():
         fits, kind = _CODED[name]
+        if getattr(column.values, "are_texts", False):
+            continue  # decoded when accessed, always to text
         for index, value in enumerate(column.values):
             if value is None:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from fastprof.base.device_type import DeviceType
@@ -12,7 +13,20 @@ from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.table import EventFlag, EventKind
 
-__all__ = ["DEVICE_CATEGORIES", "USER_SCOPE", "ScopeRule", "as_int", "put_args", "range_state"]
+__all__ = [
+    "DEVICE_CATEGORIES",
+    "LISTS",
+    "NUMBERS",
+    "STATES",
+    "TEXTS",
+    "USER_SCOPE",
+    "ScopeRule",
+    "as_int",
+    "keeps_number",
+    "launches_kernels",
+    "put_args",
+    "range_state",
+]
 
 USER_SCOPE = int(RecordScope.USER_SCOPE)
 _FUNCTION, _BACKWARD_FUNCTION = int(RecordScope.FUNCTION), int(RecordScope.BACKWARD_FUNCTION)
@@ -28,7 +42,8 @@ DEVICE_CATEGORIES = {
     "hpu_op": DeviceType.HPU,
 }
 
-_NUMBERS = (
+# Args that become columns: name, column, value of rows without one.
+NUMBERS = (
     ("Sequence number", "sequence_nr", -1),
     ("Fwd thread id", "fwd_thread", -1),
     ("Node id", "node_id", -1),
@@ -37,21 +52,22 @@ _NUMBERS = (
     ("Python parent id", "python_parent_id", -1),
     ("Python module id", "python_module_id", -1),
 )
-_VALUES = (
+LISTS = (
     ("Input Dims", "input_shapes"),
     ("Input type", "input_dtypes"),
     ("Input Strides", "structured_input_strides"),
     ("Concrete Inputs", "concrete_inputs"),
 )
 # Args that encode a row's flags; fastprof's writer generates them again.
-_STATE = {
+STATES = (
     "finished",
     "is_async",
     "End thread",
     "clock_discontinuity",
     "clamped",
     "enclosing",
-}
+)
+_STATE = frozenset(STATES)
 _FLAGS = (
     ("clock_discontinuity", int(EventFlag.CLOCK_DISCONTINUITY)),
     ("clamped", int(EventFlag.CLAMPED)),
@@ -59,6 +75,12 @@ _FLAGS = (
 )
 _INT32 = 1 << 31
 _FRAMES = re.compile(r";\n?|\n")  # separator of a stack's frames
+# Args of text that become columns: name, column, function from the text to the column's value.
+TEXTS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
+    ("Call stack", "stack", _FRAMES.split),
+    ("Overload name", "overload_name", str),
+    ("Module Hierarchy", "module_hierarchy", str),
+)
 
 
 def as_int(value: Any) -> int | None:
@@ -71,11 +93,24 @@ def as_int(value: Any) -> int | None:
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
 
+def keeps_number(column: str, number: Any) -> Any:
+    """Return whether an arg's number belongs into its column; `number` may be an array."""
+    if column == "node_id":
+        return (number >= -_INT32) & (number < _INT32)
+    # Kineto numbers threads from 1 and writes 0 for "no forward thread".
+    return number != 0 if column == "fwd_thread" else number == number
+
+
+def launches_kernels(category: Any) -> bool:
+    """Return whether kernels with the "External id" of a range of this category belong to it."""
+    return category in ("cpu_op", "user_annotation")
+
+
 class ScopeRule:
     """Infer the RecordScope of ranges, which traces lack. Call in file order."""
 
     def __init__(self) -> None:
-        self._backward_names: set[str] = set()
+        self.backward_names: set[str] = set()
 
     def scope(self, name: str, category: Any, args: dict[str, Any]) -> int:
         """Return FUNCTION or BACKWARD_FUNCTION for an operator, else USER_SCOPE.
@@ -86,9 +121,9 @@ class ScopeRule:
         if category != "cpu_op":
             return USER_SCOPE
         if name.startswith(ENGINE_RANGE_PREFIX):
-            self._backward_names.add(name[len(ENGINE_RANGE_PREFIX) :])
+            self.backward_names.add(name[len(ENGINE_RANGE_PREFIX) :])
             return _FUNCTION
-        backward = name in self._backward_names or (as_int(args.get("Fwd thread id")) or 0) > 0
+        backward = name in self.backward_names or (as_int(args.get("Fwd thread id")) or 0) > 0
         return _BACKWARD_FUNCTION if backward else _FUNCTION
 
 
@@ -114,27 +149,19 @@ def put_args(
 
     has_state: leave the args that range_state() reads out of the text.
     """
-    for key, column, default in _NUMBERS:
+    for key, column, default in NUMBERS:
         if key in args:
             number = as_int(args[key])
-            if number is None or (column == "node_id" and not -_INT32 <= number < _INT32):
-                continue
-            # Kineto numbers threads from 1 and writes 0 for "no forward thread".
-            if number != 0 or column != "fwd_thread":
+            if number is not None and keeps_number(column, number):
                 builder.put(column, row, number, default)
-    for key, column in _VALUES:
+    for key, column in LISTS:
         value = args.get(key)
         if isinstance(value, list):
             builder.code(column, row, repr(value), value)
-    stack = args.get("Call stack")
-    if isinstance(stack, str):
-        builder.code("stack", row, stack, _FRAMES.split(stack))
-    overload = args.get("Overload name")
-    if isinstance(overload, str):
-        builder.code("overload_name", row, overload, overload)
-    modules = args.get("Module Hierarchy")
-    if isinstance(modules, str):
-        builder.code("module_hierarchy", row, modules, modules)
+    for key, column, decode in TEXTS:
+        text = args.get(key)
+        if isinstance(text, str):
+            builder.code(column, row, text, decode(text))
     if has_state and not _STATE.isdisjoint(args):
         args = {key: value for key, value in args.items() if key not in _STATE}
     if args:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +17,20 @@ from fastprof.importers.chrome_args import (
     USER_SCOPE,
     ScopeRule,
     as_int,
+    launches_kernels,
     put_args,
     range_state,
 )
-from fastprof.importers.json_stream import JsonStream
-from fastprof.importers.kernel_links import link_kernels
+from fastprof.importers.json_stream import JsonStream, scan_piece_bytes
+from fastprof.importers.kernel_links import DeviceRows, link_kernels
 from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER, MemoryBudget
 from fastprof.importers.source import Source
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.sites import Site
 from fastprof.model.table import EventKind, EventTable
+
+if TYPE_CHECKING:
+    from fastprof.importers.event_columns import EventColumns
 
 __all__ = ["read_chrome_trace"]
 
@@ -38,13 +43,16 @@ _PROFILER_PIDS = ("Spans", "Traces", "")
 _MARKS_PID = 0x20000000
 # Times in us within these bounds, and sums of two, fit into 64 bits of ns.
 _LEAST, _MOST = -4e15, 4e15
+# Stops of the native scanner, and how many of the first kind are tolerated among few events.
+OTHER, REFUSED = 1, 2
+_MOST_STOPS = 1000
 _BEGINS = {"B": "B", "b": "b", "S": "b"}
-# Upper bounds of the bytes per entry that the reader keeps beside the rows.
-_DEVICE_ROW_BYTES, _LINK_BYTES, _ENTRY_BYTES = 300, 300, 700
+# Upper bound of the bytes per entry that the reader keeps beside the rows.
+_ENTRY_BYTES = 700
 _ENDS = {"E": "B", "e": "b", "F": "b"}
 
 
-def read_chrome_trace(source: Source) -> EventTable:
+def read_chrome_trace(source: Source, *, native: bool = True) -> EventTable:
     """Return the table of a trace, rows in file order; times are integer ns, as exact as the file's.
 
     Complete events, begin/end pairs, async pairs, instants, counters, flows and memory records
@@ -53,14 +61,17 @@ def read_chrome_trace(source: Source) -> EventTable:
     "External id". Kinds of events without a time are counted in metadata["skipped_events"]. The lanes
     into which fastprof's writer splits a thread are merged again. The file has no parents:
     EventTree.of computes them from times.
+
+    native: read common events with the native scanner, which gives the same table; only tests turn
+    it off.
     """
-    reader = _Reader(JsonStream(source), source.budget)
+    reader = _Reader(JsonStream(source), source.budget, native)
     reader.read()
     return reader.table()
 
 
 class _Reader:
-    def __init__(self, stream: JsonStream, budget: MemoryBudget) -> None:
+    def __init__(self, stream: JsonStream, budget: MemoryBudget, native: bool) -> None:
         self.stream = stream
         self.budget = budget
         self.top: dict[str, Any] = {}
@@ -73,13 +84,18 @@ class _Reader:
         self.lanes: dict[int, int] = {}
         self.tasks: dict[int, tuple[Any, int]] = {}  # track of a task -> (pid, tid) of its thread
         self.last_thread: tuple[int, str] | None = None
-        self.device_rows: list[tuple[int, int, int, int]] = []  # row, type, index, stream
-        self.links: list[tuple[int, int, bool]] = []  # row, External id, launches
+        self.devices = DeviceRows()
         self.flow_ids: dict[str, int] = {}
         # Caches for complete events without args: site by (name, category), track by (pid, tid).
         self.plain_sites: dict[tuple[str, str], int] = {}
         self.plain_tracks: dict[tuple[int, int], int] = {}
         self.scopes = ScopeRule()
+        self.columns: EventColumns | None = None
+        if native:
+            from fastprof.importers.event_columns import EventColumns
+
+            self.columns = EventColumns(self.rows, self.devices, self.scopes, _MARKS_PID)
+        self.can_scan = native
 
     # ---- the file ------------------------------------------------------------------------------
 
@@ -123,8 +139,10 @@ class _Reader:
             stream.take("]")
             return
         while True:
-            batch = stream.events()
-            if batch:
+            batch = [] if self.can_scan else stream.events()
+            if self.can_scan and self._scan():
+                pass
+            elif batch:
                 self._batch(batch)
             else:
                 event = stream.value()
@@ -149,12 +167,69 @@ class _Reader:
                     f"expected ',' or ']' after event {self.index - 1}, found {found!r}"
                 )
 
+    def _scan(self) -> bool:
+        """Read events with the native scanner, up to what it cannot read or the end of the array.
+
+        Returns whether any were read; the cursor is then behind the last one.
+        """
+        assert self.columns is not None
+        self.can_scan = False  # what it stops at is left to the stream
+        stream, columns, source = self.stream, self.columns, self.stream.source
+        data, at, after, ended, stops = stream.take_buffer(), 0, False, False, 0
+        size = scan_piece_bytes(self.budget)
+        while True:
+            block = columns.scanner.scan(data, at, after)
+            self._scanned(block, data, at)
+            self.budget.check(self._estimate_bytes())
+            after = after or block.events > 0
+            at += block.consumed
+            if block.stop == REFUSED:
+                break
+            if block.stop == OTHER:
+                stops += 1
+                if stops > _MOST_STOPS and stops > self.index // 4:
+                    break  # an unusual trace, which the stream reads faster
+                continue
+            data, at = data[at:], 0
+            if ended or len(data) > self.budget.max_json_chars:
+                break
+            more = source.read(max(size, len(data)))
+            ended = len(more) < max(size, len(data))
+            data += more
+        stream.give_back(data[at:], ended)
+        return after
+
+    def _scanned(self, block: Any, data: bytes, at: int) -> None:
+        """Add the rows of a scanned block, and interpret the events between them that it leaves."""
+        from fastprof.importers.event_columns import BlockColumns
+
+        assert self.columns is not None
+        self.columns.share_backward_names()
+        rows, done = BlockColumns(block), 0
+        for begin, end, row, number in block.others():
+            self.columns.add(rows, done, row)
+            done = row
+            known = len(self.scopes.backward_names)
+            try:
+                self._event(json.loads(data[at + begin : at + end]))
+            except (errors.FormatError, OverflowError) as error:
+                source = self.stream.source
+                offset = source.offset - len(data) + at + end
+                raise errors.FormatError(
+                    f"{source.path}: offset {offset}: event {self.index + number}, "
+                    f"which ends here: {error}"
+                ) from None
+            if len(self.scopes.backward_names) > known:
+                self.columns.take_backward_names(self.scopes.backward_names)
+        self.columns.add(rows, done, rows.rows)
+        self.index += block.events
+
     def _estimate_bytes(self) -> int:
         """Return an upper bound of the memory used so far, in bytes."""
         return (
             self.rows.estimate_bytes()
-            + _DEVICE_ROW_BYTES * len(self.device_rows)
-            + _LINK_BYTES * len(self.links)
+            + self.devices.estimate_bytes()
+            + (self.columns.estimate_bytes() if self.columns else 0)
             + _ENTRY_BYTES * (len(self.sites) + len(self.open) + len(self.flow_ids))
             + _ENTRY_BYTES * (len(self.processes) + len(self.skipped))
         )
@@ -304,10 +379,10 @@ class _Reader:
         if device is not None:
             number = as_int(args.get("device")) or 0
             stream = as_int(args.get("stream")) or 0
-            self.device_rows.append((row, int(device), number & 0x7FFFFFFF, stream))
+            self.devices.add_devices([row], [int(device)], [number & 0x7FFFFFFF], [stream])
         if external is not None and external > 0:
-            launches = device is None and category in ("cpu_op", "user_annotation")
-            self.links.append((row, external, launches))
+            launches = device is None and launches_kernels(category)
+            self.devices.add_links([row], [external], [launches])
 
     def _instant(self, event: dict[str, Any], args: dict[str, Any]) -> None:
         name = event.get("name")
@@ -425,6 +500,7 @@ class _Reader:
         t0 = int(start.min()) + base if len(start) else base
         table = rows.finish(
             track_map=self.lanes,
+            args_texts=self.columns.args_texts if self.columns else None,
             t0_ns=_fact(own, "session_start_ns", t0),
             t1_ns=_fact(own, "session_stop_ns", last + base),
             clock_error_ns=_fact(own, "clock_error_ns", 0),
@@ -441,7 +517,7 @@ class _Reader:
             table = table.with_columns(
                 {"start_ns": table.start_ns + base, "end_ns": table.end_ns + base}
             )
-        return link_kernels(table, self.device_rows, self.links)
+        return link_kernels(table, self.devices)
 
 
 def _plain_columns(plain: list[tuple[float, float, int, int]]) -> tuple[Array, ...]:

@@ -9,12 +9,19 @@ import re
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.importers.memory_budget import MemoryBudget
 from fastprof.importers.source import Source
 
-__all__ = ["JsonStream"]
+__all__ = ["JsonStream", "scan_piece_bytes"]
 
 _PIECE_BYTES = 1 << 20
+_SCAN_BYTES = 1 << 22
 _SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def scan_piece_bytes(budget: MemoryBudget) -> int:
+    """Return how many bytes to read at a time for the native scanner."""
+    return budget.piece_bytes(_SCAN_BYTES)
 
 
 class JsonStream:
@@ -26,10 +33,10 @@ class JsonStream:
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self.source = source
         self._max = source.budget.max_json_chars
         self._piece_bytes = source.budget.piece_bytes(_PIECE_BYTES)
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")("strict").decode
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("strict")
         decoder = json.JSONDecoder()
         self._scan = decoder.raw_decode
         self._decode_json = decoder.decode
@@ -41,6 +48,25 @@ class JsonStream:
         self._batch_at = 0
         self.value_chars = 0  # length of the last value()
 
+    def take_buffer(self) -> bytes:
+        """Return the text that is read but not consumed; continue with give_back()."""
+        data = self._text[self._at :].encode() + self._decoder.getstate()[0]
+        self._text, self._at = "", 0
+        return data
+
+    def give_back(self, data: bytes, ended: bool) -> None:
+        """Continue with bytes before the source's position. ended: the source has no more."""
+        self._passed_bytes = self.source.offset - len(data)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
+        self._ended = ended
+        try:
+            self._text, self._at = self._decoder.decode(data, ended), 0
+        except UnicodeDecodeError as error:
+            raise errors.FormatError(
+                f"{self.source.path}: offset {self._passed_bytes + error.start}: "
+                f"not UTF-8 ({error.reason})"
+            ) from None
+
     @property
     def offset(self) -> int:
         """Byte offset of the cursor in the decompressed file."""
@@ -50,21 +76,21 @@ class JsonStream:
 
     def fail(self, what: str) -> errors.FormatError:
         """Return an error that names the cursor's offset."""
-        return errors.FormatError(f"{self._source.path}: offset {self.offset}: {what}")
+        return errors.FormatError(f"{self.source.path}: offset {self.offset}: {what}")
 
     def _more(self, size: int = 0) -> bool:
         """Read more text, discarding what precedes the cursor; return False at the end of the file."""
         if self._ended:
             return False
         size = size or self._piece_bytes
-        data = self._source.read(size)
+        data = self.source.read(size)
         self._ended = len(data) < size
         try:
-            text = self._decode(data, self._ended)
+            text = self._decoder.decode(data, self._ended)
         except UnicodeDecodeError as error:
-            start = self._source.offset - len(data) + error.start
+            start = self.source.offset - len(data) + error.start
             raise errors.FormatError(
-                f"{self._source.path}: offset {start}: not UTF-8 ({error.reason})"
+                f"{self.source.path}: offset {start}: not UTF-8 ({error.reason})"
             ) from None
         self._passed_bytes = self.offset
         self._text = self._text[self._at :] + text

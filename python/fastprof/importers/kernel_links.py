@@ -3,73 +3,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
 from typing import Any
 
 import numpy as np
 
 from fastprof.model.table import EventTable, KernelTable
 
-__all__ = ["link_kernels"]
+__all__ = ["DeviceRows", "link_kernels"]
 
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset", "hpu_op", "mtia_ccp_events")
 
 
-def link_kernels(
-    table: EventTable,
-    device_rows: Sequence[tuple[int, int, int, int]],
-    links: Sequence[tuple[int, int, bool]],
-) -> EventTable:
+class DeviceRows:
+    """Rows of device activities, and rows with an external id, in the order of the file.
+
+    Each row is added at most once to either.
+    """
+
+    def __init__(self) -> None:
+        self._devices = [array("q") for _ in range(4)]  # row, DeviceType, device index, stream
+        self._links = [array("q") for _ in range(3)]  # row, external id, whether it launches
+
+    def estimate_bytes(self) -> int:
+        """Return an upper bound of the memory until the table is made, in bytes."""
+        return 300 * len(self._devices[0]) + 200 * len(self._links[0])
+
+    def add_devices(self, rows: Any, types: Any, indices: Any, streams: Any) -> None:
+        """Add device activities: arrays or sequences of equal length."""
+        _extend(self._devices, rows, types, indices, streams)
+
+    def add_links(self, rows: Any, externals: Any, launches: Any) -> None:
+        """Add rows with an external id, those that launch kernels and those launched."""
+        _extend(self._links, rows, externals, launches)
+
+    @property
+    def devices(self) -> list[Any]:
+        """Arrays: row, DeviceType, device index, stream."""
+        return [np.frombuffer(values, np.int64) for values in self._devices]
+
+    @property
+    def links(self) -> list[Any]:
+        """Arrays: row, external id, whether it launches."""
+        return [np.frombuffer(values, np.int64) for values in self._links]
+
+
+def _extend(arrays: list[array[int]], *columns: Any) -> None:
+    for values, column in zip(arrays, columns, strict=True):
+        values.frombytes(np.asarray(column, np.int64).tobytes())
+
+
+def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
     """Return the table with device columns and kernels.
 
-    device_rows: (row, DeviceType, device index, stream). links: (row, external id, launches). A
-    kernel belongs to the launching row with its external id; if there are several, to the last,
+    A kernel belongs to the launching row with its external id; if there are several, to the last,
     which is the innermost op.
     """
     columns: dict[str, Any] = {}
     size = len(table)
-    if device_rows:
-        rows, types, indices, streams = (
-            np.array(c, np.int64) for c in zip(*device_rows, strict=True)
-        )
+    device_rows, types, indices, streams = rows.devices
+    if len(device_rows):
         for name, values, default in (
             ("device_type", types, np.zeros(size, np.int64)),
             ("device_index", indices, np.zeros(size, np.int64)),
             ("device_resource_id", streams, table.thread.copy()),
         ):
-            default[rows] = values
+            default[device_rows] = values
             columns[name] = default
-    if links:
+    linked_rows, externals, launches = rows.links
+    launcher = linked = np.zeros(0, np.int64)
+    if len(linked_rows):
         linked, launcher = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for row, external, launches in links:
-            (launcher if launches else linked)[row] = min(external, (1 << 63) - 1)
+        is_launch = launches != 0
+        launcher[linked_rows[is_launch]] = externals[is_launch]
+        linked[linked_rows[~is_launch]] = externals[~is_launch]
         columns["external_id"] = launcher
         columns["linked_correlation_id"] = linked
-    kernels = _kernels(table, device_rows, links)
+    kernels = None
+    if len(device_rows) and len(linked_rows):
+        kernels = _kernels(table, device_rows, indices, launcher, linked)
     return table.with_columns(columns, kernels=kernels) if columns else table
 
 
 def _kernels(
-    table: EventTable,
-    device_rows: Sequence[tuple[int, int, int, int]],
-    links: Sequence[tuple[int, int, bool]],
+    table: EventTable, device_rows: Any, indices: Any, launcher: Any, linked: Any
 ) -> KernelTable | None:
-    op_of = {external: row for row, external, launches in links if launches}
-    external_of = {row: external for row, external, launches in links if not launches}
-    categories = table.sites.field("category")
-    site = table.column("site")
-    found: list[tuple[int, int, int]] = []
-    for row, _, index, _ in device_rows:
-        op = op_of.get(external_of.get(row, 0))
-        if op is not None and categories[int(site[row])] in _WORK:
-            found.append((op, row, index))
-    if not found:
+    is_work = np.array([c in _WORK for c in table.sites.field("category")], bool)
+    # The last launching row of each external id: unique() keeps the first of the reversed rows.
+    launches = np.flatnonzero(launcher)[::-1]
+    ids, first = np.unique(launcher[launches], return_index=True)
+    wanted = linked[device_rows]
+    place = np.minimum(np.searchsorted(ids, wanted), max(len(ids) - 1, 0))
+    if not len(ids):
         return None
-    ops, rows, indices = (np.array(column, np.int64) for column in zip(*found, strict=True))
+    found = (ids[place] == wanted) & is_work[table.column("site")[device_rows]]
+    if not found.any():
+        return None
+    ops, rows = launches[first[place[found]]], device_rows[found]
     return KernelTable.sorted(
         ops,
         table.name_id[rows].astype(np.int32),
-        indices.astype(np.int32),
+        indices[found].astype(np.int32),
         table.duration_ns[rows],
         table.names,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,16 +45,21 @@ class Codes:
 
     def put(self, row: int, text: str, value: Any) -> None:
         """Set the value of a row; equal `text` means equal values."""
-        code = self._index.get(text)
-        if code is None:
-            code = self._index[text] = len(self.values)
-            self.values.append(value)
-            self.value_bytes += _VALUE_BYTES + JSON_BYTES_A_CHARACTER * len(text)
+        code = self.code_of(text, value)
         if row < len(self.codes):
             self.codes[row] = code
             return
         self.codes.extend([-1] * (row - len(self.codes)))
         self.codes.append(code)
+
+    def code_of(self, text: str, value: Any) -> int:
+        """Return the code of a value, a new one if necessary; equal `text` means equal values."""
+        code = self._index.get(text)
+        if code is None:
+            code = self._index[text] = len(self.values)
+            self.values.append(value)
+            self.value_bytes += _VALUE_BYTES + JSON_BYTES_A_CHARACTER * len(text)
+        return code
 
     def get(self, row: int) -> Any:
         """Return the value of a row; None if it has none."""
@@ -87,6 +92,7 @@ class TableBuilder:
         self.words = array("Q")
         self._numbers: dict[str, tuple[array[int], int]] = {}
         self._codes: dict[str, Codes] = {}
+        self._args_codes = array("i")
 
     def __len__(self) -> int:
         return len(self.start)
@@ -155,16 +161,26 @@ class TableBuilder:
         self.payload.append(payload)
         return len(self.start) - 1
 
-    def extend(self, start_ns: Any, end_ns: Any, site: Any, track: Any) -> None:
-        """Add finished ranges without payload: arrays of equal length, times within 64 bits."""
+    def extend(
+        self,
+        start_ns: Any,
+        end_ns: Any,
+        site: Any,
+        track: Any,
+        kind: Any = None,
+        flags: Any = None,
+        payload: Any = None,
+    ) -> None:
+        """Add rows: arrays of equal length, times within 64 bits; by default finished ranges."""
         size = len(start_ns)
         self.start.frombytes(start_ns.astype(np.int64).tobytes())
         self.end.frombytes(end_ns.astype(np.int64).tobytes())
         self.site.frombytes(site.astype(np.uint32).tobytes())
         self.track.frombytes(track.astype(np.uint32).tobytes())
-        self.kind.frombytes(bytes(size))
-        self.flags.frombytes(bytes([FINISHED]) * size)
-        self.payload.frombytes(np.full(size, NO_PAYLOAD, np.uint32).tobytes())
+        self.kind.frombytes(bytes(size) if kind is None else kind.tobytes())
+        self.flags.frombytes(bytes([FINISHED]) * size if flags is None else flags.tobytes())
+        no_payload = np.full(size, NO_PAYLOAD, np.uint32) if payload is None else payload
+        self.payload.frombytes(no_payload.tobytes())
 
     def add_words(self, *words: int) -> int:
         """Append payload words (negative ones as two's complement); return the first's index."""
@@ -191,6 +207,25 @@ class TableBuilder:
             codes = self._codes[column] = Codes()
         codes.put(row, text, value)
 
+    def put_rows(self, column: str, rows: Any, values: Any, default: int) -> None:
+        """Set the numbers of many rows; arrays of equal length, rows ascending."""
+        entry = self._numbers.get(column)
+        if entry is None:
+            entry = self._numbers[column] = (array("q"), default)
+        _put(entry[0], rows, values, default)
+
+    def code_of(self, column: str, text: str, value: Any) -> int:
+        """Return the code of a value in a coded column; equal `text` means equal values."""
+        return self._codes.setdefault(column, Codes()).code_of(text, value)
+
+    def put_codes(self, column: str, rows: Any, codes: Any) -> None:
+        """Set the codes of many rows; arrays of equal length, rows ascending."""
+        _put(self._codes[column].codes, rows, codes, -1)
+
+    def put_args_codes(self, rows: Any, codes: Any) -> None:
+        """Set the codes of many rows' args in `args_texts`, which finish() needs then."""
+        _put(self._args_codes, rows, codes, -1)
+
     def metadata(self, row: int) -> dict[str, Any]:
         """Return the args of a row that put_args() stored as text."""
         codes = self._codes.get("metadata_json")
@@ -203,9 +238,14 @@ class TableBuilder:
         *,
         kernels: KernelTable | None = None,
         track_map: Mapping[int, int] | None = None,
+        args_texts: Callable[[Sequence[str]], Sequence[str]] | None = None,
         **facts: Any,
     ) -> EventTable:
-        """Return the table. track_map: old -> new track index. facts: arguments of EventTable."""
+        """Return the table. track_map: old -> new track index. facts: arguments of EventTable.
+
+        args_texts: given the texts of metadata_json that the builder has, returns the whole column's
+        values: those of put_args_codes(), then the builder's.
+        """
         size = len(self)
         track = np.frombuffer(self.track, np.uint32)
         if track_map:
@@ -228,12 +268,37 @@ class TableBuilder:
             column = np.full(size, default, np.int64)
             column[: len(values)] = np.frombuffer(values, np.int64)
             columns[name] = column
+        coded = {name: codes.column(size) for name, codes in self._codes.items()}
+        if args_texts is not None and len(self._args_codes):
+            coded["metadata_json"] = self._args_column(size, coded.get("metadata_json"), args_texts)
         return EventTable(
             columns,
             sites=self._sites,
             tracks=self.tracks,
-            coded={name: codes.column(size) for name, codes in self._codes.items()},
+            coded=coded,
             kernels=kernels,
             payload_words=np.frombuffer(self.words, np.uint64) if len(self.words) else None,
             **facts,
         )
+
+    def _args_column(
+        self,
+        size: int,
+        own: CodedColumn | None,
+        args_texts: Callable[[Sequence[str]], Sequence[str]],
+    ) -> CodedColumn:
+        codes = np.full(size, -1, np.int32)
+        codes[: len(self._args_codes)] = np.frombuffer(self._args_codes, np.int32)
+        values = args_texts(() if own is None else own.values)
+        if own is not None:
+            first = len(values) - len(own.values)
+            codes = np.where(own.codes >= 0, own.codes + np.int32(first), codes)
+        return CodedColumn(codes, values)
+
+
+def _put(values: array[int], rows: Any, numbers: Any, default: int) -> None:
+    """Set values[rows], extending the array by `default`."""
+    missing = int(rows[-1]) + 1 - len(values)
+    if missing > 0:
+        values.frombytes(np.full(missing, default, values.typecode).tobytes())
+    np.frombuffer(values, values.typecode)[rows] = numbers

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cursor: validates and skips JSON values in a buffer without decoding them. Accepts what Python's
+// json module accepts, including NaN and infinities; never more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace trace_json {
+
+// Result of reading: done; the buffer ends within the value; or the text is invalid, or unusual
+// enough (nested deeply, a very long number) to be left to another reader.
+enum class Read : uint8_t { done, more, refused };
+
+// A cursor over [at, end). Its functions require `at` to be at the first byte of what they skip.
+struct Cursor {
+  const char* at;
+  const char* end;
+
+  // Skips white space; returns whether a byte is left.
+  bool skip_space() noexcept {
+    while (at != end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) ++at;
+    return at != end;
+  }
+
+  // Skips a string. Sets `escapes` if it contains a backslash.
+  Read skip_string(bool& escapes) noexcept;
+  // Skips a value of any type. depth: number of arrays and objects that may still be opened.
+  Read skip_value(int depth) noexcept;
+
+ private:
+  Read skip_escape() noexcept;
+  Read skip_utf8() noexcept;
+  Read skip_number() noexcept;
+  Read skip_word(std::string_view word) noexcept;
+  Read skip_array(int depth) noexcept;
+  Read skip_object(int depth) noexcept;
+};
+
+constexpr int kMaxDepth = 200;           // Python's own limit is about 1000
+constexpr size_t kMaxNumberChars = 300;  // Python refuses integers of more than 4300 digits
+
+}  // namespace trace_json
+FASTPROF_NAMESPACE_END
