@@ -96,13 +96,18 @@ def check_table_options(options: argparse.Namespace) -> None:
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Add the option that limits the memory for reading a trace."""
+    """Add the options for reading a trace: its limit of memory, and what to do if it is damaged."""
     parser.add_argument(
         "--max-memory-mb",
         type=_positive,
         default=0,
         metavar="MB",
         help="stop with an error if reading needs more memory (default: 4096); guards against damaged files",
+    )
+    parser.add_argument(
+        "--salvage",
+        action="store_true",
+        help="of a damaged Chrome trace, read all events before the damage, and say where it is",
     )
 
 
@@ -120,7 +125,14 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
 
     source: Any = sys.stdin.buffer if path == "-" else path
     limit = options.max_memory_mb << 20 or DEFAULT_MAX_MEMORY_BYTES
-    return load(source, max_memory_bytes=limit)
+    table = load(source, max_memory_bytes=limit, salvage=options.salvage)
+    damage = table.metadata.get("damage") if options.salvage else None
+    if damage:
+        print(
+            f"fastprof: damaged: {damage}. Read the {counted(len(table), 'event')} before it.",
+            file=sys.stderr,
+        )
+    return table
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

@@ -28,6 +28,7 @@ def load(
     max_decompressed_bytes: int = DEFAULT_MAX_BYTES,
     max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES,
     mmap: bool = False,
+    salvage: bool = False,
 ) -> EventTable:
     """Read a trace file: fastprof's own format, Chrome/Kineto JSON, Perfetto track events, or an SQLite database of
     nvprof or Nsight Systems (load_nsys()).
@@ -38,6 +39,8 @@ def load(
     a gzipped file (16 GB). max_memory_bytes: limit of the memory used for reading, by an upper
     estimate (4 GiB).
     mmap: leave the columns of a fastprof file on disk until they are accessed.
+    salvage: return all events that precede the damage of a damaged Chrome trace; metadata["damage"] is
+    then the error's message. A file without damage is read as usual.
 
     Returns an EventTable; EventList.from_table(table) has the methods of a profile's events.
     metadata["format"] is the format; metadata["skipped_events"] and ["skipped_packets"] count by kind
@@ -49,16 +52,16 @@ def load(
         events = fastprof.EventList.from_table(fastprof.load("trace.json.gz"))
         print(events.key_averages().table(row_limit=10))
     """
-    with Source(path, max_bytes, max_decompressed_bytes, max_memory_bytes) as source:
+    with Source(path, max_bytes, max_decompressed_bytes, max_memory_bytes, salvage) as source:
         try:
-            return _read(source, mmap)
+            return _read(source, mmap, salvage)
         except MemoryError:
             raise errors.FormatError(f"{source.path}: not enough memory to read the file") from None
         except RecursionError:
             raise errors.FormatError(f"{source.path}: values are nested too deeply") from None
 
 
-def _read(source: Source, mmap: bool) -> EventTable:
+def _read(source: Source, mmap: bool, salvage: bool) -> EventTable:
     kind = trace_format(source)
     if kind == "native":
         from fastprof.importers.native_file import read_native_file
@@ -71,7 +74,7 @@ def _read(source: Source, mmap: bool) -> EventTable:
     if kind == "chrome":
         from fastprof.importers.chrome_trace import read_chrome_trace
 
-        table = read_chrome_trace(source)
+        table = read_chrome_trace(source, salvage=salvage)
     else:
         from fastprof.importers.perfetto_trace import read_perfetto_trace
 

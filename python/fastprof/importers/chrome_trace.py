@@ -23,7 +23,7 @@ from fastprof.importers.chrome_args import (
 )
 from fastprof.importers.json_stream import JsonStream, scan_piece_bytes
 from fastprof.importers.kernel_links import DeviceRows, link_kernels
-from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER, MemoryBudget
+from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER, LimitError, MemoryBudget
 from fastprof.importers.source import Source
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.sites import Site
@@ -52,7 +52,7 @@ _ENTRY_BYTES = 700
 _ENDS = {"E": "B", "e": "b", "F": "b"}
 
 
-def read_chrome_trace(source: Source, *, native: bool = True) -> EventTable:
+def read_chrome_trace(source: Source, *, native: bool = True, salvage: bool = False) -> EventTable:
     """Return the table of a trace, rows in file order; times are integer ns, as exact as the file's.
 
     Complete events, begin/end pairs, async pairs, instants, counters, flows and memory records
@@ -63,10 +63,17 @@ def read_chrome_trace(source: Source, *, native: bool = True) -> EventTable:
     EventTree.of computes them from times.
 
     native: read common events with the native scanner, which gives the same table; only tests turn
-    it off.
+    it off. salvage: return the rows before the first damage within or after the events, with its
+    description in metadata["damage"].
     """
     reader = _Reader(JsonStream(source), source.budget, native)
-    reader.read()
+    try:
+        reader.read()
+    except errors.FormatError as error:
+        if not salvage or not reader.in_events or isinstance(error, LimitError):
+            raise
+        reader.damage = str(error)
+    reader.damage = source.damage or reader.damage
     return reader.table()
 
 
@@ -96,6 +103,8 @@ class _Reader:
 
             self.columns = EventColumns(self.rows, self.devices, self.scopes, _MARKS_PID)
         self.can_scan = native
+        self.in_events = False  # the array of events has begun
+        self.damage = ""
 
     # ---- the file ------------------------------------------------------------------------------
 
@@ -135,6 +144,7 @@ class _Reader:
         """Read the array of events. In the array form the closing bracket may be missing."""
         stream = self.stream
         stream.take("[")
+        self.in_events = True
         if stream.peek() == "]":
             stream.take("]")
             return
@@ -494,6 +504,8 @@ class _Reader:
                 del self.processes[str(pid)]
         metadata = {k: v for k, v in self.top.items() if k != "fastprof"}
         metadata["format"] = "chrome"
+        if self.damage:
+            metadata["damage"] = self.damage
         if self.skipped:
             metadata["skipped_events"] = self.skipped
         start = np.frombuffer(rows.start, np.int64)

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from fastprof.base import errors
 
-__all__ = ["DEFAULT_MAX_MEMORY_BYTES", "JSON_BYTES_A_CHARACTER", "MemoryBudget"]
+__all__ = [
+    "DEFAULT_MAX_MEMORY_BYTES",
+    "JSON_BYTES_A_CHARACTER",
+    "LimitError",
+    "MemoryBudget",
+]
 
 DEFAULT_MAX_MEMORY_BYTES = 4 << 30
 
@@ -13,6 +18,10 @@ DEFAULT_MAX_MEMORY_BYTES = 4 << 30
 # list object of 56 bytes, 16 bytes of the garbage collector, and a reference.
 JSON_BYTES_A_CHARACTER = 32
 _LEAST_PIECE_BYTES = 1 << 12
+
+
+class LimitError(errors.FormatError):
+    """A file exceeds a limit of the caller's, which is no damage."""
 
 
 class MemoryBudget:
@@ -48,7 +57,7 @@ class MemoryBudget:
     def check(self, more_bytes: int) -> None:
         """Raise errors.FormatError if kept memory plus `more_bytes` exceeds the limit."""
         if self._kept_bytes + more_bytes > self.limit_bytes:
-            raise errors.FormatError(
+            raise LimitError(
                 f"{self.where}: reading it takes more than {self.limit_bytes} bytes of memory; "
                 "raise max_memory_bytes (--max-memory-mb) if you trust the file"
             )

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import BinaryIO, cast
 
 from fastprof.base import errors
-from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES, MemoryBudget
+from fastprof.importers.memory_budget import DEFAULT_MAX_MEMORY_BYTES, LimitError, MemoryBudget
+from fastprof.importers.salvaged_gzip import SalvagedGzip
 
 __all__ = ["DEFAULT_MAX_BYTES", "Source"]
 
@@ -26,6 +27,7 @@ class Source:
     file: a path, or a binary file object open for reading, which stays open; one that cannot seek (a
     pipe) is first copied to a temporary file. max_bytes, max_decompressed_bytes: limits of the file's
     size, as stored and decompressed. max_memory_bytes: limit of `budget`.
+    salvage: a damaged gzip file ends at the damage, which `damage` describes then.
 
     Raises errors.IoError if the file cannot be opened or read and errors.FormatError if it exceeds a
     limit or its compression is damaged.
@@ -37,6 +39,7 @@ class Source:
         max_bytes: int,
         max_decompressed_bytes: int,
         max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES,
+        salvage: bool = False,
     ) -> None:
         is_path = isinstance(file, (str, bytes, os.PathLike))
         self.path = os.fsdecode(file) if is_path else str(getattr(file, "name", "a stream"))  # type: ignore[arg-type]
@@ -66,7 +69,8 @@ class Source:
         self.compressed = head == _GZIP
         self._file: BinaryIO = self._raw
         if self.compressed:
-            self._file = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw, mode="rb"))
+            opened = SalvagedGzip(self._raw) if salvage else gzip.GzipFile(fileobj=self._raw)
+            self._file = cast(BinaryIO, opened)
 
     def _seekable(self, stream: BinaryIO, max_bytes: int) -> BinaryIO:
         """Return the stream, or a temporary copy of one that cannot seek."""
@@ -107,9 +111,15 @@ class Source:
         reason = error.strerror or str(error)
         return errors.IoError(error.errno, f"cannot read {self.path}: {reason}")
 
+    @property
+    def damage(self) -> str:
+        """Description of the damage at which a salvaged gzip file ends; "" if there is none so far."""
+        found = getattr(self._file, "damage", "")
+        return found and f"{self.path}: {found}"
+
     def _check(self, offset: int) -> None:
         if offset > self.limit:
-            raise errors.FormatError(
+            raise LimitError(
                 f"{self.path}: it exceeds {self.limit} bytes when decompressed. "
                 "Raise max_decompressed_bytes if you trust the file."
             )

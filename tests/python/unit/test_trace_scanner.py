@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native reader of Chrome traces gives the table of the plain one, of valid and of damaged files; --salvage."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from trace_tables import ODD_NAMES, every_column_table
+
+import fastprof
+from fastprof import EventTable, errors
+from fastprof.cli.main import main
+from fastprof.exporters.trace_writers import write_chrome_trace
+from fastprof.importers import json_stream
+from fastprof.importers.chrome_trace import read_chrome_trace
+from fastprof.importers.source import Source
+
+INPUTS = int(os.environ.get("FASTPROF_FUZZ_INPUTS", "1500"))  # of the fuzz test
+NUMBERS = ["0", "-0", "1", "-3", "7.5", "1e3", "1E-2", "0.0005", "1.0015", "2.0025", "-0.0015",
+           "1699853000000000.123", "9007199254740.993", "8796093022207.999", "123456789012345",
+           "1234567890123456", "4e15", "1e400", "NaN", "-Infinity", "Infinity"]  # fmt: skip
+TEXTS = ['"a"', '""', '"\\u0041"', '"\\ud800"', '"\u00e9\U0001f600"', '"[memory]"', '"x\\n"', '"12"', '"cpu_op"',
+         '"autograd::engine::evaluate_function: a"', '"0x10"', '"Spans"', '"X"', '"i"']  # fmt: skip
+OTHERS = ["true", "false", "null", "[]", "{}", "[[1,2],[]]", '["a", "b"]', '{"a":[1]}', "[ 1 ]"]
+KEYS = ["ph", "ts", "dur", "pid", "tid", "name", "cat", "id", "args", "bp", "\\u0070h", "x"]
+ARGS = ["External id", "device", "stream", "Sequence number", "Fwd thread id", "Node id",
+        "Record function id", "Python id", "Input Dims", "Input type", "Concrete Inputs", "Call stack",
+        "Overload name", "Module Hierarchy", "finished", "is_async", "End thread", "clamped", "Bytes",
+        "odd", "\\u0041", "name"]  # fmt: skip
+
+
+def read(path: Path, native: bool, salvage: bool = False) -> EventTable:
+    with Source(path, 1 << 30, 1 << 30, 1 << 30, salvage) as source:
+        return read_chrome_trace(source, native=native, salvage=salvage)
+
+
+def assert_equal(a: EventTable, b: EventTable) -> None:
+    """Compare everything; coded columns by their values, since codes of args may differ."""
+    assert sorted(a.column_names) == sorted(b.column_names)
+    for name, column in a.to_dict().items():
+        np.testing.assert_array_equal(column, b.column(name), name)
+    assert set(a.coded) == set(b.coded)
+    for name, coded in a.coded.items():
+        assert [repr(coded[i]) for i in range(len(a))] == [
+            repr(b.coded[name][i]) for i in range(len(b))
+        ], name
+    assert list(a.sites) == list(b.sites) and list(a.tracks) == list(b.tracks)
+    np.testing.assert_array_equal(a.payload_words, b.payload_words)
+    assert (a.kernels is None) == (b.kernels is None)
+    if a.kernels is not None and b.kernels is not None:
+        np.testing.assert_array_equal(a.kernels.row, b.kernels.row)
+        np.testing.assert_array_equal(a.kernels.duration_ns, b.kernels.duration_ns)
+    assert (a.t0_ns, a.t1_ns, a.pid) == (b.t0_ns, b.t1_ns, b.pid)
+    assert repr(a.metadata) == repr(b.metadata)
+
+
+def assert_same_outcome(path: Path, salvage: bool = False) -> bool:
+    """Read with both readers; return whether the file was accepted."""
+    tables: list[EventTable] = []
+    messages: list[str] = []
+    for native in (True, False):
+        try:
+            tables.append(read(path, native, salvage))
+        except errors.FormatError as error:
+            messages.append(str(error))
+    assert len(tables) != 1, messages
+    if not tables:
+        assert messages[0] == messages[1]
+        return False
+    assert_equal(*tables)
+    return True
+
+
+def random_value(rng: random.Random) -> str:
+    return rng.choice(rng.choice([NUMBERS, NUMBERS, TEXTS, OTHERS]))
+
+
+def random_event(rng: random.Random) -> str:
+    args = {key: random_value(rng) for key in rng.sample(ARGS, rng.randrange(6))}
+    for key in ("External id", "stream", "device"):
+        if key in args and rng.random() < 0.8:
+            args[key] = str(rng.randrange(4))
+    members = {
+        "ph": f'"{rng.choice("XXXXXXXXinCsfBEbeM")}"',
+        "cat": rng.choice(['"cpu_op"', '"kernel"', '"user_annotation"', '"cuda_runtime"', '"ac2g"']),
+        "name": rng.choice(['"a"', '"b"', '"mm"', rng.choice(TEXTS)]),
+        "pid": str(rng.randrange(2)),
+        "tid": str(rng.randrange(3)),
+        "ts": rng.choice([f"{rng.random() * 1e6:.3f}", str(rng.randrange(10**9))]),
+        "dur": rng.choice([f"{rng.random() * 100:.3f}", str(rng.randrange(100)), "-1"]),
+        "id": str(rng.randrange(9)),
+        "args": "{" + ", ".join(f'"{key}":{value}' for key, value in args.items()) + "}",
+    }  # fmt: skip
+    parts = [f'"{key}": {value}' for key, value in members.items() if rng.random() < 0.97]
+    if rng.random() < 0.15:
+        parts.append(f'"{rng.choice(KEYS)}": {random_value(rng)}')
+    return "{" + rng.choice([",", ", ", " ,\n"]).join(parts) + "}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_traces_are_read_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Events are chosen among those that the plain reader accepts, so that tables are compared, too."""
+    rng = random.Random(seed)
+    monkeypatch.setattr(json_stream, "_SCAN_BYTES", rng.choice([5, 300, 1 << 22]))
+    path = tmp_path / "t.json"
+    accepted: list[str] = []
+    refused = 0
+    while len(accepted) < 150:
+        event = random_event(rng)
+        path.write_text(f"[{event}]", encoding="utf-8")
+        if assert_same_outcome(path):
+            accepted.append(event)
+        else:
+            refused += 1
+    assert refused
+    path.write_text(
+        '{"traceEvents": [' + ",\n".join(accepted) + '], "fastprof": {}, "baseTimeNanoseconds": 5}',
+        encoding="utf-8",
+    )
+    assert assert_same_outcome(path)
+
+
+def test_damaged_traces_are_refused_alike(tmp_path: Path) -> None:
+    """Fuzz: FASTPROF_FUZZ_INPUTS inputs, mutated by bytes and by tokens."""
+    rng = random.Random(11)
+    path = tmp_path / "t.json"
+    tokens = [
+        text.encode()
+        for text in (*NUMBERS, *TEXTS, *OTHERS, ",", "}", "]", "{", "[", ":", '"', " ")
+    ]
+    tokens += [b"\xff", b"\xed\xa0\x80", b"\xf0\x9f", b"\x00", b"\xef\xbb\xbf", b"[" * 300]
+    accepted = 0
+    for i in range(INPUTS):
+        if i % 50 == 0:
+            events = [random_event(rng) for _ in range(6)]
+            clean = ('{"traceEvents":[' + ",".join(events) + "]}").encode()
+        data = bytearray(clean)
+        for _ in range(rng.randrange(1, 3)):
+            at = rng.randrange(len(data))
+            data[at : at + rng.choice([0, 1, 1, 4])] = (
+                rng.choice(tokens) if rng.random() < 0.7 else bytes([rng.randrange(256)])
+            )
+        path.write_bytes(bytes(data))
+        accepted += assert_same_outcome(path, salvage=i % 2 == 0)
+    assert accepted > INPUTS // 20
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_our_own_traces_are_read_alike(tmp_path: Path, name: str) -> None:
+    write_chrome_trace(every_column_table(), tmp_path / name)
+    assert assert_same_outcome(tmp_path / name)
+
+
+def test_args_are_decoded_when_accessed(tmp_path: Path) -> None:
+    import pickle
+
+    args: list[Any] = [
+        {"k": name, "n": [i, 2**70, -1.5e-7, None]} for i, name in enumerate(ODD_NAMES)
+    ]
+    events = [{"ph": "X", "name": "a", "ts": i, "dur": 1, "args": a} for i, a in enumerate(args)]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(events))
+    column = fastprof.load(path).coded["metadata_json"]
+    assert [json.loads(column[i]) for i in range(len(args))] == args
+    assert list(pickle.loads(pickle.dumps(column)).values) == [json.dumps(a) for a in args]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_salvage_reads_all_events_before_the_damage(
+    tmp_path: Path, packed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = random.Random(3)
+    events = [
+        {"ph": "X", "name": f"e{rng.randrange(99)}", "ts": i, "dur": 1, "args": {"n": rng.random()}}
+        for i in range(3000)
+    ]
+    data = json.dumps({"traceEvents": events}).encode()
+    path = tmp_path / "t.json"
+    if packed:
+        data = gzip.compress(data)
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(errors.FormatError):
+        fastprof.load(path)
+    table = fastprof.load(path, salvage=True)
+    assert abs(len(table) - 1500) < 100
+    assert table.start_ns.tolist() == [i * 1000 for i in range(len(table))]
+    damage = str(table.metadata["damage"])
+    assert str(path) in damage and ("gzip" in damage if packed else "offset" in damage)
+    if packed:  # every complete event of what can be decompressed
+        import zlib
+
+        text = zlib.decompressobj(31).decompress(data[: len(data) // 2])
+        assert len(table) == text.count(b"}}")
+    assert main(["report", str(path)]) == 2
+    capsys.readouterr()
+    assert main(["report", "--salvage", str(path)]) == 0
+    assert damage in capsys.readouterr().err
+    assert main(["convert", "--salvage", str(path), str(tmp_path / "o.json")]) == 0
+    assert len(fastprof.load(tmp_path / "o.json")) == len(table)
+    assert main(["diff", "--salvage", str(path), str(path)]) == 0
+
+
+def test_salvage_of_whole_files_and_of_files_without_events(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"ph":"X","ts":1,"dur":2,"name":"a"}]')
+    table = fastprof.load(path, salvage=True)
+    assert len(table) == 1 and "damage" not in table.metadata
+    path.write_text('{"other": ')
+    with pytest.raises(errors.FormatError):
+        fastprof.load(path, salvage=True)
+    path.write_text(json.dumps([{"ph": "i", "ts": 1, "name": str(i)} for i in range(5000)]))
+    with pytest.raises(errors.FormatError, match="max_memory_bytes"):
+        fastprof.load(path, salvage=True, max_memory_bytes=1 << 20)
