@@ -17,7 +17,7 @@ GROUPS = {
     "ProfilerActivity supported_activities kineto_available",
     "Annotate": "record_function mark counter flow flow_begin flow_end propagate set_thread_name "
     "report_memory_usage report_out_of_memory",
-    "Files": "save load recover",
+    "Files": "save load load_nsys recover",
     "Results": "EventList FunctionEvent FunctionEventAvg EventTable EventTree InstantEvent Site "
     "SiteTable Track TrackTable CodedColumn KernelTable EventKind EventFlag EventMetadata EventViewError",
     "Notebooks": "load_ipython_extension unload_ipython_extension",

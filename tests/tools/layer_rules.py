@@ -43,8 +43,9 @@ COMPILED = {
     "adapters/torch/ops": {"adapters/torch"},
     # Devices: what a backend is and which there are; the backends, which know nothing of each other.
     "core": set[str](),
+    "core/trace_json": set[str](),
     "backends/cuda": {"core"},
-    "bindings": {"adapters", "core", "backends"},
+    "bindings": {"adapters", "core", "core/trace_json", "backends"},
 }
 
 # Headers of others: pattern -> where it may be included (path patterns below the root).

@@ -86,7 +86,13 @@ def every_column_table(rows: int = 24) -> EventTable:
     columns["kind"] = np.zeros(rows, np.uint8)
     columns["payload"] = np.arange(rows, dtype=np.uint32)
     values: dict[str, list[Any]] = {name: [f"{name} a", None, "b"] for name in CODED_COLUMNS}
-    for name in ("stack", "structured_input_shapes", "structured_input_strides", "input_dtypes"):
+    for name in (
+        "stack",
+        "structured_input_shapes",
+        "structured_input_strides",
+        "input_dtypes",
+        "input_storages",
+    ):
         values[name] = [[f"{name} a"], None, ["b"]]
     values["counters"] = [{"instructions": 3}, None, {}]
     values["event_metadata"] = [{"stream": 7}, None, {}]

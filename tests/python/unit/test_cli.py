@@ -201,7 +201,7 @@ def test_limits_of_rows_and_memory_reach_the_command(
     given: list[int] = []
     table = fastprof.load(pair[0])
 
-    def load(source: Any, *, max_memory_bytes: int) -> EventTable:
+    def load(source: Any, *, max_memory_bytes: int, salvage: bool = False) -> EventTable:
         given.append(max_memory_bytes)
         return table
 

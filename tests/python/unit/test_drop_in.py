@@ -110,7 +110,7 @@ def test_execution_traces_and_nvprof_say_what_to_do(monkeypatch: pytest.MonkeyPa
         observer.register_callback("x.json")
     monkeypatch.delenv("ENABLE_PYTORCH_EXECUTION_TRACE", raising=False)
     assert observer.build_execution_trace_obs_from_env() is None
-    with pytest.raises(errors.UnavailableError, match="nvprof"):
+    with pytest.raises(errors.IoError):
         fastprof.load_nvprof("x.db")
     unique = fastprof.EnforceUnique()
     unique.see(1, "a")
