@@ -16,6 +16,7 @@ __all__: list[str] = [
     "LegacyEvents",
     "OpenRange",
     "PythonCalls",
+    "ScannedEvents",
     "Session",
     "TaskSwitches",
     "ThreadState",
@@ -24,6 +25,7 @@ __all__: list[str] = [
     "TorchModulesHold",
     "TorchOpsHold",
     "TorchPropagationHold",
+    "TraceScanner",
     "abi_version",
     "add_remote_events",
     "after_fork_in_child",
@@ -393,6 +395,94 @@ class Session:
         """
         Size in bytes of the spill file of the last stopped session.
         """
+
+
+class ScannedEvents:
+    """
+    Columns of the events of one buffer; each can be taken once.
+    """
+
+    def others(self) -> list[tuple[int, int, int, int]]:
+        """
+        (begin, end, rows before it, events before it) of events left to the caller.
+        """
+
+    def take_args(self) -> numpy.typing.NDArray[numpy.int32]: ...
+    def take_end_ns(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    def take_flow(
+        self,
+    ) -> tuple[numpy.typing.NDArray[numpy.uint32], numpy.typing.NDArray[numpy.int64]]: ...
+    def take_has_args(self) -> numpy.typing.NDArray[numpy.uint8]: ...
+    def take_site(self) -> numpy.typing.NDArray[numpy.uint32]: ...
+    def take_sparse(
+        self,
+    ) -> list[tuple[numpy.typing.NDArray[numpy.uint32], numpy.typing.NDArray[numpy.int64]]]:
+        """
+        (rows, values) of each known arg: numbers, then codes of lists and texts.
+        """
+
+    def take_start_ns(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    def take_track(self) -> numpy.typing.NDArray[numpy.uint32]: ...
+    @property
+    def consumed(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def stop(self) -> int:
+        """
+        0: the buffer ends; 1: the last of `others` must be interpreted before scanning on; 2: what follows is not readable here.
+        """
+
+
+class TraceScanner:
+    """
+    Reads events of Chrome traces; see core/trace_json/event_scanner.hpp.
+    """
+
+    def __init__(
+        self,
+        *,
+        numbers: collections.abc.Sequence[str],
+        lists: collections.abc.Sequence[str],
+        texts: collections.abc.Sequence[str],
+        states: collections.abc.Sequence[str],
+        engine_prefix: str,
+        op_category: str,
+        forward_thread: typing.SupportsInt | typing.SupportsIndex,
+        other_pid: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def add_backward(self, arg0: bytes) -> None: ...
+    def args_text(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> bytes: ...
+    def scan(
+        self, data: bytes, begin: typing.SupportsInt | typing.SupportsIndex, after_value: bool
+    ) -> ScannedEvents:
+        """
+        Scan events from data[begin], the begin of a value or (after_value) of the comma after one. Offsets in the result count from there.
+        """
+
+    def site(
+        self, arg0: typing.SupportsInt | typing.SupportsIndex
+    ) -> tuple[int, int, str, int, int]:
+        """
+        Return (name, category, phase, scope, state).
+        """
+
+    def text(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> bytes: ...
+    def track(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int]: ...
+    @property
+    def args(self) -> int: ...
+    @property
+    def backward_names(self) -> list[int]: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def sites(self) -> int: ...
+    @property
+    def texts(self) -> int: ...
+    @property
+    def tracks(self) -> int: ...
 
 
 class ThreadState:

@@ -26,7 +26,8 @@ from fastprof.importers.chrome_args import (
     range_state,
 )
 from fastprof.importers.kernel_links import DeviceRows
-from fastprof.importers.table_builder import FINISHED, NO_PAYLOAD, TableBuilder
+from fastprof.importers.table_builder import FINISHED, TableBuilder
+from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.sites import Site
 from fastprof.model.table import EventKind
 

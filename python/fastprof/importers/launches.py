@@ -108,9 +108,11 @@ def launch_table(host: Sequence[HostRows], work: Sequence[DeviceWork], **facts: 
     is around it, by external_id and linked_correlation_id, and as kernels of that row. errors.FormatError for rows
     that end before they begin.
     """
-    for rows in (*host, *work):
-        if bool((rows.end_ns < rows.start_ns).any()):
-            raise errors.FormatError(f"a row of category {rows.category!r} ends before it begins")
+    times = [(r.category, r.start_ns, r.end_ns) for r in host]
+    times += [(w.category, w.start_ns, w.end_ns) for w in work]
+    for category, start, end in times:
+        if bool((end < start).any()):
+            raise errors.FormatError(f"a row of category {category!r} ends before it begins")
     sites = _Sites()
     tracks: list[Track] = []
     site, track, kind = [], [], []

@@ -80,7 +80,8 @@ def read_nsys(database: SqliteFile) -> EventTable:
         *_moves(database, names, "MEMCPY"),
         *_moves(database, names, "MEMSET"),
     ]
-    last = max((int(r.end_ns.max()) for r in (*host, *work) if len(r.end_ns)), default=0)
+    ends = [*(r.end_ns for r in host), *(w.end_ns for w in work)]
+    last = max((int(end.max()) for end in ends if len(end)), default=0)
     skipped: dict[str, int] = {}
     host = [*_nvtx(database, names, last, skipped), *host]
     host = [
@@ -89,7 +90,7 @@ def read_nsys(database: SqliteFile) -> EventTable:
     work = [
         w._replace(start_ns=w.start_ns + t0, end_ns=w.end_ns + t0, names=names.texts) for w in work
     ]
-    pids = np.unique(np.concatenate([r.pid for r in host])) if host else []
+    pids: Array = np.unique(np.concatenate([r.pid for r in host] or [np.zeros(0, np.int64)]))
     try:
         return launch_table(
             host,

@@ -134,7 +134,8 @@ class SqliteFile:
             self.check_memory(count * width * _CELL_BYTES)
             rows = self._connection.execute(f"SELECT {', '.join(chosen)} {rows_of}")
             flat = np.fromiter(itertools.chain.from_iterable(rows), np.int64, count * width)
-        return flat.reshape(-1, width).T
+        found: Array = flat.reshape(-1, width).T
+        return found
 
     def _refuse(
         self, table: str, columns: Sequence[str], wrong: Sequence[str], rows_of: str
