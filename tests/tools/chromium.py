@@ -173,12 +173,17 @@ class Page:
         self._target = target
         self.requests: list[str] = []
         self.errors: list[str] = []
+        self._frames: list[Page] = []
 
     def _on_event(self, event: dict[str, Any]) -> None:
         if event.get("sessionId") != self._session:
             return
         given = event.get("params", {})
-        if event["method"] == "Network.requestWillBeSent":
+        if event["method"] == "Target.attachedToTarget":
+            self._frames.append(
+                Page(self._browser, given["sessionId"], given["targetInfo"]["targetId"])
+            )
+        elif event["method"] == "Network.requestWillBeSent":
             self.requests.append(given["request"]["url"])
         elif event["method"] == "Page.javascriptDialogOpening":
             self.errors.append(f"dialog: {given['message']}")
@@ -186,6 +191,21 @@ class Page:
             self.errors.append(json.dumps(given["exceptionDetails"]))
         elif event["method"] == "Log.entryAdded" and given["entry"]["level"] == "error":
             self.errors.append(given["entry"]["text"])
+
+    def frame(self) -> Page:
+        """Return the first sandboxed frame, a document that scripts of the page cannot read; wait until it is there."""
+        self._browser.call(
+            "Target.setAutoAttach",
+            self._session,
+            autoAttach=True,
+            waitForDebuggerOnStart=False,
+            flatten=True,
+        )
+        until = time.monotonic() + self._browser.timeout_s
+        while not self._frames:
+            assert time.monotonic() < until, "the page has no sandboxed frame"
+            self.settle()
+        return self._frames[0]
 
     def run(self, expression: str) -> Any:
         """Evaluate JavaScript, wait for its promise, and return the value as JSON has it."""

@@ -101,16 +101,61 @@ def test_each_task_is_a_row_of_the_timeline(browser: Chromium, tmp_path: Path) -
     assert all(sum(f"task {i}" in text for text in options) for i in range(3)), options
 
 
+def test_the_peak_by_category_is_that_of_the_memory_profile(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch")
+    from fastprof.analysis.memory_categories import CATEGORY_ORDER, category_name
+    from fastprof.analysis.memory_categories.origins import explain_peak
+    from fastprof.analysis.memory_categories.totals import category_totals
+
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    with fastprof.profile(
+        profile_memory=True, record_shapes=True, with_stack=True, python_calls=False
+    ) as prof:
+        for _ in range(3):
+            with record_function("forward"):
+                loss = model(torch.randn(128, 64)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    prof.export_html(tmp_path / "m.html")
+    page = browser.open(tmp_path / "m.html")
+    page.view("memory")
+    page.run("new Promise((done) => setTimeout(done, 200))")
+    categories, parts = page.run(
+        """[...document.querySelectorAll("table.categories")].map((table) =>
+            [...table.rows].slice(1).map((row) => [...row.cells].map((cell) => cell.textContent)))"""
+    )
+    page.screenshot(SCREENSHOTS / "memory_categories.png")
+
+    memory = prof.memory_profile()
+    totals = category_totals(memory)[0]
+    sizes = totals.bytes[totals.peak].tolist()
+    held = {category_name(c): n for c, n in zip(CATEGORY_ORDER, sizes, strict=True) if n}
+    assert {"parameter", "activation", "gradient"} <= held.keys()
+    shown = page.run(f"{list(held.values())}.map((n) => fastprof.parts.format.bytes(n))")
+    assert {row[0]: row[1] for row in categories} == dict(zip(held, shown, strict=True))
+    shares = [float(row[2].rstrip(" %").lstrip("<")) for row in categories]
+    assert abs(sum(shares) - 100) < 0.1 * len(shares)
+    expected = explain_peak(memory, totals.device)[:40]
+    assert [row[0] for row in parts] == [category_name(part.category) for part in expected]
+    assert [int(row[4]) for row in parts] == [part.count for part in expected]
+    assert any("forward" in row[1] and "test_report_look" in row[2] for row in parts)
+
+
 def test_the_report_works_in_a_notebooks_frame(browser: Chromium, tmp_path: Path) -> None:
     from fastprof.report.inline import inline_report
 
-    with fastprof.profile() as prof, record_function("</iframe><script>parent.hit = 1</script>"):
+    name = "</iframe><script>parent.hit = 1</script>"
+    with fastprof.profile() as prof, record_function(name):
         pass
-    frame = inline_report(prof._html_page(title="a & b"), 400)
+    report = inline_report(prof._html_page(title="a & b"), 400)
     listed = prof.key_averages()._repr_html_()
     file = tmp_path / "notebook.html"
     file.write_text(
-        NOTEBOOK + frame + listed,
+        NOTEBOOK + report + listed,
         "utf-8",
     )
     page = browser.open(file)
@@ -118,6 +163,11 @@ def test_the_report_works_in_a_notebooks_frame(browser: Chromium, tmp_path: Path
     assert page.run("document.querySelectorAll('iframe').length") == 1
     assert page.run("document.querySelector('iframe').contentDocument") is None  # sandboxed
     assert page.run("window.hit") is None
+    frame = page.frame()
+    opened = "window.fastprof.ready.then(({model}) => model.n)"
+    assert frame.run(opened) == len(prof.event_table)
+    frame.run("window.fastprof.parts.state.set({view: 'table'})")
+    assert name in frame.run("document.querySelector('.view.table').innerText")
     page.screenshot(SCREENSHOTS / "notebook.png")
 
 

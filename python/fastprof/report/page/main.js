@@ -46,7 +46,8 @@ R.main = (() => {
           each.start(section);
         }
       }
-      history.replaceState(null, "", `#${view}`);
+      // The frame of a notebook has no address of its own, and may not take its parent's.
+      if (location.protocol !== "about:") history.replaceState(null, "", `#${view}`);
     };
     R.details.start(panel, model);
     R.state.on((changed) => {
@@ -138,7 +139,7 @@ R.main = (() => {
     return opened;
   }, (error) => {
     R.base.fill(/** @type {any} */ (document.getElementById("report")), el("p", { class: "padded" },
-      `This report cannot be shown: ${error.message}. It needs a browser of 2023 or later (DecompressionStream).`));
+      `This report cannot be shown: ${error.message.replace(/\.+$/, "")}. It needs a browser of 2023 or later (DecompressionStream).`));
     throw error;
   });
   // For tests and benchmarks: the parts of the page, and a promise that is kept when it can be used.
