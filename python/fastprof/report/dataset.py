@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof.analysis.blocking_calls import is_blocking_call
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
 from fastprof.report.details import (
@@ -84,7 +86,7 @@ def make_dataset(
         if sources:
             embedded, left_out = source_texts(_files(rows, stacks, strings))
             if left_out:
-                kept_notes.append(f"source text left out for its size: {', '.join(left_out[:5])}")
+                kept_notes.append(_left_out_note(left_out))
         texts["sources"] = embedded
         packed = pack.finish()
     head = {
@@ -116,6 +118,13 @@ def make_dataset(
         {name: data for name, (_, data) in packed.items()},
         {name: to_bytes(value) for name, value in texts.items() if value},
     )
+
+
+def _left_out_note(files: list[str]) -> str:
+    names = ", ".join(os.path.basename(file) for file in files[:5])
+    more = ", ..." if len(files) > 5 else ""
+    counted = f"{len(files)} file{'s' if len(files) > 1 else ''}"
+    return f"source text of {counted} left out for its size: {names}{more}"
 
 
 def _add_times(pack: Packer, rows: ReportRows, site_numbers: Array) -> None:
@@ -204,6 +213,7 @@ def _sites(rows: ReportRows, strings: Strings) -> tuple[Array, dict[str, list[in
     columns["line"] = [int(lines[i]) for i in chosen]
     calls = table.sites.column("is_python_function")
     columns["call"] = [int(calls[i]) for i in chosen]
+    columns["wait"] = [int(calls[i] and is_blocking_call(table.sites.names[i])) for i in chosen]
     return numbers, columns
 
 

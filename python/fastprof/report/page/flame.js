@@ -113,7 +113,7 @@ R.flame = (() => {
   let shownGraph = /** @type {any} */ (null);
   let matchedText = /** @type {any} */ (null);
   let tree = /** @type {any} */ (null);
-  const choice = { inverted: false, byThread: false, stacks: false, metric: "time" };
+  const choice = { inverted: false, byThread: false, stacks: false, waits: true, metric: "time" };
 
   function start(/** @type {HTMLElement} */ parent, /** @type {any} */ of) {
     model = of;
@@ -126,6 +126,7 @@ R.flame = (() => {
     R.controls.select(form, "Width", metrics, choice.metric, (name) => { choice.metric = name; update(); });
     R.controls.lane(form, model);
     if (model.hasCalls) R.controls.calls(form);
+    if (model.hasWaits) R.controls.toggle(form, "Waits", choice.waits, (on) => { choice.waits = on; update(); });
     form.append(el("button", { onclick: () => shownGraph.zoom(tree) }, "Reset zoom"), (matchedText = el("span", { class: "note", role: "status" })));
     parent.append(form);
     shownGraph = graph(parent, {
@@ -147,8 +148,11 @@ R.flame = (() => {
   /** Make the tree anew from what is selected. */
   async function update() {
     const numbers = choice.metric === "memory" ? await model.block("numbers") : null;
-    const metric = choice.metric === "count" ? () => 1
+    const chosen = choice.metric === "count" ? () => 1
       : numbers ? (/** @type {number} */ row) => numbers.self_cpu_memory_usage[row] : (/** @type {number} */ row, /** @type {number} */ self) => self;
+    const { rowKey, keys } = model;
+    const metric = choice.waits ? chosen
+      : (/** @type {number} */ row, /** @type {number} */ self) => (keys[rowKey[row]].wait ? 0 : chosen(row, self));
     const codes = choice.stacks ? (await model.block("stacks")).stack : null;
     tree = codes ? R.flameTree.buildFromStacks(model, R.state.state, metric, codes, (await model.json("values")).stacks)
       : R.flameTree.build(model, R.state.state, metric, choice.byThread);

@@ -2,7 +2,9 @@
 // model: one profile. Rows are in the order of fastprof/report/rows.py: by lane, in a lane by start, parents first.
 
 /**
- * @typedef {{name: string, hash: number, device: boolean, call: boolean, category: string, file: string, line: number}} Key
+ * @typedef {{name: string, hash: number, device: boolean, call: boolean, wait: boolean, category: string,
+ *            file: string, line: number}} Key
+ *   wait: a call that only waits
  * @typedef {{kind: string, name: string, label: string, pid: number, tid: number, device: string, stream: number,
  *            first: number, count: number, levels: Uint32Array[], reach: (Float64Array | null)[]}} Lane
  *   levels: rows by line. reach: of a line whose rows overlap, the latest end in each 64 of them; null where they do not
@@ -119,7 +121,7 @@ R.model = (() => {
       if (number === undefined) {
         numbers.set(id, (number = model.keys.length));
         model.keys.push({
-          name, device, hash: R.base.hash(name), call: Boolean(sites.call[site]), category: model.text(sites.category[site]),
+          name, device, hash: R.base.hash(name), call: Boolean(sites.call[site]), wait: Boolean(sites.wait[site]), category: model.text(sites.category[site]),
           file: model.text(sites.file[site]), line: sites.line[site],
         });
       }
@@ -139,6 +141,7 @@ R.model = (() => {
     }
     model.siteKey = onCpu;
     model.hasCalls = sites.call.some(Boolean);
+    model.hasWaits = sites.wait.some(Boolean);
   }
 
   /** Parents from depths, and self times. */

@@ -34,7 +34,9 @@ R.summary = (() => {
 
   /** The five names with the most self time, with bars. */
   function tops(/** @type {any} */ model, /** @type {any[]} */ groups, /** @type {number} */ self) {
-    const first = [...groups].sort((a, b) => b.self - a.self).filter((group) => group.self > 0).slice(0, 5);
+    const sorted = [...groups].sort((a, b) => b.self - a.self).filter((group) => group.self > 0);
+    const waits = sorted.filter((group) => model.keys[group.key].wait);
+    const first = sorted.filter((group) => !model.keys[group.key].wait).slice(0, 5);
     const most = first.length ? first[0].self : 1;
     const list = el("ol", { class: "tops" });
     for (const group of first) {
@@ -47,7 +49,17 @@ R.summary = (() => {
     const choose = (/** @type {any} */ group) => { R.state.selectKey(group.key); R.state.set({ view: "table" }); };
     return el("section", { class: "box" }, el("h2", null, "What took most"),
       first.length ? list : el("p", null, "The profile contains no ranges. Add some with record_function, or record calls (python_calls=True)."),
-      first.length ? el("p", { class: "note" }, "By self time: the time in a range or call, without those inside it.") : null);
+      first.length ? el("p", { class: "note" }, "By self time: the time in a range or call, without those inside it.") : null,
+      waits.length ? waiting(waits, self, choose) : null);
+  }
+
+  /** One line on the calls in which threads only waited: idle threads would hide the program's work among the five. */
+  function waiting(/** @type {any[]} */ waits, /** @type {number} */ self, /** @type {(group: any) => void} */ choose) {
+    const whole = waits.reduce((sum, group) => sum + group.self, 0);
+    const parts = waits.slice(0, 3).flatMap((group, i) => [i ? ", " : "",
+      el("button", { class: "link", onclick: () => choose(group) }, R.format.label(group.label, 80)), ` ${time(group.self)}`]);
+    return el("p", { class: "note waits" }, `Not listed: threads waited for ${time(whole)} (${percent(whole / self)}), in `, ...parts,
+      waits.length > 3 ? ` and ${count(waits.length - 3)} more` : "");
   }
 
   function problems(/** @type {any} */ head) {
