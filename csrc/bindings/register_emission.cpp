@@ -81,9 +81,11 @@ class RangeEmission {
 void register_emission(py::module_& module) {
   const py::call_guard<py::gil_scoped_release> without_gil;
   module.def(
-      "range_tool_problem", [](const std::string& name) { return find_tool(kind_of(name)).problem; },
-      py::arg("kind"), without_gil,
-      "Return why no tool of this kind (\"NVTX\", \"ITT\") takes ranges; \"\" if one does. Loads the "
+      "range_tool_problem",
+      [](const std::string& name) { return find_tool(kind_of(name)).problem; }, py::arg("kind"),
+      without_gil,
+      "Return why no tool of this kind (\"NVTX\", \"ITT\") takes ranges; \"\" if one does. Loads "
+      "the "
       "tool that the environment names. Any thread.");
   module.def(
       "range_tool_push",

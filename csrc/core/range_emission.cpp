@@ -38,7 +38,9 @@ TensorProducers& producers() noexcept {
   return all;
 }
 
-const RangeTool& tool_of(size_t kind) noexcept { return *load_acquire(&g_emissions[kind].tool); }
+const RangeTool& tool_of(size_t kind) noexcept {
+  return *load_acquire(&g_emissions[kind].tool);
+}
 
 std::unique_ptr<ObserverContext> push_nvtx(const RecordFunction& function) {
   NvtxText text;
@@ -48,9 +50,9 @@ std::unique_ptr<ObserverContext> push_nvtx(const RecordFunction& function) {
 }
 
 std::unique_ptr<ObserverContext> push_nvtx_with_shapes(const RecordFunction& function) {
-  const std::string text = nvtx_range_text(
-      function.name(), function.sequence_number(), function.handle(),
-      input_shapes(function.inputs(), true), producers().of_inputs(function.inputs()));
+  const std::string text = nvtx_range_text(function.name(), function.sequence_number(),
+                                           function.handle(), input_shapes(function.inputs(), true),
+                                           producers().of_inputs(function.inputs()));
   tool_of(kNvtx).push(text.c_str());
   return nullptr;
 }

@@ -10,7 +10,8 @@ namespace range_tools {
 
 // Begins to emit the ranges that begin from now on, on all threads. NVTX ranges have PyTorch's text
 // (legacy/nvtx_text.hpp); ITT ranges have their name. shapes: the NVTX text contains sizes and
-// producers of inputs. A forked child goes on emitting. tool: attached. Raises StateError if ranges are emitted to this kind already.
+// producers of inputs. A forked child goes on emitting. tool: attached. Raises StateError if ranges
+// are emitted to this kind already.
 void start_emitting(ToolKind kind, const RangeTool& tool, bool shapes);
 
 // Ends it: ranges in progress are still popped when they end. No effect if nothing is emitted.

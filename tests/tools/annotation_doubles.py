@@ -62,7 +62,11 @@ def injected(**variables: str) -> dict[str, str]:
 def run_python(program: str, environment: dict[str, str]) -> Any:
     """Return what a Python program prints last, as JSON. Its other lines go to the test's output."""
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     print(done.stderr)
     assert done.returncode == 0, done.stderr

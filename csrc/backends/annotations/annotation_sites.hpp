@@ -79,8 +79,7 @@ inline constexpr std::array<Site, kLayouts> range_sites =
     make_sites(SiteKind::range, category::user);
 inline constexpr std::array<Site, kLayouts> async_sites =
     make_sites(SiteKind::async_range, category::async);
-inline constexpr std::array<Site, kLayouts> mark_sites =
-    make_sites(SiteKind::mark, category::mark);
+inline constexpr std::array<Site, kLayouts> mark_sites = make_sites(SiteKind::mark, category::mark);
 
 // Writes the argument words; `words` has room for kAttributeWords.
 FASTPROF_ALWAYS_INLINE void put_attributes(const Attributes& attributes, uint64_t* words) noexcept {

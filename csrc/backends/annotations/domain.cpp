@@ -64,7 +64,9 @@ Domain& Domain::standard() noexcept {
   return domain;
 }
 
-void Domain::renew_in_child() noexcept { new (&names().lock) std::mutex; }
+void Domain::renew_in_child() noexcept {
+  new (&names().lock) std::mutex;
+}
 
 Category* Domain::find(uint32_t id) const noexcept {
   Category* category = buckets_[id % kBuckets].load(std::memory_order_acquire);

@@ -26,7 +26,6 @@ FASTPROF_ALWAYS_INLINE uint32_t recording(uint32_t wanted) noexcept {
 // Begins a record of `site`, which is in `use`. args: words for its arguments, or null.
 FASTPROF_ALWAYS_INLINE OpenRange begin_record(uint32_t mask, const Site* site,
                                               const uint64_t* args) noexcept {
-  name_this_thread_if_asked();
   State* s = state();
   if (FASTPROF_UNLIKELY((mask & kColdBits) != 0)) return begin_slow(s, site, args);
   if (args == nullptr) return begin_fast(s, mask, site, 0, nullptr, 0);
@@ -36,9 +35,11 @@ FASTPROF_ALWAYS_INLINE OpenRange begin_record(uint32_t mask, const Site* site,
 // Records and pushes a range without attributes. `mask`: recording(), not 0.
 FASTPROF_ALWAYS_INLINE int push_recorded(uint32_t mask, const void* domain,
                                          std::string_view name) noexcept {
+  ThreadRanges& ranges = t_ranges;
+  name_this_thread_if_asked(ranges.seen_names);
   NameUse use;
   const Site* site = session_site(use, range_sites[0], name);
-  return push_range(domain, begin_record(mask, site, nullptr), site);
+  return push_range(ranges, domain, begin_record(mask, site, nullptr), site);
 }
 
 // The same, with attributes.
@@ -48,14 +49,17 @@ FASTPROF_ALWAYS_INLINE int push_recorded(uint32_t mask, const void* domain, std:
   if (layout == 0) return push_recorded(mask, domain, name);
   uint64_t words[kAttributeWords];
   put_attributes(attributes, words);
+  ThreadRanges& ranges = t_ranges;
+  name_this_thread_if_asked(ranges.seen_names);
   NameUse use;
   const Site* site = session_site(use, range_sites[layout], name);
-  return push_range(domain, begin_record(mask, site, words), site);
+  return push_range(ranges, domain, begin_record(mask, site, words), site);
 }
 
 // Pushes a range while nothing records.
 FASTPROF_ALWAYS_INLINE int push_unrecorded(const void* domain) noexcept {
-  return push_range(domain, OpenRange{}, nullptr);
+  if (!__atomic_load_n(&g_tracking, __ATOMIC_RELAXED)) return kNotTracked;
+  return push_range(t_ranges, domain, OpenRange{}, nullptr);
 }
 
 // Begins a range that any thread may end. Returns an empty handle if it is not recorded.
@@ -64,6 +68,7 @@ inline AsyncHandle start_recorded(uint32_t mask, std::string_view name,
   const size_t layout = attributes.layout();
   uint64_t words[kAttributeWords];
   put_attributes(attributes, words);
+  name_this_thread_if_asked(t_ranges.seen_names);
   NameUse use;
   const Site* site = session_site(use, async_sites[layout], name);
   const OpenRange open = begin_record(mask, site, layout == 0 ? nullptr : words);
@@ -76,6 +81,7 @@ inline void mark_recorded(std::string_view name, const Attributes& attributes) n
   const size_t layout = attributes.layout();
   uint64_t words[kAttributeWords] = {};
   put_attributes(attributes, words);
+  name_this_thread_if_asked(t_ranges.seen_names);
   NameUse use;
   record_instant(*session_site(use, mark_sites[layout], name), 0, layout == 0 ? nullptr : words);
 }

@@ -29,7 +29,9 @@ AwaitingNames& awaiting() noexcept {
   return all;
 }
 
-uint32_t own_tid() noexcept { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
+uint32_t own_tid() noexcept {
+  return static_cast<uint32_t>(::syscall(SYS_gettid));
+}
 
 bool name_known_track(uint32_t tid, std::string_view name) noexcept {
   State* s = state();
@@ -64,14 +66,14 @@ void name_thread(uint32_t tid, std::string_view name) noexcept {
   __atomic_fetch_add(&g_awaiting_names, 1u, __ATOMIC_RELAXED);
 }
 
-void take_awaiting_name() noexcept {
-  if (state()->functions == nullptr) return;
-  t_seen_names = load_relaxed(&g_awaiting_names);
+uint32_t take_awaiting_name() noexcept {
+  const uint32_t seen = load_relaxed(&g_awaiting_names);
   const std::lock_guard<std::mutex> hold(awaiting().lock);
   const auto found = awaiting().by_tid.find(own_tid());
-  if (found == awaiting().by_tid.end()) return;
+  if (found == awaiting().by_tid.end()) return seen;
   set_thread_name(found->second);
   awaiting().by_tid.erase(found);
+  return seen;
 }
 
 void renew_thread_names_in_child() noexcept {

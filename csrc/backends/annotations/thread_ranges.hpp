@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per-thread stack of ranges that were pushed by a program and not popped yet. Entries are also
-// kept while nothing records, so that a pop always ends the range that its push began.
+// Per-thread stack of ranges that were pushed by a program and not popped yet. Once something has
+// recorded, entries are also kept while nothing records, so that a pop always ends the range that
+// its push began.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/hot_path/record.hpp"
@@ -22,68 +22,64 @@ struct PushedRange {
   uint32_t level;  // ranges below it in its domain
 };
 
-constexpr uint32_t kInlineRanges = 16;
-constexpr int kNoRange = -1;  // a pop without a push
+constexpr int kNoRange = -1;     // a pop without a push
+constexpr int kNotTracked = -2;  // NVTX_NO_PUSH_POP_TRACKING
 
-// Trivial, so that its thread-local instance needs no constructor and no guard.
+// Whether a range was ever recorded (relaxed). Before that, no push needs an entry: its pop finds
+// no entry, or those of ranges inside it are gone.
+inline bool g_tracking = false;
+
+// Trivial, so that its thread-local instance needs no constructor and no guard; small, so that it
+// fits into the static thread-local storage that the C library keeps for libraries loaded late.
 struct ThreadRanges {
+  PushedRange* entries;
   uint32_t depth;
-  uint32_t more_capacity;
-  PushedRange* more;  // entries from kInlineRanges on
-  PushedRange first[kInlineRanges];
-
-  FASTPROF_ALWAYS_INLINE PushedRange* at(uint32_t index) noexcept {
-    return FASTPROF_LIKELY(index < kInlineRanges) ? &first[index] : &more[index - kInlineRanges];
-  }
+  uint32_t capacity;
+  uint32_t seen_names;  // see thread_names.hpp
 };
 inline thread_local ThreadRanges t_ranges{};
 
-// Frees the entries beyond the inline ones when the thread ends.
-struct MoreRangesOwner {
-  ~MoreRangesOwner() {
-    std::free(t_ranges.more);
-    t_ranges.more = nullptr;
-    t_ranges.more_capacity = 0;
-    t_ranges.depth = 0;
+// Frees the entries when the thread ends.
+struct EntriesOwner {
+  ~EntriesOwner() {
+    std::free(t_ranges.entries);
+    t_ranges = ThreadRanges{};
   }
 };
 
-// Makes room for entry `index`. False if memory is exhausted.
-FASTPROF_COLD inline bool grow(ThreadRanges& ranges, uint32_t index) noexcept {
-  static thread_local MoreRangesOwner owner;
+// Makes room for one more entry. False if memory is exhausted.
+FASTPROF_COLD inline bool grow(ThreadRanges& ranges) noexcept {
+  static thread_local EntriesOwner owner;
   (void)owner;
-  const uint32_t capacity = ranges.more_capacity == 0 ? 64 : ranges.more_capacity * 2;
-  auto* more =
-      static_cast<PushedRange*>(std::realloc(ranges.more, capacity * sizeof(PushedRange)));
-  if (more == nullptr) return false;
-  ranges.more = more;
-  ranges.more_capacity = capacity;
-  return index - kInlineRanges < capacity;
+  __atomic_store_n(&g_tracking, true, __ATOMIC_RELAXED);
+  const uint32_t capacity = ranges.capacity == 0 ? 32 : ranges.capacity * 2;
+  auto* entries =
+      static_cast<PushedRange*>(std::realloc(ranges.entries, capacity * sizeof(PushedRange)));
+  if (entries == nullptr) return false;
+  ranges.entries = entries;
+  ranges.capacity = capacity;
+  return true;
 }
 
 // The level of a range that is pushed onto others of several domains.
 FASTPROF_COLD inline uint32_t level_below(ThreadRanges& ranges, const void* domain) noexcept {
   for (uint32_t i = ranges.depth; i-- != 0;)
-    if (ranges.at(i)->domain == domain) return ranges.at(i)->level + 1;
+    if (ranges.entries[i].domain == domain) return ranges.entries[i].level + 1;
   return 0;
 }
 
 // Adds a range; open.slot is null if it is not recorded. Returns its level from 0, kNoRange if
 // memory is exhausted (its pop then ends an outer range).
-FASTPROF_ALWAYS_INLINE int push_range(const void* domain, const OpenRange& open,
-                                      const Site* site) noexcept {
-  ThreadRanges& ranges = t_ranges;
+FASTPROF_ALWAYS_INLINE int push_range(ThreadRanges& ranges, const void* domain,
+                                      const OpenRange& open, const Site* site) noexcept {
   const uint32_t index = ranges.depth;
-  if (FASTPROF_UNLIKELY(index >= kInlineRanges && index - kInlineRanges >= ranges.more_capacity) &&
-      !grow(ranges, index))
-    return kNoRange;
+  if (FASTPROF_UNLIKELY(index == ranges.capacity) && !grow(ranges)) return kNoRange;
+  PushedRange* const range = ranges.entries + index;
   uint32_t level = 0;
-  if (index != 0) {
-    const PushedRange* below = ranges.at(index - 1);
-    level = FASTPROF_LIKELY(below->domain == domain) ? below->level + 1
-                                                     : level_below(ranges, domain);
-  }
-  *ranges.at(index) = PushedRange{open, site, domain, level};
+  if (index != 0)
+    level = FASTPROF_LIKELY(range[-1].domain == domain) ? range[-1].level + 1
+                                                        : level_below(ranges, domain);
+  *range = PushedRange{open, site, domain, level};
   ranges.depth = index + 1;
   return static_cast<int>(level);
 }
@@ -92,9 +88,9 @@ FASTPROF_ALWAYS_INLINE int push_range(const void* domain, const OpenRange& open,
 FASTPROF_COLD inline PushedRange take_from_below(ThreadRanges& ranges,
                                                  const void* domain) noexcept {
   for (uint32_t i = ranges.depth; i-- != 0;) {
-    if (ranges.at(i)->domain != domain) continue;
-    const PushedRange found = *ranges.at(i);
-    for (uint32_t j = i + 1; j < ranges.depth; ++j) *ranges.at(j - 1) = *ranges.at(j);
+    if (ranges.entries[i].domain != domain) continue;
+    const PushedRange found = ranges.entries[i];
+    for (uint32_t j = i + 1; j < ranges.depth; ++j) ranges.entries[j - 1] = ranges.entries[j];
     --ranges.depth;
     return found;
   }
@@ -103,10 +99,11 @@ FASTPROF_COLD inline PushedRange take_from_below(ThreadRanges& ranges,
 
 // Ends the calling thread's innermost range of a domain. Returns its level, or kNoRange.
 FASTPROF_ALWAYS_INLINE int pop_range(const void* domain) noexcept {
+  if (!__atomic_load_n(&g_tracking, __ATOMIC_RELAXED)) return kNotTracked;
   ThreadRanges& ranges = t_ranges;
   const uint32_t depth = ranges.depth;
   if (FASTPROF_UNLIKELY(depth == 0)) return kNoRange;
-  const PushedRange* top = ranges.at(depth - 1);
+  const PushedRange* const top = ranges.entries + depth - 1;
   if (FASTPROF_LIKELY(top->domain == domain)) {
     ranges.depth = depth - 1;
     if (top->open.slot != nullptr) end_open(top->open, top->site);

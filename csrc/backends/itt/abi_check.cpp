@@ -11,7 +11,7 @@ namespace ours = fastprof::itt;
 
 #define SAME_NUMBER(own, theirs) \
   static_assert(static_cast<long long>(own) == static_cast<long long>(theirs), #theirs)
-#define SAME_FIELD(own_type, own, type, field)                                    \
+#define SAME_FIELD(own_type, own, type, field)                                       \
   static_assert(offsetof(own_type, own) == offsetof(type, field), #type "." #field); \
   static_assert(sizeof(own_type::own) == sizeof(type::field), #type "." #field)
 

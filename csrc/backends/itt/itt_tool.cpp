@@ -54,8 +54,12 @@ Global& global() noexcept {
   return one;
 }
 
-void push(const char* text) { g_begin_task(g_domain, kNoId, kNoId, g_create_string(text)); }
-void pop() { g_end_task(g_domain); }
+void push(const char* text) {
+  g_begin_task(g_domain, kNoId, kNoId, g_create_string(text));
+}
+void pop() {
+  g_end_task(g_domain);
+}
 void mark(const char* text) {
   push(text);
   pop();
@@ -74,8 +78,7 @@ std::string attach() {
   if (library == nullptr) {
     const char* const reason = ::dlerror();
     return "cannot load the ITT collector of INTEL_LIBITTNOTIFY64: " +
-           std::string(reason != nullptr ? reason : path) +
-           ". Correct the variable, or unset it.";
+           std::string(reason != nullptr ? reason : path) + ". Correct the variable, or unset it.";
   }
   void* const entry = ::dlsym(library, kCollectorEntry);
   if (entry == nullptr)

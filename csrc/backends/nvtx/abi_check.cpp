@@ -14,7 +14,7 @@ namespace ours = fastprof::nvtx;
   static_assert(static_cast<long long>(own) == static_cast<long long>(theirs), #theirs)
 #define SAME_CORE(name) SAME_NUMBER(ours::core::name, NVTX_CBID_CORE_##name)
 #define SAME_CORE2(name) SAME_NUMBER(ours::core2::name, NVTX_CBID_CORE2_##name)
-#define SAME_FIELD(own_type, own, type, field)                                    \
+#define SAME_FIELD(own_type, own, type, field)                                       \
   static_assert(offsetof(own_type, own) == offsetof(type, field), #type "." #field); \
   static_assert(sizeof(own_type::own) == sizeof(type::field), #type "." #field)
 

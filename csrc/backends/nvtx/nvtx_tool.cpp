@@ -75,11 +75,21 @@ int (*g_push)(const char*) = nullptr;
 int (*g_pop)() = nullptr;
 void (*g_mark)(const char*) = nullptr;
 
-void push(const char* text) { g_push(text); }
-void pop() { g_pop(); }
-void mark(const char* text) { g_mark(text); }
-int push_nothing(const char*) noexcept { return -2; }  // NVTX_NO_PUSH_POP_TRACKING
-int pop_nothing() noexcept { return -2; }
+void push(const char* text) {
+  g_push(text);
+}
+void pop() {
+  g_pop();
+}
+void mark(const char* text) {
+  g_mark(text);
+}
+int push_nothing(const char*) noexcept {
+  return -2;
+}  // NVTX_NO_PUSH_POP_TRACKING
+int pop_nothing() noexcept {
+  return -2;
+}
 void mark_nothing(const char*) noexcept {}
 
 constexpr range_tools::RangeTool kTool{&push, &pop, &mark};
@@ -109,8 +119,7 @@ std::string attach() {
   if (library == nullptr) {
     const char* const reason = ::dlerror();
     return "cannot load the NVTX tool of NVTX_INJECTION64_PATH: " +
-           std::string(reason != nullptr ? reason : path) +
-           ". Correct the variable, or unset it.";
+           std::string(reason != nullptr ? reason : path) + ". Correct the variable, or unset it.";
   }
   void* const entry = ::dlsym(library, kInjectionEntry);
   if (entry == nullptr)

@@ -6,11 +6,13 @@ from __future__ import annotations
 import sys
 import warnings
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from fastprof import _core
-from fastprof.adapters.torch.emission import OpEmission
 from fastprof.base import errors
+
+if TYPE_CHECKING:
+    from fastprof import _core
+    from fastprof.adapters.torch.emission import OpEmission
 
 __all__ = ["emit_itt", "emit_nvtx"]
 
@@ -33,6 +35,10 @@ class _Emitter:
                 f"{type(self).__name__} is not reentrant. Make a new object for each block."
             )
         self.entered = True
+        # Naming the class must not load the native part.
+        from fastprof import _core
+        from fastprof.adapters.torch.emission import OpEmission
+
         ranges = _core.RangeEmission(self.kind)
         problem = ranges.begin(self.record_shapes)
         if problem:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Double of an ITT collector such as VTune's: writes one line for each call that it receives to the
-// file that COLLECTOR_LOG names, "thread call domain text". Its declarations are its own, so that it
-// does not share a mistake with fastprof's.
+// file that COLLECTOR_LOG names, "thread call domain text". Its declarations are its own, so that
+// it does not share a mistake with fastprof's.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -58,12 +58,18 @@ void write_line(const char* call, const char* domain, const char* text) {
   if (write(file, line.data(), line.size()) < 0) std::perror("collector");
 }
 
-Domain* create_domain(const char* name) { return new Domain{1, strdup(name), nullptr, 0, nullptr, nullptr}; }
-Handle* create_string(const char* text) { return new Handle{strdup(text), nullptr, 0, nullptr, nullptr}; }
+Domain* create_domain(const char* name) {
+  return new Domain{1, strdup(name), nullptr, 0, nullptr, nullptr};
+}
+Handle* create_string(const char* text) {
+  return new Handle{strdup(text), nullptr, 0, nullptr, nullptr};
+}
 void begin(const Domain* domain, Id, Id, Handle* name) {
   write_line("begin", domain->name, name->text);
 }
-void end(const Domain* domain) { write_line("end", domain->name, ""); }
+void end(const Domain* domain) {
+  write_line("end", domain->name, "");
+}
 
 }  // namespace
 

@@ -29,15 +29,17 @@ int pop() {
   write_line("pop", "");
   return 0;
 }
-void mark(const char* text) { write_line("mark", text); }
+void mark(const char* text) {
+  write_line("mark", text);
+}
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     NvtxGetExportTableFunc_t get_export_table) {
   if (std::getenv("COLLECTOR_REFUSES") != nullptr) return 0;
-  const auto* version = static_cast<const NvtxExportTableVersionInfo*>(
-      get_export_table(NVTX_ETID_VERSIONINFO));
+  const auto* version =
+      static_cast<const NvtxExportTableVersionInfo*>(get_export_table(NVTX_ETID_VERSIONINFO));
   const auto* callbacks =
       static_cast<const NvtxExportTableCallbacks*>(get_export_table(NVTX_ETID_CALLBACKS));
   if (version == nullptr || version->struct_size < sizeof *version || version->version != 3)
@@ -56,8 +58,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
                  {NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_SIZE},
                  {NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_SIZE}};
   for (const auto& wanted : modules)
-    if (callbacks->GetModuleFunctionTable(wanted.module, &table, &size) == 0 ||
-        size < wanted.size)
+    if (callbacks->GetModuleFunctionTable(wanted.module, &table, &size) == 0 || size < wanted.size)
       return 0;
   *table[NVTX_CBID_CORE_RangePushA] = reinterpret_cast<NvtxFunctionPointer>(push);
   *table[NVTX_CBID_CORE_RangePop] = reinterpret_cast<NvtxFunctionPointer>(pop);

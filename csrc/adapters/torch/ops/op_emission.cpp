@@ -57,8 +57,7 @@ std::string_view name_of(const RecordFunctionView& record_function) noexcept {
 }
 
 void add_head(NvtxText& text, const RecordFunctionView& record_function) noexcept {
-  text.add_head(name_of(record_function),
-                field<int64_t>(&record_function, g_op_view.sequence_nr),
+  text.add_head(name_of(record_function), field<int64_t>(&record_function, g_op_view.sequence_nr),
                 field<uint64_t>(&record_function, g_op_view.handle));
 }
 
@@ -66,22 +65,20 @@ void add_inputs(NvtxText& text, const RecordFunctionView& record_function, bool 
   const uintptr_t undefined = g_op_view.undefined_tensor;
   if (field<uint64_t>(&record_function, g_layout.inputs + 8) == 0) return;
   text.open_sizes();
-  for_each_input_tensor(&record_function, g_layout, direct_memory, undefined, true,
-                        [&](uintptr_t tensor) {
-                          const TensorSizes sizes =
-                              sizes_of(tensor, g_layout, direct_memory, undefined);
-                          text.add_shape(sizes.sizes, sizes.count);
-                        });
+  for_each_input_tensor(
+      &record_function, g_layout, direct_memory, undefined, true, [&](uintptr_t tensor) {
+        const TensorSizes sizes = sizes_of(tensor, g_layout, direct_memory, undefined);
+        text.add_shape(sizes.sizes, sizes.count);
+      });
   text.close_list();
   if (!with_producers) return;
   text.open_producers();
   const std::lock_guard<std::mutex> hold(producers().lock);
-  for_each_input_tensor(&record_function, g_layout, direct_memory, undefined, false,
-                        [&](uintptr_t tensor) {
-                          const auto found = producers().by_tensor.find(tensor);
-                          text.add_producer(found != producers().by_tensor.end() ? found->second
-                                                                                 : ProducerOp());
-                        });
+  for_each_input_tensor(
+      &record_function, g_layout, direct_memory, undefined, false, [&](uintptr_t tensor) {
+        const auto found = producers().by_tensor.find(tensor);
+        text.add_producer(found != producers().by_tensor.end() ? found->second : ProducerOp());
+      });
   text.close_list();
 }
 
@@ -198,14 +195,16 @@ void try_one(const RecordFunctionView& record_function, ObserverContextView*) {
   constexpr uint64_t kMostOutputs = 16;  // a wrong layout may claim any number
   CheckedMemory memory;
   std::vector<uint64_t> tensors;
-  for_each_output_tensor(
-      &record_function, g_trial->layout, memory,
-      reinterpret_cast<uintptr_t>(g_trial->torch.functions->undefined_tensor), kMostOutputs,
-      [&](uint64_t, uintptr_t tensor) { tensors.push_back(tensor); });
+  for_each_output_tensor(&record_function, g_trial->layout, memory,
+                         reinterpret_cast<uintptr_t>(g_trial->torch.functions->undefined_tensor),
+                         kMostOutputs,
+                         [&](uint64_t, uintptr_t tensor) { tensors.push_back(tensor); });
   if (memory.failed()) tensors.clear();
   g_trial->ops.emplace_back(g_trial->torch.functions->name(&record_function), tensors);
 }
-std::unique_ptr<ObserverContextView> try_nothing(const RecordFunctionView&) { return nullptr; }
+std::unique_ptr<ObserverContextView> try_nothing(const RecordFunctionView&) {
+  return nullptr;
+}
 
 }  // namespace
 

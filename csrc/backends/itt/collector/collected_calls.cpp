@@ -110,7 +110,9 @@ void begin_task_of_function(const Domain* domain, Id, Id, void* function) noexce
   std::snprintf(name, sizeof name, "%p", function);
   push(domain, name);
 }
-void end_task(const Domain* domain) noexcept { annotations::pop_range(domain); }
+void end_task(const Domain* domain) noexcept {
+  annotations::pop_range(domain);
+}
 // The program's own time stamps are of a clock that is unknown here: the calls' times are taken.
 void begin_task_at(const Domain* domain, void*, unsigned long long, Id id, Id parent,
                    const StringHandle* name) noexcept {
@@ -120,7 +122,9 @@ void begin_task_of_function_at(const Domain* domain, void*, unsigned long long, 
                                void* function) noexcept {
   begin_task_of_function(domain, id, parent, function);
 }
-void end_task_at(const Domain* domain, void*, unsigned long long) noexcept { end_task(domain); }
+void end_task_at(const Domain* domain, void*, unsigned long long) noexcept {
+  end_task(domain);
+}
 
 void start(const Domain* domain, const Id& id, std::string_view name) noexcept {
   const uint32_t mask = annotations::recording(category::async);
@@ -134,7 +138,9 @@ void end_started(const Domain* domain, const Id& id) noexcept {
 void begin_overlapped(const Domain* domain, Id id, Id, const StringHandle* name) noexcept {
   start(domain, id, text_of(name, "(task)"));
 }
-void end_overlapped(const Domain* domain, Id id) noexcept { end_started(domain, id); }
+void end_overlapped(const Domain* domain, Id id) noexcept {
+  end_started(domain, id);
+}
 void begin_overlapped_at(const Domain* domain, void*, unsigned long long, Id id, Id parent,
                          const StringHandle* name) noexcept {
   begin_overlapped(domain, id, parent, name);
@@ -176,8 +182,8 @@ Events& events() noexcept {
 
 int create_event(const char* name, int length) noexcept {
   const std::string_view text(name != nullptr ? name : "");
-  const auto* known = annotations::register_text(
-      length >= 0 ? text.substr(0, static_cast<size_t>(length)) : text);
+  const auto* known =
+      annotations::register_text(length >= 0 ? text.substr(0, static_cast<size_t>(length)) : text);
   Events& all = events();
   const std::lock_guard<std::mutex> hold(all.lock);
   for (int i = 0; i < all.count; ++i)

@@ -28,7 +28,7 @@ void attach(Global* global) noexcept {
 FASTPROF_NAMESPACE_END
 
 // ittnotify calls it once for each binary that contains it, at its first call.
-extern "C" __attribute__((visibility("default"))) void __itt_api_init(
-    fastprof::itt::Global* global, uint32_t /*groups*/) {
+extern "C" __attribute__((visibility("default"))) void __itt_api_init(fastprof::itt::Global* global,
+                                                                      uint32_t /*groups*/) {
   fastprof::itt::attach(global);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the program's NVTX calls do: see received_calls.hpp. Each runs on the calling thread, never
-// throws, and returns what NVTX documents: levels of push and pop from 0, numbers of started ranges.
+// throws, and returns what NVTX documents: levels of push and pop from 0, numbers of started
+// ranges.
 #include "backends/nvtx/injection/received_calls.hpp"
 
 #include "backends/annotations/domain.hpp"
@@ -43,10 +44,16 @@ int push_in_domain(DomainHandle domain, const EventAttributes* event) noexcept {
   return annotations::push_recorded(mask, domain, text.view(),
                                     attributes_of(domain_of(domain), *event));
 }
-int push_event(const EventAttributes* event) noexcept { return push_in_domain(nullptr, event); }
+int push_event(const EventAttributes* event) noexcept {
+  return push_in_domain(nullptr, event);
+}
 
-int pop_in_domain(DomainHandle domain) noexcept { return annotations::pop_range(domain); }
-int pop() noexcept { return annotations::pop_range(nullptr); }
+int pop_in_domain(DomainHandle domain) noexcept {
+  return annotations::pop_range(domain);
+}
+int pop() noexcept {
+  return annotations::pop_range(nullptr);
+}
 
 // ---- started ranges and marks -------------------------------------------------------------------
 
@@ -76,7 +83,9 @@ void end_started(RangeId id) noexcept {
   if (id == 0) return;
   end_async(annotations::StartedRanges::of_process().take(id));
 }
-void end_in_domain(DomainHandle, RangeId id) noexcept { end_started(id); }
+void end_in_domain(DomainHandle, RangeId id) noexcept {
+  end_started(id);
+}
 
 void mark_in_domain(DomainHandle domain, const EventAttributes* event) noexcept {
   if (annotations::recording(category::mark) == 0) return;
@@ -87,7 +96,9 @@ void mark_in_domain(DomainHandle domain, const EventAttributes* event) noexcept 
   const EventText text(event->message_type, event->message);
   annotations::mark_recorded(text.view(), attributes_of(domain_of(domain), *event));
 }
-void mark_event(const EventAttributes* event) noexcept { mark_in_domain(nullptr, event); }
+void mark_event(const EventAttributes* event) noexcept {
+  mark_in_domain(nullptr, event);
+}
 void mark_text(const char* message) noexcept {
   if (annotations::recording(category::mark) != 0)
     annotations::mark_recorded(EventText(message).view(), {});
@@ -124,7 +135,9 @@ void name_category_in_wide(DomainHandle domain, uint32_t id, const wchar_t* name
   const EventText text(name);
   domain_of(domain).name_category(id, text.view());
 }
-void name_category(uint32_t id, const char* name) noexcept { name_category_in(nullptr, id, name); }
+void name_category(uint32_t id, const char* name) noexcept {
+  name_category_in(nullptr, id, name);
+}
 void name_category_wide(uint32_t id, const wchar_t* name) noexcept {
   name_category_in_wide(nullptr, id, name);
 }
