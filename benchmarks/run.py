@@ -131,6 +131,21 @@ def spill(rounds: int) -> Rows:
     return program_rows("spill", "spill", rounds)
 
 
+def annotations(rounds: int) -> Rows:
+    """Measure ranges received from NVTX beside our own, and ranges emitted beside a bare push and pop."""
+    build("annotations", "annotations_collector", "fastprof_injection")
+    out = BUILD / "annotations.jsonl"
+    out.unlink(missing_ok=True)
+    injection = next((BUILD / "csrc").rglob("libfastprof_injection.so"))
+    collector = program("libannotations_collector.so")
+    subprocess.run(
+        [program("annotations"), "--rounds", str(rounds), "--json", out, "--injection", injection,
+         "--collector", collector],
+        check=True,
+    )  # fmt: skip
+    return json_lines(out)
+
+
 def script(path: str, *arguments: str) -> Rows:
     """Run a Python benchmark with this interpreter and return its rows."""
     out = BUILD / "script.jsonl"
@@ -144,6 +159,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "hot_path": hot_path,
     "pipeline": pipeline,
     "spill": spill,
+    "annotations": annotations,
     "python_ranges": lambda rounds: script("hot_path/python_ranges.py", "--rounds", str(rounds)),
     "python_calls": lambda rounds: script("hot_path/python_calls.py", "--rounds", str(rounds)),
     "tasks": lambda rounds: script("hot_path/tasks.py", "--rounds", str(rounds)),

@@ -38,6 +38,7 @@ MENU = {
         "pytorch",
         "memory",
         "cuda",
+        "nvtx",
         "cpp",
         "python_calls",
         "tasks",

@@ -17,12 +17,13 @@ GROUPS = {
     "ProfilerActivity supported_activities kineto_available",
     "Annotate": "record_function mark counter flow flow_begin flow_end propagate set_thread_name "
     "report_memory_usage report_out_of_memory",
+    "NVTX and ITT": "receive_nvtx receive_itt emit_nvtx emit_itt",
     "Files": "save load load_nsys recover",
     "Results": "EventList FunctionEvent FunctionEventAvg EventTable EventTree InstantEvent Site "
     "SiteTable Track TrackTable CodedColumn KernelTable EventKind EventFlag EventMetadata EventViewError",
     "Notebooks": "load_ipython_extension unload_ipython_extension",
     "Analysis": "attribute_memory estimate_flops FlopEstimate",
-    "For PyTorch's sake": "ExecutionTraceObserver emit_nvtx emit_itt load_nvprof parse_nvprof_trace "
+    "For PyTorch's sake": "ExecutionTraceObserver load_nvprof parse_nvprof_trace "
     "EnforceUnique KinetoStepTracker RecordScope DeviceType FormattedTimesMixin Interval Kernel "
     "MemRecordsAcc StringTable LegacyRecord parse_records add_remote_events default_node_id "
     "set_default_node_id",

@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof.base.device_type import DeviceType
     from fastprof.base.record_scope import RecordScope
     from fastprof.cli.notebook import load_ipython_extension, unload_ipython_extension
-    from fastprof.compat.emitters import emit_itt, emit_nvtx
     from fastprof.compat.execution_trace import ExecutionTraceObserver
     from fastprof.compat.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
     from fastprof.compat.profiler_legacy import (
@@ -47,6 +46,8 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof.profiler.step_schedule import ProfilerAction, schedule
     from fastprof.profiler.step_tracker import KinetoStepTracker
     from fastprof.record.activities import ProfilerActivity, kineto_available, supported_activities
+    from fastprof.record.emitters import emit_itt, emit_nvtx
+    from fastprof.record.injection import receive_itt, receive_nvtx
     from fastprof.record.propagation import propagate
     from fastprof.record.python_calls import CallFilter
     from fastprof.record.ranges import (
@@ -89,8 +90,10 @@ _LAZY: dict[str, str] = {
     "_KinetoProfile": "fastprof.profiler",
     "_ExperimentalConfig": "fastprof.profiler.experimental_config",
     "ExecutionTraceObserver": "fastprof.compat.execution_trace",
-    "emit_itt": "fastprof.compat.emitters",
-    "emit_nvtx": "fastprof.compat.emitters",
+    "emit_itt": "fastprof.record.emitters",
+    "emit_nvtx": "fastprof.record.emitters",
+    "receive_itt": "fastprof.record.injection",
+    "receive_nvtx": "fastprof.record.injection",
     "EnforceUnique": "fastprof.compat.nvprof",
     "load_nvprof": "fastprof.compat.nvprof",
     "load_nsys": "fastprof.importers.databases",
@@ -173,6 +176,8 @@ __all__ = [
     "ExecutionTraceObserver",
     "emit_itt",
     "emit_nvtx",
+    "receive_itt",
+    "receive_nvtx",
     "EnforceUnique",
     "load_nsys",
     "load_nvprof",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of this installation's C++ headers and CMake package."""
+"""Paths of this installation's C++ headers, CMake package and injection library."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 _HEADER = Path("fastprof", "base", "config.hpp")
@@ -36,4 +37,19 @@ def cmake_dir() -> Path:
             return candidate
     raise FileNotFoundError(
         f"cannot find fastprofConfig.cmake in any of {[str(c) for c in candidates]}. Reinstall fastprof."
+    )
+
+
+def injection_library() -> Path:
+    """Return the path of the library that receives a program's NVTX and ITT ranges.
+
+    Raises FileNotFoundError if this installation has none.
+    """
+    package = sys.modules[__package__ or "fastprof"].__path__
+    for folder in package:
+        candidate = Path(folder).resolve() / "libfastprof_injection.so"
+        if candidate.is_file():
+            return candidate
+    raise FileNotFoundError(
+        f"cannot find libfastprof_injection.so in any of {[str(p) for p in package]}. Reinstall fastprof."
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastprof.itt: the functions of torch.profiler.itt. Public path of compat/itt.py."""
+"""fastprof.itt: the functions of torch.profiler.itt. Public path of record/itt.py."""
 
 from __future__ import annotations
 
-from fastprof.compat.itt import is_available, mark, range, range_pop, range_push
+from fastprof.record.itt import is_available, mark, range, range_pop, range_push
 
 __all__ = ["is_available", "mark", "range", "range_pop", "range_push"]

@@ -45,6 +45,13 @@ COMPILED = {
     "core": set[str](),
     "core/trace_json": set[str](),
     "backends/cuda": {"core"},
+    # Ranges that a program reports through NVTX or ITT become records (annotations, and what is injected into the
+    # program's NVTX and ITT); ranges are emitted to tools of both.
+    "backends/annotations": set[str](),
+    "backends/nvtx": {"core"},
+    "backends/nvtx/injection": {"backends/annotations", "backends/nvtx"},
+    "backends/itt": {"core"},
+    "backends/itt/collector": {"backends/annotations", "backends/itt"},
     "bindings": {"adapters", "core", "core/trace_json", "backends"},
 }
 
@@ -103,7 +110,7 @@ ROOT: dict[str, set[str] | None] = {
     "_version": set[str](),
     # public paths of modules that live in a room
     "errors": {"base"},
-    "itt": {"compat"},
+    "itt": {"record"},
     "memory_attribution": {"analysis"},
     "profiler_legacy": {"compat"},
     "table": {"model"},

@@ -85,6 +85,36 @@ def system_checks() -> Iterator[Finding]:
     yield _perf_counters(machine)
     yield _huge_pages()
     yield from _gpus()
+    yield from _injections()
+
+
+def _injections() -> Iterator[Finding]:
+    """Report which tools get the ranges of NVTX and ITT, and whether fastprof can be one."""
+    from fastprof import _paths
+    from fastprof.record.injection import ITT_VARIABLE, NVTX_VARIABLE, is_ours
+
+    try:
+        library = str(_paths.injection_library())
+    except FileNotFoundError as error:
+        for topic in ("NVTX", "ITT"):
+            yield Finding(topic, False, f"ranges cannot be received: {error}")
+        return
+    for topic, variable, option in (
+        ("NVTX", NVTX_VARIABLE, "--nvtx"),
+        ("ITT", ITT_VARIABLE, "--itt"),
+    ):
+        tool = os.environ.get(variable, "")
+        if not tool:
+            text = f"ranges are received on request (fastprof run {option}), by {library}"
+            yield Finding(topic, True, text)
+        elif is_ours(tool):
+            yield Finding(topic, True, f"ranges are received: {variable} is {tool}")
+        elif os.path.exists(tool):
+            text = f"another tool takes the ranges: {variable} is {tool}. Unset it to receive them."
+            yield Finding(topic, False, text)
+        else:
+            text = f"{variable} is {tool}, which does not exist. Correct or unset it."
+            yield Finding(topic, False, text)
 
 
 def _cpus() -> Finding:

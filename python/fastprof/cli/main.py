@@ -50,6 +50,16 @@ def make_parser(prog: str) -> CommandParser:
     parser.add_argument(
         "--cmakedir", action="store_true", help="print the folder for fastprof_DIR in CMake"
     )
+    parser.add_argument(
+        "--nvtx-injection",
+        action="store_true",
+        help="print the library that receives NVTX ranges, for NVTX_INJECTION64_PATH",
+    )
+    parser.add_argument(
+        "--itt-collector",
+        action="store_true",
+        help="print the library that receives ITT tasks, for INTEL_LIBITTNOTIFY64",
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"fastprof.cli.{name}").add_parser(commands)
@@ -90,8 +100,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"-I{_paths.include_dir()}")
     if options.cmakedir:
         print(_paths.cmake_dir())
+    if options.nvtx_injection or options.itt_collector:
+        print(_paths.injection_library())
     if "command" not in options:
-        if not (options.includes or options.cmakedir):
+        asked = (options.includes, options.cmakedir, options.nvtx_injection, options.itt_collector)
+        if not any(asked):
             parser.print_help()
         return 0
     try:

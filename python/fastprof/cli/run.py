@@ -49,6 +49,7 @@ examples:
   fastprof run --calls -o calls.pstats script.py
   fastprof run --html --open train.py
   fastprof run --follow train.py --workers 4
+  fastprof run --nvtx train.py
   fastprof run -o run.fastprof --profile-memory train.py && fastprof report run.fastprof
 
 {format_help()}"""
@@ -90,13 +91,21 @@ def add_parser(commands: Subparsers) -> None:
         action="store_true",
         help="record only the program's main thread and work propagated from it to other threads",
     )
+    recording.add_argument(
+        "--nvtx",
+        action="store_true",
+        help="record the ranges that the program and what it starts report through NVTX, too",
+    )
+    recording.add_argument(
+        "--itt", action="store_true", help="the same for tasks reported through ITT"
+    )
     add_table_options(parser)
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the program under a profile; exit the way the program does."""
-    from fastprof import profile, record_function
+    from fastprof import profile, receive_itt, receive_nvtx, record_function
 
     call: ProgramCall | None = getattr(options, "program", None)
     if call is None:
@@ -106,6 +115,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.no_table:
         check_table_options(options)
     profiler = profile(**recording_arguments(options), all_threads=not options.this_thread)
+    if options.nvtx:
+        receive_nvtx()
+    if options.itt:
+        receive_itt()
     pid = os.getpid()
     raised: BaseException | None = None
     try:

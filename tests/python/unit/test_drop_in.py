@@ -81,26 +81,6 @@ def test_experimental_config_has_torchs_fields() -> None:
     assert torch._C._profiler._ExperimentalConfig(*vars(ours).values()).trace_only is False
 
 
-@pytest.mark.parametrize("emitter", [fastprof.emit_nvtx, fastprof.emit_itt])
-def test_emitters_say_what_to_do(emitter: Any) -> None:
-    with emitter(enabled=False):
-        pass
-    with pytest.raises(errors.UnavailableError, match="export_chrome_trace"), emitter():
-        pass
-
-
-def test_itt_is_not_there() -> None:
-    assert fastprof.itt is sys.modules["fastprof.itt"]
-    assert not fastprof.itt.is_available()
-    calls: list[Any] = [
-        lambda: fastprof.itt.range_push("x"), fastprof.itt.range_pop,
-        lambda: fastprof.itt.mark("x"), lambda: fastprof.itt.range("x"),
-    ]  # fmt: skip
-    for call in calls:
-        with pytest.raises(errors.UnavailableError, match="no ITT"):
-            call()
-
-
 def test_execution_traces_and_nvprof_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)  # type: ignore[arg-type]
     observer = fastprof.ExecutionTraceObserver()

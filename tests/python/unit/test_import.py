@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # Modules that programs import from the root of the package -> the folder that contains them.
 PUBLIC_PATHS = {
     "errors": "base",
-    "itt": "compat",
+    "itt": "record",
     "memory_attribution": "analysis",
     "profiler_legacy": "compat",
     "table": "model",

@@ -211,6 +211,11 @@ EncodeInputs encoder_by_wants() noexcept {
   return trusted_encoder() == nullptr ? nullptr : &encode_by_wants;
 }
 
+std::optional<InputLayout> adopted_input_layout() noexcept {
+  if (g_encode.load(std::memory_order_acquire) == nullptr) return std::nullopt;
+  return g_layout;
+}
+
 bool trusted_source_is_known() noexcept {
   return trusted_encoder() == &encode<BuiltInSource>;
 }

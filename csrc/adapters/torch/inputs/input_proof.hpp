@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ EncodeInputs trusted_encoder() noexcept;
 // Returns the unchecked encoder that includes storages of tensors while OpView::wants includes
 // memory; null before adopt_input_layout().
 EncodeInputs encoder_by_wants() noexcept;
+
+// Returns the adopted layout; empty before adopt_input_layout().
+std::optional<InputLayout> adopted_input_layout() noexcept;
 
 // Returns whether the adopted layout equals that of BuiltInSource.
 bool trusted_source_is_known() noexcept;

@@ -18,7 +18,14 @@ from fastprof.adapters.torch.unlisted import proven_layout
 from fastprof.adapters.torch.versions import cxx11_abi, version_of
 from fastprof.base.record_scope import RecordScope
 
-__all__ = ["Observation", "Part", "after_fork_in_child", "loaded_torch"]
+__all__ = [
+    "INPUTS_TRIAL",
+    "OPS_TRIAL",
+    "Observation",
+    "Part",
+    "after_fork_in_child",
+    "loaded_torch",
+]
 
 _LATE = (
     "torch ops are recorded only from the end of fastprof's self-test of torch: the profile could not"
@@ -113,9 +120,9 @@ class Observation:
         If last is True and it was not awaited, observation begins when the proof finishes, and the ops
         missing until then are reported.
         """
-        trials: list[Trial] = [("ops", _wrong_about_ops)]
+        trials: list[Trial] = [OPS_TRIAL]
         if self._inputs:
-            trials.append(("inputs", _wrong_about_inputs))
+            trials.append(INPUTS_TRIAL)
         for part in self._parts:
             trials.extend(part.trials)
         proof = begin_proof(torch, trials)
@@ -211,6 +218,10 @@ def _wrong_about_inputs(torch: ModuleType) -> str:
     from fastprof.adapters.torch.inputs import prepare_inputs
 
     return prepare_inputs(torch, version_of(torch))
+
+
+OPS_TRIAL: Trial = ("ops", _wrong_about_ops)
+INPUTS_TRIAL: Trial = ("inputs", _wrong_about_inputs)
 
 
 def _wrong_about_known_op(torch: Any) -> str:

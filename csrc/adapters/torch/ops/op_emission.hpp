@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emits PyTorch's ops to a tool as ranges, with the text that PyTorch's own emit_nvtx and emit_itt
+// give them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace torch_adapter {
+
+enum class EmittedText : uint8_t { nvtx = 0, name_only = 1 };
+
+// Emits ops that begin from now on, on all threads: push(text) at their begin, pop() at their end.
+// A forked child goes on emitting.
+// text: one emission of each kind at a time. shapes: the text contains sizes of inputs and which
+// ops made them; only after the inputs' layout was adopted (input_proof.hpp), and with
+// `producers` only after try_outputs() has agreed. Raises StateError if ops are not prepared, or
+// if this kind is being emitted already. Any thread.
+struct EmissionRequest {
+  EmittedText text = EmittedText::nvtx;
+  void (*push)(const char* text) = nullptr;
+  void (*pop)() = nullptr;
+  bool shapes = false;
+  bool producers = false;
+};
+void start_emitting_ops(const EmissionRequest& request);
+
+// Ends it: ops in progress are still popped. No effect if nothing is emitted.
+void stop_emitting_ops(EmittedText text) noexcept;
+
+// Runs `work` with a callback on this thread that reads the outputs of its ops, with every access
+// checked. Returns their names and the addresses of the tensors. Raises StateError if inputs were
+// not adopted. `work` may throw. Any thread, one at a time.
+using TriedOutputs = std::vector<std::pair<std::string, std::vector<uint64_t>>>;
+TriedOutputs try_outputs(const std::function<void()>& work);
+
+}  // namespace torch_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that take the place of NVTX's: one for each call of its core interface.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/nvtx/nvtx_abi.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace nvtx {
+
+struct ReceivedCall {
+  uint32_t id;  // core::Id or core2::Id
+  FunctionPointer function;
+};
+
+extern const ReceivedCall received_core_calls[15];
+extern const ReceivedCall received_domain_calls[15];
+
+}  // namespace nvtx
+FASTPROF_NAMESPACE_END

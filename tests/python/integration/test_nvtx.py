@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVTX: ranges of genuine programs received, and ranges emitted to a tool built on the genuine headers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotation_doubles import ROOT, build, injected, nvtx_headers, run_python
+
+import fastprof
+from fastprof import _paths
+
+pytestmark = pytest.mark.integrations
+_needs_headers = pytest.mark.skipif(
+    not nvtx_headers(), reason="NVIDIA's headers of NVTX are not here"
+)
+
+
+@_needs_headers
+def test_our_declarations_are_those_of_the_genuine_headers() -> None:
+    subprocess.run(
+        ["g++", "-std=c++17", "-fsyntax-only", "-Icsrc", "-Icsrc/include", f"-I{nvtx_headers()}",
+         "csrc/backends/nvtx/abi_check.cpp"],
+        cwd=ROOT, check=True, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("nvtx/client.c", tmp_path_factory.mktemp("client") / "client")
+
+
+_LEVELS = [
+    "push outer 0", "push wide 1", "same domain 1", "push in domain 0", "push registered 1",
+    "pop registered 1", "pop wide 1", "pop in domain 0", "numbers 1", "pop outer 0", "pop nothing 1",
+    "deepest was over 0",
+]  # fmt: skip
+
+
+@_needs_headers
+@pytest.mark.parametrize("suffix", ["json", "pftrace"])
+def test_a_program_that_nobody_profiles_records_itself(
+    client: Path, suffix: str, tmp_path: Path
+) -> None:
+    trace = tmp_path / f"trace.{suffix}"
+    done = subprocess.run(
+        [client], env=injected(FASTPROF_INJECTION_OUTPUT=str(trace)), capture_output=True, text=True,
+        check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == _LEVELS
+    assert str(trace) in done.stderr
+    table = fastprof.load(str(trace)).event_table
+    count = Counter(table.name(r) for r in range(len(table)))
+    assert count["deep"] == 200
+    for name in ("outer", "wide \u00e4\u20ac\U0001f600", "registered text", "on the worker",
+                 "ends on another thread", "never popped"):  # fmt: skip
+        assert count[name] == 1, name
+    assert count["changed"] == 0  # the text was copied at the push
+    assert "worker of the client" in [track.name for track in table.tracks]
+
+
+@_needs_headers
+def test_attributes_are_arguments(client: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.%p.json"
+    subprocess.run(
+        [client], env=injected(FASTPROF_INJECTION_OUTPUT=str(trace)), capture_output=True, check=True,
+        timeout=60,
+    )  # fmt: skip
+    (written,) = tmp_path.glob("trace.*.json")
+    events = json.loads(written.read_text())["traceEvents"]
+    arguments: dict[tuple[str, str], Any] = {(e["ph"], e["name"]): e["args"] for e in events}
+    in_domain = {
+        "domain": "client.domain",
+        "category": "loading",
+        "color": "0xff76b900",
+        "payload": -5,
+    }
+    assert arguments["X", "in the domain"].items() >= in_domain.items()
+    assert arguments["i", "in the domain"].items() >= in_domain.items()
+    # A category without a name is shown by its number.
+    assert arguments["X", "registered text"] == {
+        "domain": "client.domain", "category": "8", "payload": 0.5,
+    }  # fmt: skip
+    assert arguments["i", "unsigned payload"] == {"payload": 2**64 - 1}
+    assert arguments["i", "plain mark"] == {}
+    assert arguments["X", "never popped"]["finished"] is False
+
+
+@_needs_headers
+def test_without_a_session_nothing_is_recorded(client: Path) -> None:
+    done = subprocess.run([client], env=injected(), capture_output=True, text=True, check=True)
+    assert "push outer -2" in done.stdout  # NVTX_NO_PUSH_POP_TRACKING
+    assert done.stderr == ""
+
+
+def test_the_python_package_is_received() -> None:
+    pytest.importorskip("nvtx")
+    rows = run_python(
+        """
+import json, threading
+import fastprof
+fastprof.receive_nvtx()
+import nvtx
+@nvtx.annotate("decorated", color="green", domain="python", category="work")
+def decorated():
+    nvtx.mark("marked", domain="python")
+open_range = nvtx.start_range("across threads", domain="python")
+with fastprof.profile() as prof:
+    with fastprof.record_function("ours"):
+        with nvtx.annotate("plain"):
+            decorated()
+    crossing = nvtx.start_range("crossing")
+    thread = threading.Thread(target=nvtx.end_range, args=(crossing,))
+    thread.start(); thread.join()
+    nvtx.push_range("pushed", payload=7); nvtx.pop_range()
+nvtx.end_range(open_range)
+table = prof.event_table
+parent = table.column("parent")
+print(json.dumps([[table.name(r), table.name(int(parent[r])) if parent[r] >= 0 else None]
+                  for r in range(len(table))]))
+""",
+        {k: v for k, v in os.environ.items() if k != "NVTX_INJECTION64_PATH"},
+    )
+    assert ["plain", "ours"] in rows and ["decorated", "plain"] in rows
+    assert [name for name, _ in rows if name in ("crossing", "pushed")] == ["crossing", "pushed"]
+    assert all(name != "across threads" for name, _ in rows)  # begun before the profile
+
+
+def test_children_are_received(tmp_path: Path) -> None:
+    pytest.importorskip("nvtx")
+    child = tmp_path / "child.py"
+    child.write_text("import nvtx\nwith nvtx.annotate('in the child'): pass\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import subprocess, sys, nvtx\nwith nvtx.annotate('in the parent'):\n"
+        f"    subprocess.run([sys.executable, {str(child)!r}], check=True)\n"
+    )
+    trace = tmp_path / "t.json"
+    subprocess.run(
+        [sys.executable, "-m", "fastprof", "run", "--nvtx", "--follow", "-o", str(trace), str(script)],
+        check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    table = fastprof.load(str(trace)).event_table
+    processes = {
+        table.name(r): table.tracks[int(t)].pid for r, t in enumerate(table.column("track"))
+    }
+    assert processes["in the parent"] != processes["in the child"]
+
+
+def test_the_order_of_library_and_fastprof_does_not_matter() -> None:
+    pytest.importorskip("nvtx")
+    rows = run_python(
+        """
+import json
+import nvtx
+with nvtx.annotate("loads the library"):
+    pass
+import fastprof
+with fastprof.profile() as prof:
+    with nvtx.annotate("seen"):
+        pass
+print(json.dumps([e.name for e in prof.events()]))
+""",
+        injected(),
+    )
+    assert rows == ["seen"]
+
+
+@_needs_headers
+def test_emitted_text_is_that_of_pytorch(tmp_path: Path) -> None:
+    """PyTorch's own emitter, on stubs that log, and ours run at once: every line must be equal."""
+    torch = pytest.importorskip("torch")
+    root = Path(torch.__file__).parent
+    build(
+        "nvtx/torch_stubs.cpp", tmp_path / "stubs.so", "-w", f"-I{root / 'include'}",
+        f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{root / 'lib'}",
+    )  # fmt: skip
+    collector = build("nvtx/collector.cpp", tmp_path / "collector.so")
+    program = """
+import ctypes, sys
+import torch
+import fastprof
+from torch._C._profiler import _ExperimentalConfig
+from torch.autograd.profiler import ProfilerConfig, ProfilerState, _disable_profiler, _enable_profiler
+ctypes.CDLL(sys.argv[1]).use_stubs()
+shapes = sys.argv[2] == "shapes"
+a, b = torch.ones(3, 4, requires_grad=True), torch.ones(4, 5, requires_grad=True)
+with fastprof.emit_nvtx(record_shapes=shapes):
+    config = ProfilerConfig(ProfilerState.NVTX, shapes, False, False, False, False, _ExperimentalConfig())
+    _enable_profiler(config, set())
+    c = a @ b
+    d = torch.cat([c, c * 2, torch.relu(c)], 1)
+    with torch.profiler.record_function("a user's range"):
+        values, indices = torch.max(d, 1)
+    torch.index_put(c, [torch.zeros(1, dtype=torch.int64)], c[0])
+    torch.ones(1, 1, 1, 1, 1, 2, 3) + 1
+    torch._foreach_mul([c, d], [0.5, 2])
+    torch.ones(4).to_sparse() * 2
+    torch.einsum("ij,kj->ik", c, c)
+    d.sum().backward()
+    _disable_profiler()
+"""
+    for shapes in ("plain", "shapes"):
+        logs = tmp_path / f"{shapes}.torch", tmp_path / f"{shapes}.fastprof"
+        subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "stubs.so"), shapes],
+            env={**os.environ, "NVTX_INJECTION64_PATH": str(collector), "STUBS_LOG": str(logs[0]),
+                 "COLLECTOR_LOG": str(logs[1])},
+            check=True, timeout=180,
+        )  # fmt: skip
+        torchs, ours = (log.read_text().splitlines() for log in logs)
+        assert len(torchs) > 200 and torchs == ours
+        assert any(", input_op_ids = [(" in line for line in ours) == (shapes == "shapes")
+        assert any(line.endswith("a user's range, op_id = ") is False for line in ours)
+
+
+@_needs_headers
+def test_ops_are_emitted_when_torch_is_imported_inside(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    collector = build("nvtx/collector.cpp", tmp_path / "collector.so")
+    log = tmp_path / "log"
+    program = """
+import json
+import fastprof
+with fastprof.emit_nvtx(), fastprof.profile() as prof:
+    with fastprof.record_function("around"):
+        import torch
+        torch.ones(2) + 1
+torch.ones(3) * 2
+print(json.dumps(prof.missing))
+"""
+    environment = {**os.environ, "NVTX_INJECTION64_PATH": str(collector), "COLLECTOR_LOG": str(log)}
+    assert run_python(program, environment) == {}
+    lines = [line.split(" ", 1)[1] for line in log.read_text().splitlines()]
+    assert lines[0].startswith("push around, op_id = ") and lines[-1] == "pop "
+    assert any(line.startswith("push aten::add, op_id = ") for line in lines)
+    assert not any("aten::mul" in line for line in lines)
+    assert sum(line.startswith("push") for line in lines) == sum(line == "pop " for line in lines)
+
+
+@_needs_headers
+def test_a_tool_that_refuses_is_reported(tmp_path: Path) -> None:
+    collector = build("nvtx/collector.cpp", tmp_path / "collector.so")
+    said = run_python(
+        """
+import json, warnings
+import fastprof
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with fastprof.emit_nvtx():
+        pass
+print(json.dumps([str(one.message) for one in caught]))
+""",
+        {**os.environ, "NVTX_INJECTION64_PATH": str(collector), "COLLECTOR_REFUSES": "1"},
+    )
+    assert len(said) == 1 and said[0].endswith("collector.so, refused to attach")
+
+
+def test_the_library_joins_from_where_it_was_installed() -> None:
+    """It depends on nothing but the C and C++ libraries."""
+    needed = subprocess.run(
+        ["readelf", "-d", str(_paths.injection_library())],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = {line.split("[")[1].rstrip("]") for line in needed.splitlines() if "(NEEDED)" in line}
+    assert all(name.split(".so")[0] in ("libstdc++", "libgcc_s", "libc", "libdl", "libpthread", "libm",
+                                        "ld-linux-x86-64", "ld-linux-aarch64") for name in names)  # fmt: skip

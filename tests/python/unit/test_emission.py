@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges emitted to NVTX and ITT tools, and received from them, with both ends ours: no package of others is needed.
+
+tests/python/integration/test_nvtx.py and test_itt.py have genuine programs, and collectors on genuine headers.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotation_doubles import injected, run_python
+
+import fastprof
+from fastprof import _paths, errors
+from fastprof.record import injection
+
+_EMITTED = """
+import json
+import fastprof
+emitter = fastprof.{emitter}({arguments})
+with fastprof.profile() as prof:
+    with fastprof.record_function("before"):
+        pass
+    with emitter:
+        with fastprof.record_function("outer"):
+            with fastprof.record_function("inner"):
+                pass
+    with fastprof.record_function("after"):
+        pass
+table = prof.event_table
+parent = table.column("parent")
+print(json.dumps([[table.name(r), table.name(int(parent[r])) if parent[r] >= 0 else None]
+                  for r in range(len(table))]))
+"""
+
+
+def test_emitted_nvtx_ranges_are_received() -> None:
+    rows = run_python(_EMITTED.format(emitter="emit_nvtx", arguments=""), injected())
+    names = [name for name, _ in rows]
+    texts = [name for name in names if ", op_id = " in name]
+    assert [text.split(",")[0] for text in texts] == ["outer", "inner"]
+    assert all(name in names for name in ("before", "outer", "inner", "after"))
+    # Each emitted range lies around or in its own: the tool's part of it is recorded as a range as well.
+    parents = dict(rows)
+    assert parents["inner"] in (texts[1], "outer", texts[0])
+    assert len(names) == 6
+
+
+def test_emitted_itt_ranges_are_received() -> None:
+    rows = run_python(
+        _EMITTED.format(emitter="emit_itt", arguments="record_shapes=True"), injected()
+    )
+    assert sorted(name for name, _ in rows) == [
+        "after",
+        "before",
+        "inner",
+        "inner",
+        "outer",
+        "outer",
+    ]
+
+
+@pytest.mark.parametrize("emitter", [fastprof.emit_nvtx, fastprof.emit_itt])
+def test_without_a_tool_an_emitter_warns_and_goes_on(
+    emitter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(injection.NVTX_VARIABLE, raising=False)
+    monkeypatch.delenv(injection.ITT_VARIABLE, raising=False)
+    with emitter(enabled=False):
+        pass
+    with pytest.warns(UserWarning, match=r"emits nothing: no \w+ \w+ is attached"), emitter():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "cannot load the NVTX tool"),
+        ("libm.so.6", "has no function InitializeInjectionNvtx2"),
+    ],
+)
+def test_a_wrong_tool_is_named(
+    content: str | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(injection.NVTX_VARIABLE, content or "/nowhere/tool.so")
+    with pytest.warns(UserWarning, match=reason), fastprof.emit_nvtx():
+        pass
+
+
+def test_a_refused_attachment_and_nesting_raise() -> None:
+    said = run_python(
+        """
+import json
+import fastprof
+said = []
+emitter = fastprof.emit_nvtx()
+with emitter:
+    for other in (emitter, fastprof.emit_nvtx()):
+        try:
+            with other:
+                said.append("entered")
+        except fastprof.errors.StateError as error:
+            said.append(str(error))
+with fastprof.emit_nvtx(), fastprof.emit_itt():
+    said.append("both tools")
+with fastprof.emit_nvtx():
+    said.append("again")
+print(json.dumps(said))
+""",
+        injected(),
+    )
+    assert "not reentrant" in said[0] and "emitted already" in said[1]
+    assert said[2:] == ["both tools", "again"]
+
+
+def test_itt_functions() -> None:
+    assert fastprof.itt is sys.modules["fastprof.itt"]
+    assert fastprof.itt.is_available()
+    rows = run_python(
+        """
+import json, threading
+import fastprof
+from fastprof import itt
+@itt.range("decorated")
+def decorated():
+    itt.mark("a mark")
+def on_a_thread():
+    itt.range_push("thread"); itt.range_pop(); itt.range_pop()
+with fastprof.profile() as prof:
+    itt.range_push("pushed")
+    with itt.range("number {}", 5):
+        decorated()
+    itt.range_pop()
+    thread = threading.Thread(target=on_a_thread); thread.start(); thread.join()
+table = prof.event_table
+domains = {json.loads(m or "{}").get("domain") for m in map(str, table.column("metadata_json"))} \\
+    if "metadata_json" in table.columns else None
+parent = table.column("parent")
+print(json.dumps([[table.name(r), int(parent[r])] for r in range(len(table))]))
+""",
+        injected(),
+    )
+    assert rows == [
+        ["pushed", -1],
+        ["number 5", 0],
+        ["decorated", 1],
+        ["a mark", 2],
+        ["thread", -1],
+    ]
+
+
+def test_calls_without_a_collector_have_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(injection.ITT_VARIABLE, raising=False)
+    with fastprof.itt.range("x"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fastprof.itt.mark("y")
+
+
+def test_pushes_that_a_session_does_not_see_leave_its_ranges_balanced() -> None:
+    rows = run_python(
+        """
+import json
+import fastprof
+from fastprof import itt
+itt.range_push("before all")           # nothing has recorded yet: not tracked
+with fastprof.profile() as first:
+    itt.range_push("first inner"); itt.range_pop()
+    itt.range_pop()                    # of "before all"
+    itt.range_push("open at the stop")
+itt.range_push("between"); itt.range_pop()
+with fastprof.profile() as second:
+    itt.range_push("second inner"); itt.range_pop()
+    itt.range_pop()                    # of "open at the stop"
+    itt.range_push("last"); itt.range_pop()
+def rows(prof):
+    table = prof.event_table
+    return [[table.name(r), bool(table.end_ns[r] > table.start_ns[r])] for r in range(len(table))]
+print(json.dumps([rows(first), rows(second)]))
+""",
+        injected(),
+    )
+    assert [name for name, _ in rows[0]] == ["first inner", "open at the stop"]
+    assert [name for name, _ in rows[1]] == ["second inner", "last"]
+
+
+def test_a_forked_child_goes_on_emitting_and_receiving() -> None:
+    names = run_python(
+        """
+import json, os
+import fastprof
+from fastprof import itt
+read, write = os.pipe()
+itt.range_push("pushed by the parent")
+with fastprof.emit_nvtx():
+    pid = os.fork()
+    if pid == 0:
+        with fastprof.profile() as prof:
+            with fastprof.record_function("in the child"):
+                pass
+            itt.range_pop()
+            itt.range_push("itt in the child"); itt.range_pop()
+        table = prof.event_table
+        os.write(write, json.dumps([table.name(r) for r in range(len(table))]).encode())
+        os._exit(0)
+os.waitpid(pid, 0)
+print(os.read(read, 65536).decode())
+""",
+        injected(),
+    )
+    assert [name.split(",")[0] for name in names] == [
+        "in the child",
+        "in the child",
+        "itt in the child",
+    ]
+
+
+def test_receiving_respects_another_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = tmp_path / "nsight.so"
+    other.touch()
+    for variable, receive in (
+        (injection.NVTX_VARIABLE, fastprof.receive_nvtx),
+        (injection.ITT_VARIABLE, fastprof.receive_itt),
+    ):
+        monkeypatch.setenv(variable, str(other))
+        with pytest.raises(errors.StateError, match=r"names another tool, .*nsight\.so"):
+            receive()
+        assert os.environ[variable] == str(other)
+        receive(replace=True)
+        assert os.environ[variable] == str(_paths.injection_library())
+        receive()  # its own library is no other tool
+        monkeypatch.delenv(variable)
+        receive()
+        assert injection.is_ours(os.environ[variable])
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Path:
+        raise FileNotFoundError("cannot find libfastprof_injection.so. Reinstall fastprof.")
+
+    monkeypatch.setattr(_paths, "injection_library", missing)
+    monkeypatch.delenv(injection.NVTX_VARIABLE, raising=False)
+    with pytest.raises(errors.UnavailableError, match="Reinstall"):
+        fastprof.receive_nvtx()
+
+
+@pytest.mark.parametrize("option", ["--nvtx-injection", "--itt-collector"])
+def test_the_command_prints_the_library(option: str) -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "fastprof", option], capture_output=True, text=True, check=True
+    ).stdout
+    assert Path(printed.rstrip("\n")) == _paths.injection_library()
+
+
+def test_run_receives_in_the_program(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from fastprof import itt\nwith itt.range('itt range'): pass\n"
+        "import os; print('NVTX_INJECTION64_PATH' in os.environ)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "fastprof", "run", "--itt", "-o", str(tmp_path / "t.json"), str(script)],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "itt range" in done.stderr and done.stdout == "False\n"
+    refused = subprocess.run(
+        [sys.executable, "-m", "fastprof", "run", "--nvtx", str(script)],
+        env={**os.environ, injection.NVTX_VARIABLE: str(script)},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert refused.returncode == 2 and "names another tool" in refused.stderr
+    assert refused.stdout == ""  # the program has not run
+
+
+def test_doctor_says_who_receives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from fastprof.cli.checks import system_checks
+
+    def found(topic: str) -> tuple[bool | None, str]:
+        return next((f.ok, f.text) for f in system_checks() if f.topic == topic)
+
+    monkeypatch.delenv(injection.NVTX_VARIABLE, raising=False)
+    assert found("NVTX")[0] and "fastprof run --nvtx" in found("NVTX")[1]
+    monkeypatch.setenv(injection.ITT_VARIABLE, str(_paths.injection_library()))
+    assert found("ITT")[0]
+    monkeypatch.setenv(injection.NVTX_VARIABLE, str(tmp_path))
+    assert found("NVTX")[0] is False and "another tool" in found("NVTX")[1]
+    monkeypatch.setenv(injection.NVTX_VARIABLE, "/nowhere/x.so")
+    assert "does not exist" in found("NVTX")[1]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs and tools of NVTX and ITT for tests: genuine clients, doubles of collectors, runs under them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fastprof import _paths
+
+__all__ = ["DOUBLES", "ROOT", "build", "injected", "nvtx_headers", "run_python"]
+
+ROOT = Path(__file__).resolve().parents[2]
+DOUBLES = ROOT / "tests" / "doubles"
+
+
+@lru_cache(maxsize=1)
+def nvtx_headers() -> str:
+    """Return the folder that contains NVIDIA's nvtx3/, of a toolkit or a package for Python; "" if there is none."""
+    places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")]
+    spec = importlib.util.find_spec("nvidia")
+    for place in spec.submodule_search_locations or () if spec is not None else ():
+        places += [Path(place, "cu13", "include"), Path(place, "nvtx", "include")]
+    found = (str(place) for place in places if (place / "nvtx3" / "nvToolsExt.h").exists())
+    return next(found, "")
+
+
+def build(source: str, made: Path, *flags: str) -> Path:
+    """Return `made`, built from tests/doubles/<source>: a program for a .c file, else a library."""
+    path = DOUBLES / source
+    how = (
+        ["gcc", "-O1"]
+        if path.suffix == ".c"
+        else ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"]
+    )
+    headers = [f"-I{nvtx_headers()}"] if nvtx_headers() else []
+    subprocess.run(
+        [*how, *headers, str(path), "-o", str(made), *flags, "-ldl", "-pthread"],
+        check=True,
+        timeout=300,
+    )
+    return made
+
+
+def injected(**variables: str) -> dict[str, str]:
+    """Return the environment in which NVTX and ITT hand their calls to fastprof, with `variables` added."""
+    library = str(_paths.injection_library())
+    return {
+        **os.environ,
+        "NVTX_INJECTION64_PATH": library,
+        "INTEL_LIBITTNOTIFY64": library,
+        **variables,
+    }
+
+
+def run_python(program: str, environment: dict[str, str]) -> Any:
+    """Return what a Python program prints last, as JSON. Its other lines go to the test's output."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    print(done.stderr)
+    assert done.returncode == 0, done.stderr
+    *rest, last = done.stdout.splitlines()
+    print("\n".join(rest))
+    return json.loads(last)
