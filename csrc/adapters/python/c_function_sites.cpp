@@ -11,6 +11,7 @@
 
 #include "adapters/python/call_sites.hpp"
 #include "adapters/python/name_bytes.hpp"
+#include "adapters/python/stack_in_use.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 #include "fastprof/recorder/state/make_site.hpp"
 
@@ -118,6 +119,7 @@ const Site* site_of_c_function(const CFunction& function) noexcept {
   static std::mutex& only = *new std::mutex;
   const std::lock_guard<std::mutex> hold(only);
 #endif
+  const StackInUse in_use;
   try {
     KnownFunction& known = known_functions()[method];
     if (known.site == nullptr || known.name != method->ml_name)
