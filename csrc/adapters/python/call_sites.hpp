@@ -127,6 +127,29 @@ inline CFunction c_function_of(PyObject* object) noexcept {
 // The site of a function written in C; own_call_site if it is fastprof's.
 const Site* site_of_c_function(const CFunction& function) noexcept;
 
+// A function written in C and its site. Padded, so that its place in an array is a shift away.
+struct alignas(32) KnownFunction {
+  const PyMethodDef* method = nullptr;
+  const char* name = nullptr;  // PyMethodDef::ml_name: another one was made where this one lay, if
+                               // it differs
+  const Site* site = nullptr;
+};
+
+// What was looked up last, by address. Guarded by the GIL; empty where there is none.
+constexpr size_t kRecentFunctions = 1024;
+extern KnownFunction g_recent_functions[kRecentFunctions];
+
+FASTPROF_ALWAYS_INLINE KnownFunction& recent_function(const PyMethodDef* method) noexcept {
+  return g_recent_functions[(reinterpret_cast<uintptr_t>(method) >> 5) % kRecentFunctions];
+}
+
+// What site_of_c_function() returns, if it was called for this function of late; else null.
+FASTPROF_ALWAYS_INLINE const Site* recent_site_of(const PyMethodDef* method) noexcept {
+  const KnownFunction& recent = recent_function(method);
+  const bool same = recent.method == method && recent.name == method->ml_name;
+  return FASTPROF_LIKELY(same) ? recent.site : nullptr;
+}
+
 // The site of a torch.nn.Module that is called: "nn.Module: Linear_0".
 const Site* site_of_module(PyObject* module) noexcept;
 

@@ -88,11 +88,24 @@ FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, 
     begin_rare_call(calls, code, globals, first_argument);
 }
 
-// Begins the call of a function written in C.
-FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const CFunction& function) noexcept {
+// begin_c_call() for a function that was not called of late.
+template <class Function>
+FASTPROF_COLD const Site* find_c_function_site(Function function) noexcept {
+  return site_of_c_function(function());
+}
+
+// Begins the call of a function written in C. function(): its CFunction.
+template <class Function>
+FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const PyMethodDef* method,
+                                         Function function) noexcept {
   const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth || calls.is_in_own_code();
-  const Site* site = hidden ? nullptr : site_of_c_function(function);
-  calls.begin(function.method, site == &own_call_site ? nullptr : site);
+  const Site* site = nullptr;
+  if (FASTPROF_LIKELY(!hidden)) {
+    site = recent_site_of(method);
+    if (FASTPROF_UNLIKELY(site == nullptr)) site = find_c_function_site(function);
+    if (FASTPROF_UNLIKELY(site == &own_call_site)) site = nullptr;
+  }
+  calls.begin(method, site);
 }
 
 }  // namespace python_adapter

@@ -165,32 +165,41 @@ PyObject* on_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
 
 PyObject* g_missing = nullptr;  // sys.monitoring.MISSING; only compared
 
-// The function in C that a callable is; a null method for none. first: its first argument. Compares
+// The method of a function in C; null for any other callable. first: its first argument. Compares
 // types: PyCFunction_Check() searches the bases of every other callable's type.
-FASTPROF_ALWAYS_INLINE CFunction c_function_called(PyObject* callable, PyObject* first) noexcept {
+FASTPROF_ALWAYS_INLINE const PyMethodDef* method_of(PyObject* callable, PyObject* first) noexcept {
   const PyTypeObject* type = Py_TYPE(callable);
-  // The one type derived from it: neither can be derived from.
-  if (type == &PyCFunction_Type || type == &PyCMethod_Type) return c_function_of(callable);
+  // PyCMethod_Type is the one type derived from PyCFunction_Type, and none can be from either.
+  if (type == &PyCFunction_Type || type == &PyCMethod_Type)
+    return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
   if (type == &PyMethodDescr_Type && first != g_missing)
-    return {reinterpret_cast<PyMethodDescrObject*>(callable)->d_method, first, nullptr};
-  return {nullptr, nullptr, nullptr};
+    return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+  return nullptr;
+}
+
+// on_call() for a function in C. Not inlined: most calls are of functions in Python, and would save
+// the registers that this one needs.
+__attribute__((noinline)) PyObject* on_c_call(PyObject* const* args, const PyMethodDef* method) {
+  const HookInUse in_use;
+  if (CallStack* calls = own_stack())
+    begin_c_call(*calls, method, [args, method] {
+      return PyCFunction_Check(args[2]) ? c_function_of(args[2])
+                                        : CFunction{method, args[3], nullptr};
+    });
+  Py_RETURN_NONE;
 }
 
 // (code, offset, callable, first argument or MISSING)
 PyObject* on_call(PyObject*, PyObject* const* args, size_t, PyObject*) {
-  const CFunction function = c_function_called(args[2], args[3]);
-  if (function.method != nullptr) {
-    const HookInUse in_use;
-    if (CallStack* calls = own_stack()) begin_c_call(*calls, function);
-  }
+  const PyMethodDef* method = method_of(args[2], args[3]);
+  if (method != nullptr) return on_c_call(args, method);
   Py_RETURN_NONE;
 }
 
 PyObject* on_c_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
-  const CFunction function = c_function_called(args[2], args[3]);
-  if (function.method != nullptr) {
+  if (const PyMethodDef* method = method_of(args[2], args[3])) {
     const HookInUse in_use;
-    if (CallStack* calls = own_stack()) calls->end(function.method);
+    if (CallStack* calls = own_stack()) calls->end(method);
   }
   Py_RETURN_NONE;
 }
@@ -222,11 +231,12 @@ PyTypeObject* callback_type() {
 struct EventCallback {
   const char* event;
   vectorcallfunc call;
+  bool of_c;  // of functions in C alone: not needed by a filter that leaves them out
 };
 constexpr EventCallback kCallbacks[] = {
-    {"PY_START", on_start}, {"PY_RESUME", on_start}, {"PY_THROW", on_start},
-    {"PY_RETURN", on_end},  {"PY_YIELD", on_end},    {"PY_UNWIND", on_end},
-    {"CALL", on_call},      {"C_RETURN", on_c_end},  {"C_RAISE", on_c_end},
+    {"PY_START", on_start, false}, {"PY_RESUME", on_start, false}, {"PY_THROW", on_start, false},
+    {"PY_RETURN", on_end, false},  {"PY_YIELD", on_end, false},    {"PY_UNWIND", on_end, false},
+    {"CALL", on_call, true},       {"C_RETURN", on_c_end, true},   {"C_RAISE", on_c_end, true},
 };
 // Not 2, which cProfile takes; 0 and 1 are for debuggers and coverage.
 constexpr int kToolIds[] = {4, 3};
@@ -326,7 +336,7 @@ std::string install_hooks() {
   long events = 0;
   bool done = true;
   for (const EventCallback& one : kCallbacks)
-    done = done && register_callback(module, tool, one, true, events);
+    if (g_c_calls || !one.of_c) done = done && register_callback(module, tool, one, true, events);
   done = done && call_method(module, "set_events", "il", tool, events);
   Py_DECREF(module);
   if (!done) {
