@@ -144,6 +144,7 @@ def tools(peers: bool) -> dict[str, Callable[[], Tool]]:
     found: dict[str, Callable[[], Tool]] = {
         "nothing": lambda: Tool(lambda: None, lambda: None),
         "empty hooks": lambda: Tool(hooks.begin, hooks.end),
+        "hooks that read the clock": lambda: Tool(hooks.begin_clock, hooks.end),
         "fastprof": lambda: of_fastprof(python_calls=True),
         "fastprof, with_stack": lambda: of_fastprof(with_stack=True),
     }

@@ -11,6 +11,7 @@
 
 #include "adapters/python/call_sites.hpp"
 #include "adapters/python/name_bytes.hpp"
+#include "adapters/python/stack_in_use.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 #include "fastprof/recorder/state/make_site.hpp"
 
@@ -18,23 +19,11 @@ FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 namespace {
 
-struct KnownFunction {
-  const PyMethodDef* method;
-  const char* name;  // PyMethodDef::ml_name: another one was made where this one lay, if it differs
-  const Site* site;
-};
-
 // Sites and their prototypes are never freed: there are as many as functions in C.
 std::unordered_map<const PyMethodDef*, KnownFunction>& known_functions() {
   static auto* only = new std::unordered_map<const PyMethodDef*, KnownFunction>;
   return *only;
 }
-
-// What was looked up last, by address. Guarded by the GIL.
-#if !defined(Py_GIL_DISABLED)
-constexpr size_t kRecent = 1024;
-KnownFunction g_recent[kRecent];
-#endif
 
 // The name of the module that a function says it is of; empty for none.
 std::string module_name(const CFunction& function) {
@@ -108,22 +97,25 @@ const Site* make_c_function_site(const CFunction& function) {
 
 }  // namespace
 
+KnownFunction g_recent_functions[kRecentFunctions];
+
 const Site* site_of_c_function(const CFunction& function) noexcept {
-  const PyMethodDef* method = function.method;
-#if !defined(Py_GIL_DISABLED)
-  KnownFunction& recent = g_recent[(reinterpret_cast<uintptr_t>(method) >> 5) % kRecent];
-  if (FASTPROF_LIKELY(recent.method == method && recent.name == method->ml_name))
-    return recent.site;
-#else
+#if defined(Py_GIL_DISABLED)
   static std::mutex& only = *new std::mutex;
   const std::lock_guard<std::mutex> hold(only);
 #endif
+  const PyMethodDef* method = function.method;
+  const StackInUse in_use;
   try {
     KnownFunction& known = known_functions()[method];
-    if (known.site == nullptr || known.name != method->ml_name)
-      known = {method, method->ml_name, make_c_function_site(function)};
+    if (known.site == nullptr || known.name != method->ml_name) {
+      const Site* site = make_c_function_site(function);
+      known.method = method;
+      known.name = method->ml_name;
+      known.site = site;
+    }
 #if !defined(Py_GIL_DISABLED)
-    recent = known;
+    recent_function(method) = known;
 #endif
     return known.site;
   } catch (const std::bad_alloc&) {

@@ -35,7 +35,7 @@ constexpr Site own_call_site = make_site(SiteKind::range, category::python_call,
                                          RecordScope::FUNCTION, "<fastprof>", "", "", 0);
 
 uint64_t g_call_generation = 0;
-Py_ssize_t g_code_extra_index = -1;
+Py_ssize_t g_readable_extra_index = PY_SSIZE_T_MAX;
 uint32_t g_max_call_depth = UINT32_MAX;
 bool g_c_calls = true;
 
@@ -50,6 +50,7 @@ CodeFolders& folders() {
   return *only;
 }
 PyObject* g_module_call = nullptr;  // code object, owned
+Py_ssize_t g_code_extra_index = -1;
 
 void free_code_info(void* info) {
   delete static_cast<CodeInfo*>(info);
@@ -131,6 +132,48 @@ const Site* site_like(const Site& like, std::string_view name) noexcept {
 // An info for when memory is short.
 const CodeInfo kLeftOut{nullptr, 0, CodeKind::plain};
 
+// What was stored with a code object, of any generation; null: nothing.
+CodeInfo* stored_info_of_code(PyObject* code) {
+  void* extra = nullptr;
+#if PY_VERSION_HEX >= 0x030C0000
+  PyUnstable_Code_GetExtra(code, g_code_extra_index, &extra);
+#else
+  _PyCode_GetExtra(code, g_code_extra_index, &extra);
+#endif
+  return static_cast<CodeInfo*>(extra);
+}
+
+// Stores an info with a code object, which owns it from then on. False, with no error set, if the
+// interpreter refuses.
+bool store_info(PyObject* code, CodeInfo* info) {
+#if PY_VERSION_HEX >= 0x030C0000
+  const int failed = PyUnstable_Code_SetExtra(code, g_code_extra_index, info);
+#else
+  const int failed = _PyCode_SetExtra(code, g_code_extra_index, info);
+#endif
+  if (failed != 0) PyErr_Clear();
+  return failed == 0;
+}
+
+// Lets known_info_of_code() read the extras if it finds there what the interpreter returns.
+void prove_code_extras() {
+#if !defined(Py_GIL_DISABLED)
+  auto* code = reinterpret_cast<PyObject*>(PyCode_NewEmpty("<fastprof>", "extras", 1));
+  auto* info = new (std::nothrow) CodeInfo{nullptr, g_call_generation, CodeKind::plain};
+  if (code == nullptr || info == nullptr || !store_info(code, info)) {
+    delete info;
+  } else {
+    const auto* extras =
+        static_cast<const CodeExtras*>(reinterpret_cast<PyCodeObject*>(code)->co_extra);
+    if (extras != nullptr && extras->size > g_code_extra_index && extras->size < 256 &&
+        extras->extras[g_code_extra_index] == info)
+      g_readable_extra_index = g_code_extra_index;
+  }
+  PyErr_Clear();
+  Py_XDECREF(code);
+#endif
+}
+
 }  // namespace
 
 bool prepare_code_infos() {
@@ -140,7 +183,9 @@ bool prepare_code_infos() {
 #else
   g_code_extra_index = _PyEval_RequestCodeExtraIndex(free_code_info);
 #endif
-  return g_code_extra_index >= 0;
+  if (g_code_extra_index < 0) return false;
+  prove_code_extras();
+  return true;
 }
 
 void renew_call_sites(CallFilter wanted, CodeFolders of_code) {
@@ -164,16 +209,11 @@ void set_module_call(PyObject* code) {
 
 const CodeInfo* make_code_info(PyObject* code, PyObject* globals) {
   CodeInfo* info = stored_info_of_code(code);
+  if (info != nullptr && info->generation == g_call_generation) return info;
   if (info == nullptr) {
     info = new (std::nothrow) CodeInfo{};
     if (info == nullptr) return &kLeftOut;
-#if PY_VERSION_HEX >= 0x030C0000
-    const int failed = PyUnstable_Code_SetExtra(code, g_code_extra_index, info);
-#else
-    const int failed = _PyCode_SetExtra(code, g_code_extra_index, info);
-#endif
-    if (failed != 0) {
-      PyErr_Clear();
+    if (!store_info(code, info)) {
       delete info;
       return &kLeftOut;
     }

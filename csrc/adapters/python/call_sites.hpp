@@ -79,25 +79,30 @@ extern bool g_c_calls;
 // Says which code is torch.nn.Module.__call__ from now on; null: none is.
 void set_module_call(PyObject* code);
 
-extern Py_ssize_t g_code_extra_index;
-// globals: of the frame that runs it; null: unknown.
+// globals: of the frame that runs it; null: unknown. Never null.
 const CodeInfo* make_code_info(PyObject* code, PyObject* globals);
 
-// What was stored with a code object, of any generation; null: nothing.
-FASTPROF_ALWAYS_INLINE CodeInfo* stored_info_of_code(PyObject* code) {
-  void* extra = nullptr;
-#if PY_VERSION_HEX >= 0x030C0000
-  PyUnstable_Code_GetExtra(code, g_code_extra_index, &extra);
-#else
-  _PyCode_GetExtra(code, g_code_extra_index, &extra);
-#endif
-  return static_cast<CodeInfo*>(extra);
-}
+// What PyCodeObject::co_extra points to (_PyCodeObjectExtra in Objects/codeobject.c, unchanged
+// since CPython 3.6).
+struct CodeExtras {
+  Py_ssize_t size;
+  void* extras[1];
+};
 
-// The info of a code object in this generation; null: make_code_info() has not made it yet, whose
-// result is never null.
+// Index of the info among the extras of a code object. PY_SSIZE_T_MAX, so that nothing is found,
+// until prepare_code_infos() has compared what is read here with what the interpreter returns, and
+// without a GIL, where other threads may replace the extras.
+extern Py_ssize_t g_readable_extra_index;
+
+// The info of a code object in this generation; null: make_code_info() has to find or make it.
+// Reads the extras itself: the interpreter's function takes 12 instructions of the 60 of a
+// callback.
 FASTPROF_ALWAYS_INLINE const CodeInfo* known_info_of_code(PyObject* code) {
-  const CodeInfo* info = stored_info_of_code(code);
+  const auto* extras =
+      static_cast<const CodeExtras*>(reinterpret_cast<PyCodeObject*>(code)->co_extra);
+  if (FASTPROF_UNLIKELY(extras == nullptr || g_readable_extra_index >= extras->size))
+    return nullptr;
+  const auto* info = static_cast<const CodeInfo*>(extras->extras[g_readable_extra_index]);
   const bool known = info != nullptr && info->generation == g_call_generation;
   return FASTPROF_LIKELY(known) ? info : nullptr;
 }
@@ -121,6 +126,29 @@ inline CFunction c_function_of(PyObject* object) noexcept {
 
 // The site of a function written in C; own_call_site if it is fastprof's.
 const Site* site_of_c_function(const CFunction& function) noexcept;
+
+// A function written in C and its site. Padded, so that its place in an array is a shift away.
+struct alignas(32) KnownFunction {
+  const PyMethodDef* method = nullptr;
+  const char* name = nullptr;  // PyMethodDef::ml_name: another one was made where this one lay, if
+                               // it differs
+  const Site* site = nullptr;
+};
+
+// What was looked up last, by address. Guarded by the GIL; empty where there is none.
+constexpr size_t kRecentFunctions = 1024;
+extern KnownFunction g_recent_functions[kRecentFunctions];
+
+FASTPROF_ALWAYS_INLINE KnownFunction& recent_function(const PyMethodDef* method) noexcept {
+  return g_recent_functions[(reinterpret_cast<uintptr_t>(method) >> 5) % kRecentFunctions];
+}
+
+// What site_of_c_function() returns, if it was called for this function of late; else null.
+FASTPROF_ALWAYS_INLINE const Site* recent_site_of(const PyMethodDef* method) noexcept {
+  const KnownFunction& recent = recent_function(method);
+  const bool same = recent.method == method && recent.name == method->ml_name;
+  return FASTPROF_LIKELY(same) ? recent.site : nullptr;
+}
 
 // The site of a torch.nn.Module that is called: "nn.Module: Linear_0".
 const Site* site_of_module(PyObject* module) noexcept;

@@ -2,6 +2,8 @@
 // The rare ways of CallStack: see call_stack.hpp.
 #include "adapters/python/call_stack.hpp"
 
+#include "adapters/python/stack_in_use.hpp"
+
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
@@ -22,6 +24,7 @@ bool CallStack::grow() noexcept {
 void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, category::python_call)) return;
+  const StackInUse in_use;  // naming a thread runs code of `threading`
   if (track_ == 0) {
     // A thread makes some calls before `threading` knows it.
     if (!name_thread() && ++calls_unnamed_ < kMaxCallsUnnamed) {

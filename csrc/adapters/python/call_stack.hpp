@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "adapters/python/call_sites.hpp"
 #include "adapters/python/thread_name.hpp"
 #include "fastprof/recorder/hot_path/range.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
@@ -35,6 +36,8 @@ class CallStack {
   size_t depth() const noexcept { return static_cast<size_t>(top_ - base_); }
   // The innermost call; only if not empty().
   CallEntry& innermost() const noexcept { return top_[-1]; }
+  // Whether the innermost call is one of fastprof's own code.
+  bool is_in_own_code() const noexcept { return !empty() && innermost().site == &own_call_site; }
 
   // Adds a call, which is recorded if a session wants calls and `site` is not null. Own thread.
   FASTPROF_ALWAYS_INLINE void begin(const void* key, const Site* site) noexcept {

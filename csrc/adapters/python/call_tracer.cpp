@@ -12,6 +12,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 
+std::atomic<uint32_t> g_stacks_in_use{0};
+
 namespace {
 
 uint32_t g_profiles = 0;  // that trace calls

@@ -12,6 +12,7 @@
 
 #include "adapters/python/call_sites.hpp"
 #include "adapters/python/call_stack.hpp"
+#include "adapters/python/stack_in_use.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
@@ -54,34 +55,57 @@ void add_frames_of(PyThreadState* thread, CallStack& calls);
 // Records what is still on the stack of a thread since the start.
 void end_frames_of(PyThreadState* thread, CallStack& calls) noexcept;
 
+// begin_python_call() for rare calls: the first one of a function, those of torch.nn.Module and of
+// fastprof's own code, and what that calls of the standard library.
+template <class Globals, class FirstArgument>
+FASTPROF_COLD void begin_rare_call(CallStack& calls, PyObject* code, Globals globals,
+                                   FirstArgument first_argument) noexcept {
+  const StackInUse in_use;
+  const CodeInfo* info = make_code_info(code, globals());
+  const Site* site = info->site;
+  if (info->kind == CodeKind::own || (info->kind == CodeKind::library && calls.is_in_own_code())) {
+    calls.begin(code, nullptr);
+    if (!calls.empty() && calls.innermost().key == code) calls.innermost().site = &own_call_site;
+    return;
+  }
+  PyObject* module = info->kind == CodeKind::module_call ? first_argument() : nullptr;
+  const Site* site_of_it = module == nullptr ? nullptr : site_of_module(module);
+  if (site_of_it != nullptr) site = site_of_it;
+  calls.begin(code, calls.depth() >= g_max_call_depth ? nullptr : site);
+}
+
 // Begins the call of a Python function. globals(), first_argument(): of its frame; null if unknown.
 template <class Globals, class FirstArgument>
 FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, Globals globals,
                                               FirstArgument first_argument) noexcept {
   const CodeInfo* info = known_info_of_code(code);
-  if (FASTPROF_UNLIKELY(info == nullptr)) info = make_code_info(code, globals());
-  const Site* site = info->site;
-  if (FASTPROF_UNLIKELY(info->kind != CodeKind::plain)) {
-    const bool for_own = info->kind == CodeKind::library && !calls.empty() &&
-                         calls.innermost().site == &own_call_site;
-    if (info->kind == CodeKind::own || for_own) {
-      calls.begin(code, nullptr);
-      if (!calls.empty() && calls.innermost().key == code) calls.innermost().site = &own_call_site;
-      return;
-    }
-    PyObject* module = info->kind == CodeKind::module_call ? first_argument() : nullptr;
-    if (module != nullptr)
-      if (const Site* site_of_it = site_of_module(module)) site = site_of_it;
-  }
-  calls.begin(code, calls.depth() >= g_max_call_depth ? nullptr : site);
+  const bool known =
+      info != nullptr && (info->kind == CodeKind::plain ||
+                          (info->kind == CodeKind::library && !calls.is_in_own_code()));
+  if (FASTPROF_LIKELY(known))
+    calls.begin(code, calls.depth() >= g_max_call_depth ? nullptr : info->site);
+  else
+    begin_rare_call(calls, code, globals, first_argument);
 }
 
-// Begins the call of a function written in C.
-FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const CFunction& function) noexcept {
-  const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth ||
-                      (!calls.empty() && calls.innermost().site == &own_call_site);
-  const Site* site = hidden ? nullptr : site_of_c_function(function);
-  calls.begin(function.method, site == &own_call_site ? nullptr : site);
+// begin_c_call() for a function that was not called of late.
+template <class Function>
+FASTPROF_COLD const Site* find_c_function_site(Function function) noexcept {
+  return site_of_c_function(function());
+}
+
+// Begins the call of a function written in C. function(): its CFunction.
+template <class Function>
+FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const PyMethodDef* method,
+                                         Function function) noexcept {
+  const bool hidden = !g_c_calls || calls.depth() >= g_max_call_depth || calls.is_in_own_code();
+  const Site* site = nullptr;
+  if (FASTPROF_LIKELY(!hidden)) {
+    site = recent_site_of(method);
+    if (FASTPROF_UNLIKELY(site == nullptr)) site = find_c_function_site(function);
+    if (FASTPROF_UNLIKELY(site == &own_call_site)) site = nullptr;
+  }
+  calls.begin(method, site);
 }
 
 }  // namespace python_adapter

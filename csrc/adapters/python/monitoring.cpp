@@ -31,56 +31,99 @@ using Stacks = std::unordered_map<uint64_t, std::unique_ptr<CallStack>>;  // by 
 struct Threads {
   Stacks stacks;
   std::vector<Stacks> ended;  // of former tracings, while a callback may still use one
-  uint64_t last_id = 0;       // the thread that was looked up last
-  CallStack* last = nullptr;
-  uint32_t busy = 0;     // callbacks that may let the GIL go
-  size_t sweep_at = 64;  // number of stacks at which those of ended threads are freed
-#if defined(Py_GIL_DISABLED)
-  std::mutex mutex;
-#endif
+  size_t sweep_at = 64;       // number of stacks at which those of ended threads are freed
+  std::mutex mutex;           // only taken without a GIL
 };
 
 // Never destroyed: a callback may run while the process exits. Not a static in a function, whose
 // guard every callback would read.
 Threads& g_threads = *new Threads;
 
+// The stack that was looked up last.
+struct LastStack {
+  uint32_t track = 0;   // id of the track of its thread; 0: the thread has none so far
+  uint64_t thread = 0;  // id of its thread state; 0: none was looked up
+  CallStack* stack = nullptr;
+};
+LastStack g_last;
+
+#if defined(Py_GIL_DISABLED)
+#define FASTPROF_HOLD_STACKS const std::lock_guard<std::mutex> hold(g_threads.mutex)
+#else
+#define FASTPROF_HOLD_STACKS static_cast<void>(0)
+#endif
+
 // Frees the stacks of threads that have ended: C code may start a thread for each of a million
-// callbacks.
+// callbacks. Keeps those with calls in progress: own_stack() may return the stack of an earlier
+// thread state to a thread that has another one by now.
 void sweep_stacks(Threads& all) {
   std::unordered_set<uint64_t> live;
-  for_each_thread([&live](PyThreadState* thread) { live.insert(PyThreadState_GetID(thread)); });
-  for (auto at = all.stacks.begin(); at != all.stacks.end();)
-    at = live.count(at->first) != 0 ? std::next(at) : all.stacks.erase(at);
-  all.last = nullptr;
+  for_each_thread([&live](PyThreadState* thread) { live.insert(thread->id); });
+  for (auto at = all.stacks.begin(); at != all.stacks.end();) {
+    const bool ended = live.count(at->first) == 0 && at->second->empty();
+    at = ended ? all.stacks.erase(at) : std::next(at);
+  }
+  g_last = LastStack{};
   all.sweep_at = 2 * all.stacks.size() + 64;
 }
 
-// The calling thread's stack; null without memory.
-CallStack* stack_of(PyThreadState* thread) noexcept {
+// The stack of a thread, which is made if there is none; null without memory.
+CallStack* stack_of(const PyThreadState* thread) noexcept {
   Threads& all = g_threads;
-#if defined(Py_GIL_DISABLED)
-  const std::lock_guard<std::mutex> hold(all.mutex);
-#endif
-  const uint64_t id = PyThreadState_GetID(thread);
-  if (FASTPROF_LIKELY(id == all.last_id && all.last != nullptr)) return all.last;
+  FASTPROF_HOLD_STACKS;
   try {
-    if (all.stacks.size() >= all.sweep_at) sweep_stacks(all);
-    std::unique_ptr<CallStack>& stack = all.stacks[id];
+    if (all.stacks.size() >= all.sweep_at && g_stacks_in_use == 0) sweep_stacks(all);
+    std::unique_ptr<CallStack>& stack = all.stacks[thread->id];
     if (stack == nullptr) stack = std::make_unique<CallStack>();
-    all.last_id = id;
-    return all.last = stack.get();
+    return stack.get();
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-class Busy {
- public:
-  Busy() noexcept { ++g_threads.busy; }
-  ~Busy() { --g_threads.busy; }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-};
+PyThreadState* own_thread() noexcept {
+  return PyThreadState_Get();
+}
+
+FASTPROF_COLD CallStack* find_own_stack() noexcept {
+  const PyThreadState* thread = own_thread();
+#if defined(Py_GIL_DISABLED)
+  return stack_of(thread);
+#else
+  if (thread->id != g_last.thread) {
+    CallStack* stack = stack_of(thread);
+    if (stack == nullptr) return nullptr;
+    g_last = LastStack{0, thread->id, stack};
+  }
+  const Track* track = thread_block()->track;
+  g_last.track = track != nullptr ? track->id : 0;
+  return g_last.stack;
+#endif
+}
+
+// The calling thread's stack; null without memory. A thread is known by its track: the
+// interpreter's functions that return its state and that state's id take 25 instructions of the 60
+// of a callback.
+FASTPROF_ALWAYS_INLINE CallStack* own_stack() noexcept {
+#if !defined(Py_GIL_DISABLED)
+  if (FASTPROF_LIKELY(load_relaxed(&g_recorder.tls_static) != 0)) {
+    const Track* track = static_thread_block()->track;
+    if (FASTPROF_LIKELY(track != nullptr && track->id == g_last.track)) return g_last.stack;
+  }
+#endif
+  return find_own_stack();
+}
+
+// Calls visit() for the threads whose frames and stacks may be looked at: all while this one has
+// the GIL, only this one where there is none.
+template <class Visit>
+void for_each_traceable_thread(Visit&& visit) {
+#if defined(Py_GIL_DISABLED)
+  visit(own_thread());
+#else
+  for_each_thread(visit);
+#endif
+}
 
 // ---- callbacks ---------------------------------------------------------------------------------
 
@@ -105,48 +148,59 @@ PyObject* first_argument_on(PyThreadState* thread) noexcept {
 
 // (code, offset[, exception])
 PyObject* on_start(PyObject*, PyObject* const* args, size_t, PyObject*) {
-  PyThreadState* thread = PyThreadState_Get();
-  if (CallStack* calls = stack_of(thread)) {
-    const Busy busy;
+  const HookInUse in_use;
+  if (CallStack* calls = own_stack())
     begin_python_call(
         *calls, args[0], [] { return PyEval_GetGlobals(); },
-        [thread] { return first_argument_on(thread); });
-  }
+        [] { return first_argument_on(own_thread()); });
   Py_RETURN_NONE;
 }
 
 // (code, offset, value or exception)
 PyObject* on_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
-  if (CallStack* calls = stack_of(PyThreadState_Get())) calls->end(args[0]);
+  const HookInUse in_use;
+  if (CallStack* calls = own_stack()) calls->end(args[0]);
   Py_RETURN_NONE;
 }
 
 PyObject* g_missing = nullptr;  // sys.monitoring.MISSING; only compared
 
-// The function in C that a callable is; a null method for none. first: its first argument.
-FASTPROF_ALWAYS_INLINE CFunction c_function_called(PyObject* callable, PyObject* first) noexcept {
-  if (PyCFunction_Check(callable)) return c_function_of(callable);
-  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && first != g_missing)
-    return {reinterpret_cast<PyMethodDescrObject*>(callable)->d_method, first, nullptr};
-  return {nullptr, nullptr, nullptr};
+// The method of a function in C; null for any other callable. first: its first argument. Compares
+// types: PyCFunction_Check() searches the bases of every other callable's type.
+FASTPROF_ALWAYS_INLINE const PyMethodDef* method_of(PyObject* callable, PyObject* first) noexcept {
+  const PyTypeObject* type = Py_TYPE(callable);
+  // PyCMethod_Type is the one type derived from PyCFunction_Type, and none can be from either.
+  if (type == &PyCFunction_Type || type == &PyCMethod_Type)
+    return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  if (type == &PyMethodDescr_Type && first != g_missing)
+    return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+  return nullptr;
+}
+
+// on_call() for a function in C. Not inlined: most calls are of functions in Python, and would save
+// the registers that this one needs.
+__attribute__((noinline)) PyObject* on_c_call(PyObject* const* args, const PyMethodDef* method) {
+  const HookInUse in_use;
+  if (CallStack* calls = own_stack())
+    begin_c_call(*calls, method, [args, method] {
+      return PyCFunction_Check(args[2]) ? c_function_of(args[2])
+                                        : CFunction{method, args[3], nullptr};
+    });
+  Py_RETURN_NONE;
 }
 
 // (code, offset, callable, first argument or MISSING)
 PyObject* on_call(PyObject*, PyObject* const* args, size_t, PyObject*) {
-  const CFunction function = c_function_called(args[2], args[3]);
-  if (function.method != nullptr) {
-    if (CallStack* calls = stack_of(PyThreadState_Get())) {
-      const Busy busy;
-      begin_c_call(*calls, function);
-    }
-  }
+  const PyMethodDef* method = method_of(args[2], args[3]);
+  if (method != nullptr) return on_c_call(args, method);
   Py_RETURN_NONE;
 }
 
 PyObject* on_c_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
-  const CFunction function = c_function_called(args[2], args[3]);
-  if (function.method != nullptr)
-    if (CallStack* calls = stack_of(PyThreadState_Get())) calls->end(function.method);
+  if (const PyMethodDef* method = method_of(args[2], args[3])) {
+    const HookInUse in_use;
+    if (CallStack* calls = own_stack()) calls->end(method);
+  }
   Py_RETURN_NONE;
 }
 
@@ -177,11 +231,12 @@ PyTypeObject* callback_type() {
 struct EventCallback {
   const char* event;
   vectorcallfunc call;
+  bool of_c;  // of functions in C alone: not needed by a filter that leaves them out
 };
 constexpr EventCallback kCallbacks[] = {
-    {"PY_START", on_start}, {"PY_RESUME", on_start}, {"PY_THROW", on_start},
-    {"PY_RETURN", on_end},  {"PY_YIELD", on_end},    {"PY_UNWIND", on_end},
-    {"CALL", on_call},      {"C_RETURN", on_c_end},  {"C_RAISE", on_c_end},
+    {"PY_START", on_start, false}, {"PY_RESUME", on_start, false}, {"PY_THROW", on_start, false},
+    {"PY_RETURN", on_end, false},  {"PY_YIELD", on_end, false},    {"PY_UNWIND", on_end, false},
+    {"CALL", on_call, true},       {"C_RETURN", on_c_end, true},   {"C_RAISE", on_c_end, true},
 };
 // Not 2, which cProfile takes; 0 and 1 are for debuggers and coverage.
 constexpr int kToolIds[] = {4, 3};
@@ -275,13 +330,13 @@ std::string install_hooks() {
   g_tool = tool;
   g_missing = PyObject_GetAttrString(module, "MISSING");
   Py_XDECREF(g_missing);  // sys.monitoring keeps it
-  for_each_thread([](PyThreadState* thread) {
+  for_each_traceable_thread([](PyThreadState* thread) {
     if (CallStack* calls = stack_of(thread)) add_frames_of(thread, *calls);
   });
   long events = 0;
   bool done = true;
   for (const EventCallback& one : kCallbacks)
-    done = done && register_callback(module, tool, one, true, events);
+    if (g_c_calls || !one.of_c) done = done && register_callback(module, tool, one, true, events);
   done = done && call_method(module, "set_events", "il", tool, events);
   Py_DECREF(module);
   if (!done) {
@@ -298,13 +353,16 @@ std::string remove_hooks() noexcept {
   leave_tool();
   PyErr_Restore(type, value, trace);
   Threads& all = g_threads;
-  for_each_thread([&all](PyThreadState* thread) {
-    const auto at = all.stacks.find(PyThreadState_GetID(thread));
+  FASTPROF_HOLD_STACKS;
+  for_each_traceable_thread([&all](PyThreadState* thread) {
+    const auto at = all.stacks.find(thread->id);
     if (at != all.stacks.end()) end_frames_of(thread, *at->second);
   });
+#if !defined(Py_GIL_DISABLED)
   // Of threads that have ended.
   for (auto& [id, calls] : all.stacks) calls->end_all_enclosing([] { return 0u; });
-  all.last = nullptr;
+#endif
+  g_last = LastStack{};
   try {
     all.ended.push_back(std::move(all.stacks));
   } catch (const std::bad_alloc&) {
@@ -312,7 +370,7 @@ std::string remove_hooks() noexcept {
     return {};
   }
   all.stacks = Stacks();
-  if (all.busy == 0) all.ended.clear();
+  if (g_stacks_in_use == 0) all.ended.clear();
   return {};
 }
 
@@ -323,8 +381,8 @@ bool call_at_return(PyObject*, PyObject*) {
 void forget_hooks_in_child() noexcept {
   leave_tool();
   Threads& all = g_threads;
-  all.last = nullptr;
-  all.busy = 0;
+  g_last = LastStack{};
+  g_stacks_in_use = 0;
   all.stacks.clear();
   all.ended.clear();
 }

@@ -162,7 +162,9 @@ int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument)
       break;
     case PyTrace_C_CALL:
       Py_INCREF(self);
-      if (PyCFunction_Check(argument)) begin_c_call(calls, c_function_of(argument));
+      if (PyCFunction_Check(argument))
+        begin_c_call(calls, reinterpret_cast<PyCFunctionObject*>(argument)->m_ml,
+                     [argument] { return c_function_of(argument); });
       Py_DECREF(self);
       break;
     case PyTrace_C_RETURN:
