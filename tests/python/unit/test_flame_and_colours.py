@@ -32,7 +32,15 @@ def test_roles_of_shares() -> None:
 
 @pytest.mark.parametrize(
     ("role", "code"),
-    [("head", "1"), ("hot", "1;31"), ("warm", "33"), ("bar", "36"), ("faint", "2"), ("up", "31"), ("down", "32")],
+    [
+        ("head", "1"),
+        ("hot", "1;31"),
+        ("warm", "33"),
+        ("bar", "36"),
+        ("faint", "2"),
+        ("up", "31"),
+        ("down", "32"),
+    ],
 )
 def test_paint(role: str, code: str) -> None:
     assert COLOURS.paint("x", role) == f"\x1b[{code}mx{RESET}"
@@ -99,10 +107,17 @@ def test_children_do_not_reach_beyond_the_width() -> None:
 
 def test_a_tree_in_colours() -> None:
     lines = tree_text(nested(), TreeOptions(style=COLOURS, max_width=81)).splitlines()
-    assert lines[0] == f"\x1b[1m{'Total':>12}{'Self':>12}{'Share':>9}{'':12}{'Count':>10}  Name{RESET}"
+    assert (
+        lines[0] == f"\x1b[1m{'Total':>12}{'Self':>12}{'Share':>9}{'':12}{'Count':>10}  Name{RESET}"
+    )
     hot = lines[1]
-    assert hot.startswith(f"\x1b[1;31m{'100.000us':>12}{RESET}{'40.000us':>12}\x1b[1;31m{'83.3%':>9}")
-    assert f"{RESET}  \x1b[36m{BLOCKS.bar(100 / 120, 10).ljust(10)}{RESET}{1:>10}  \x1b[1;31mouter" in hot
+    assert hot.startswith(
+        f"\x1b[1;31m{'100.000us':>12}{RESET}{'40.000us':>12}\x1b[1;31m{'83.3%':>9}"
+    )
+    assert (
+        f"{RESET}  \x1b[36m{BLOCKS.bar(100 / 120, 10).ljust(10)}{RESET}{1:>10}  \x1b[1;31mouter"
+        in hot
+    )
     assert lines[3].startswith(f"{'4.000us':>12}{'4.000us':>12}{'3.3%':>9}  \x1b[36m")
     assert lines[3].endswith(f"{1:>10}      leaf")
     assert lines[4].startswith("\x1b[33m")  # 16.7 %
@@ -119,7 +134,9 @@ def test_a_narrow_tree_has_no_bars(width: int, bars: bool) -> None:
 def test_names_in_a_tree_are_cut() -> None:
     events = built(event("n" * 40, 0, 10), event("m" * 40, 1, 9))
     lines = tree_text(events, TreeOptions(max_width=45 + 20)).splitlines()
-    assert lines[1].endswith("  " + "n" * 17 + "...") and lines[2].endswith("    " + "m" * 15 + "...")
+    assert lines[1].endswith("  " + "n" * 17 + "...") and lines[2].endswith(
+        "    " + "m" * 15 + "..."
+    )
     least = tree_text(events, TreeOptions(max_width=10)).splitlines()
     assert least[1].endswith("  " + "n" * 9 + "...")
     assert tree_text(events, TreeOptions()).splitlines()[2].endswith("    " + "m" * 40)
@@ -155,7 +172,9 @@ def test_a_table_in_colours() -> None:
     events = EventList([event("hot", 0, 90), event("warm", 100, 108), event("cold", 200, 202)])
     lines = render_table(events._frame(), options).splitlines()
     assert lines[1].startswith("\x1b[1m") and lines[1].endswith(RESET)
-    assert "Self CPU bar" in lines[1] and lines[1].index("Self CPU bar") < lines[1].index("Self CPU %")
+    assert "Self CPU bar" in lines[1] and lines[1].index("Self CPU bar") < lines[1].index(
+        "Self CPU %"
+    )
     width = 4 + len("warm")
     assert lines[3] == (
         f"\x1b[1;31m{'hot':>{width}}{RESET}  \x1b[36m{BLOCKS.bar(0.9, 12).ljust(12)}{RESET}  "

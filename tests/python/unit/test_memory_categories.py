@@ -296,8 +296,12 @@ def test_a_snapshot_has_the_allocations_and_what_is_left(tmp_path: Path) -> None
         program.op("aten::two", WEIGHT, makes=DATA, size=(1 << 20) + 1)
         program.memory(WEIGHT, -(1 << 20))
     table = program.table()
-    stacks = CodedColumn.encode([None, ["f.py(12): inner", "odd frame", "g.py(x): outer"], *[None] * 4])
-    found = snapshot(table.with_columns(coded={**table.coded, "stack": stacks}), tmp_path / "s.pickle")
+    stacks = CodedColumn.encode(
+        [None, ["f.py(12): inner", "odd frame", "g.py(x): outer"], *[None] * 4]
+    )
+    found = snapshot(
+        table.with_columns(coded={**table.coded, "stack": stacks}), tmp_path / "s.pickle"
+    )
     stack = [
         {"name": "inner", "filename": "f.py", "line": 12},
         {"name": "odd frame", "filename": "??", "line": 0},
@@ -339,12 +343,17 @@ def test_a_snapshot_of_one_device_of_several(tmp_path: Path) -> None:
     assert {storage.device for storage in MemoryProfile(table).storages} == {"cuda:0", "cuda:2"}
     whole = snapshot(table, tmp_path / "s")
     assert [len(trace) for trace in whole["device_traces"]] == [1, 0, 1]
-    assert [(s["device"], s["segment_type"]) for s in whole["segments"]] == [(2, "small"), (0, "small")]
+    assert [(s["device"], s["segment_type"]) for s in whole["segments"]] == [
+        (2, "small"),
+        (0, "small"),
+    ]
     assert snapshot(table, tmp_path / "s", "cuda") == whole
     one = snapshot(table, tmp_path / "s", "cuda:0")
     assert [len(trace) for trace in one["device_traces"]] == [1]
     assert [s["address"] for s in one["segments"]] == [2]
-    with pytest.raises(errors.ValueError, match="no memory of xpu was recorded, only of cuda:0, cuda:2"):
+    with pytest.raises(
+        errors.ValueError, match="no memory of xpu was recorded, only of cuda:0, cuda:2"
+    ):
         snapshot(table, tmp_path / "s", "xpu")
 
 
@@ -354,7 +363,9 @@ def test_training_steps_and_categories_of_versions() -> None:
     assert len(steps) == 2 and steps[0][0] == T0 and steps[0][1] == steps[1][0] < steps[1][1]
     assert list(profile.categories) == sorted(profile.categories)
     assert all(profile.category(*version) == found for version, found in profile.categories.items())
-    weight = {version for version, found in profile.categories.items() if found is Category.PARAMETER}
+    weight = {
+        version for version, found in profile.categories.items() if found is Category.PARAMETER
+    }
     assert {storage for storage, _ in weight} and len(weight) >= 2
     written = [entry for entry in profile.timeline if entry.action is Action.INCREMENT_VERSION]
     assert {(entry.storage, entry.version) for entry in written} <= profile.categories.keys()
@@ -365,3 +376,14 @@ def test_a_snapshot_names_the_category_of_each_block(tmp_path: Path) -> None:
     assert [segment["frames"][0]["name"] for segment in found["segments"]] == [
         "before the recording [parameter]", "aten::clone [optimizer state]",
     ]  # fmt: skip
+
+
+def test_memory_outside_of_ops_and_in_the_first_row(tmp_path: Path) -> None:
+    """The outermost op of a recording's first row is that row, also for what is inside of it."""
+    program = Written()
+    with program("aten::outer", makes_nothing := 5):
+        program.op("aten::inner", makes_nothing, makes=SCRATCH, size=64)
+    profile = MemoryProfile(program.table())
+    (scratch,) = [storage for storage in profile.storages if storage.size_bytes == 64]
+    assert origin_of(profile, scratch.index).ranges == ("aten::outer", "aten::inner")
+    assert [profile.table.name(node.step.row) for node in profile.nodes] == ["aten::outer"]

@@ -321,7 +321,9 @@ def test_storages_of_tensors() -> None:
         (tensor(floats, [], []), 4),
         (tensor(0xFFFE, [3], [1]), 3),  # of an unknown type: bytes
     ]
-    decoded = decode_op_inputs(block([stored(words, 100 + i) for i, (words, _) in enumerate(cases)]))
+    decoded = decode_op_inputs(
+        block([stored(words, 100 + i) for i, (words, _) in enumerate(cases)])
+    )
     assert decoded.input_storages == [[100 + i, size] for i, (_, size) in enumerate(cases)]
     assert decode_op_inputs(block([MATRIX, integer(1)], left_out=1)).input_storages == [[], [], []]
     listed = decode_op_inputs(block([tensors([stored(MATRIX, 7), VECTOR])]))

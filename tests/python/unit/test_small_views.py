@@ -122,7 +122,9 @@ def test_lazy_names_of_the_analysis_package() -> None:
 
     assert package.BasicEvaluation is BasicEvaluation
     assert "BasicEvaluation" in vars(package)
-    with pytest.raises(AttributeError, match=r"module 'fastprof\.analysis' has no attribute 'nothing'"):
+    with pytest.raises(
+        AttributeError, match=r"module 'fastprof\.analysis' has no attribute 'nothing'"
+    ):
         package.nothing  # noqa: B018
 
 
@@ -130,7 +132,9 @@ def test_lazy_names_of_the_analysis_package() -> None:
 
 
 def listed() -> EventList:
-    return EventList.from_table(EventList([event("a", 0, 1), event("b", 2, 3), event("a", 4, 5)]).to_table())
+    return EventList.from_table(
+        EventList([event("a", 0, 1), event("b", 2, 3), event("a", 4, 5)]).to_table()
+    )
 
 
 def test_lists_are_sliced_and_searched_as_python_lists() -> None:
