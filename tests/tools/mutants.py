@@ -208,11 +208,18 @@ def run_tests(tests: list[str], limit_s: float) -> bool:
     return os.waitstatus_to_exitcode(done[1]) == 0
 
 
+def _digest(*contents: bytes) -> str:
+    found = hashlib.sha256()
+    for content in contents:
+        found.update(content)
+    return found.hexdigest()[:16]
+
+
 class TestMap:
     """Which tests run a line, and how long each takes; kept for test files whose code has not changed since.
 
-    keep: use what earlier runs found of a test file even if the package or the file has changed since, which is
-    minutes quicker and slightly wrong: lines may have moved.
+    keep: use what earlier runs found of a test file even if the package has changed since, which is minutes quicker
+    and slightly wrong: lines may have moved.
     """
 
     def __init__(self, keep: bool = False) -> None:
@@ -220,17 +227,14 @@ class TestMap:
         self.failing: set[str] = set()
         self.passing: set[str] = set()  # that were seen to pass where mutants are tried
         self.lines: dict[str, dict[int, set[str]]] = {}  # by file and line number
-        package = hashlib.sha256()
-        for path in sorted((TREE / PACKAGE).rglob("*.py")):
-            package.update(path.read_bytes())
+        sources = sorted((TREE / PACKAGE).rglob("*.py"))
+        package = _digest(*(path.read_bytes() for path in sources))
         files = sorted((TREE / "tests/python/unit").glob("test_*.py"))
         files += [TREE / "tests/python/integration" / name for name in IN_PROCESSES]
         for path in files:
-            content = package.copy()
-            content.update(without_texts(path.read_bytes()))
-            folder = WORK / "map" / f"{path.stem}-{content.hexdigest()[:16]}"
-            earlier = [found.parent for found in folder.parent.glob(f"{path.stem}-*/tests.json")]
-            self._add(path, earlier[0] if keep and earlier else folder)
+            folder = WORK / "map" / f"{path.stem}-{_digest(without_texts(path.read_bytes()))}"
+            earlier = [found.parent for found in folder.glob("*/tests.json")]
+            self._add(path, earlier[0] if keep and earlier else folder / package)
         self.known = self.seconds.keys() - self.failing
         # How many lines of the package a test runs: one that runs few is likely to be about them.
         self.reach = dict.fromkeys(self.seconds, 0)
@@ -243,7 +247,7 @@ class TestMap:
         times = folder / "tests.json"
         if not times.exists():
             print(f"which lines does {path.name} run?", flush=True)
-            for old in folder.parent.glob(f"{path.stem}-*"):
+            for old in folder.parents[1].glob(f"{path.stem}-*"):
                 shutil.rmtree(old)
             folder.mkdir(parents=True)
             settings = folder / "coveragerc"

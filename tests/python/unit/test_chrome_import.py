@@ -532,4 +532,4 @@ def test_gzip_data_up_to_its_damage() -> None:
     whole, damage = salvaged(wrong_sum)
     assert whole == text and "incorrect data check" in damage
     whole, damage = salvaged(data + b"no member")
-    assert whole == text and damage.startswith("damaged gzip data after about 300")
+    assert whole == text and "after about 2996 decompressed bytes" in damage

@@ -478,9 +478,9 @@ def test_folders_that_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
     package = tmp_path / "source" / "python" / "fastprof"
     monkeypatch.setattr(_paths, "__file__", str(package / "_paths.py"))
-    with pytest.raises(FileNotFoundError, match="cannot find the fastprof headers.*Reinstall"):
+    with pytest.raises(FileNotFoundError, match=r"cannot find the fastprof headers.*Reinstall"):
         _paths.include_dir()
-    with pytest.raises(FileNotFoundError, match="cannot find fastprofConfig.cmake.*Reinstall"):
+    with pytest.raises(FileNotFoundError, match=r"cannot find fastprofConfig\.cmake.*Reinstall"):
         _paths.cmake_dir()
     tree = tmp_path / "source"
     for folder, name in ((tree / "cmake", "fastprofConfig.cmake"),

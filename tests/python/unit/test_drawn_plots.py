@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plot() on Axes that note what is drawn: positions, sizes, labels, bounds. The real matplotlib: integration/test_plot.py."""
+"""plot() on Axes that note what is drawn: positions, sizes, labels, bounds. Real ones: integration/test_plot.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fastprof.views.plot import plot
 class Axes:
     """Notes each call: name, positional arguments as lists, keyword arguments."""
 
-    transAxes = "axes"
+    transAxes = "axes"  # noqa: N815
 
     def __init__(self) -> None:
         self.calls: dict[str, list[tuple[list[Any], dict[str, Any]]]] = {}
@@ -230,7 +230,7 @@ def test_long_curves_keep_their_extremes(ax: Axes) -> None:
 
 
 def test_wrong_kinds_and_limits() -> None:
-    with pytest.raises(errors.ValueError, match="'pie'.*timeline, averages, steps, memory"):
+    with pytest.raises(errors.ValueError, match=r"'pie'.*timeline, averages, steps, memory"):
         plot(listed(), "pie", Axes(), None)
     for limit in (0, -1):
         with pytest.raises(errors.ValueError, match=f"invalid limit {limit}"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -92,7 +92,7 @@ def test_folder_of_resources(tmp_path: Path) -> None:
 class _Theirs:
     """torch.profiler.ExecutionTraceObserver, as far as it is used."""
 
-    made: list[_Theirs] = []
+    made: ClassVar[list[_Theirs]] = []
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -135,7 +135,7 @@ def test_an_observer_passes_everything_to_torchs(
     monkeypatch.setitem(sys.modules, "torch", theirs)  # type: ignore[arg-type]
     observer = fastprof.ExecutionTraceObserver()
     with pytest.raises(
-        fastprof.errors.IoError, match="the folder .*none.* is missing or read-only"
+        fastprof.errors.IoError, match=r"the folder .*none.* is missing or read-only"
     ):
         observer.register_callback(tmp_path / "none" / "a.json")
     observer.set_extra_resource_collection(True)

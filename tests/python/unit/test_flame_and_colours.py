@@ -209,5 +209,5 @@ def test_tables_sorted_by_name() -> None:
         assert sorted_rows(events._frame(), key).tolist() == [1, 0, 3, 2]
     with pytest.raises(errors.ValueError, match=r"cannot sort by 'colour'\. Valid keys: key, "):
         sorted_rows(events._frame(), "colour")
-    with pytest.raises(errors.ValueError, match="unknown time_unit 'h'. Use one of"):
+    with pytest.raises(errors.ValueError, match=r"unknown time_unit 'h'\. Use one of"):
         events.table(time_unit="h")
