@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(fastprof): defines fastprof::fastprof. One hand-written file serves every place it may lie in: an
-# installed prefix (share/cmake/fastprof), the Python package (the same layout inside it), and the source tree (cmake/).
+# find_package(fastprof): defines fastprof::fastprof, and fastprof::separate, which compiles Session once a program.
+# One hand-written file serves every place it may lie in: an installed prefix (share/cmake/fastprof), the Python package
+# (the same layout inside it), and the source tree (cmake/).
 if(TARGET fastprof::fastprof)
   return()
 endif()
@@ -24,5 +25,10 @@ set_target_properties(fastprof::fastprof PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${_fastprof_include}"
   INTERFACE_COMPILE_FEATURES cxx_std_17
   INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
+add_library(fastprof::separate INTERFACE IMPORTED)
+set_target_properties(fastprof::separate PROPERTIES
+  INTERFACE_LINK_LIBRARIES fastprof::fastprof
+  INTERFACE_COMPILE_DEFINITIONS FASTPROF_SEPARATE
+  INTERFACE_SOURCES "${_fastprof_include}/fastprof/definitions.cpp")
 set(fastprof_INCLUDE_DIRS "${_fastprof_include}")
 unset(_fastprof_include)

@@ -47,6 +47,8 @@ SUMMARY = "  std::puts(session.summary().to_string().c_str());\n"
 RANGE = 'FASTPROF_RANGE("r#");'
 ANNOTATE = "#include <fastprof/annotate.hpp>\n"
 WRITERS = '  session.write_chrome_trace("a.json");\n  session.write_perfetto_trace("a.pftrace");\n'
+WHOLE_PROGRAM = program(WHOLE, SUMMARY + WRITERS)
+SEPARATE = "#define FASTPROF_SEPARATE\n"
 CASES = {
     BASE: "#include <atomic>\n#include <string>\n" + functions(1, ""),
     "annotate.hpp, 1 range": ANNOTATE + functions(1, RANGE),
@@ -56,7 +58,9 @@ CASES = {
     "session.hpp + summary.hpp": program(
         f"{SESSION}#include <fastprof/summary.hpp>\n#include <cstdio>\n", SUMMARY
     ),
-    "fastprof.hpp, Session, summary, both writers": program(WHOLE, SUMMARY + WRITERS),
+    "fastprof.hpp, Session, summary, both writers": WHOLE_PROGRAM,
+    "the same, FASTPROF_SEPARATE": SEPARATE + WHOLE_PROGRAM,
+    "definitions.cpp, once a program": "#include <fastprof/definitions.cpp>\n",
 }  # fmt: skip
 
 

@@ -6,11 +6,12 @@
     python tests/tools/mutants.py --cpp --count 30         public headers against tests/cpp/unit
     python tests/tools/mutants.py --again                  those that survived before, after tests were added
 
-Mutants are put into a copy of the tree in build/mutants. Running each test file once under coverage finds the tests
-that execute each line. A mutant is tried with those tests, quickest first, until one fails or takes five times as long
-as usual. A mutant that no test notices is printed, unless equivalent_mutants.txt lists it with the reason why it cannot
-be noticed. Requires the package coverage (extra `mutants`). Takes 3 to 5 seconds a mutant (C++: about 60), so CI does
-not run it.
+Mutants are put into a copy of the tree in build/mutants, in a virtual environment of their own: the import hook of an
+editable install would hide the copy. Running each test file once under coverage finds the tests that execute each line.
+A mutant is tried with those tests until one fails or takes five times as long as usual: first a few that execute little
+else, then the others, quickest first. A mutant that no test notices is printed, unless equivalent_mutants.txt lists it
+with the reason why it cannot be noticed. Requires the package coverage (extra `mutants`). Takes 1 to 5 seconds of CPU
+time a mutant (C++: about 60), so CI does not run it.
 
 A faulty program can do anything to the machine: better not run this as root. For root, /dev is made read-only; files
 that remove or replace other files are left out in any case.
@@ -21,7 +22,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import importlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import random
@@ -30,7 +33,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+import venv
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +50,8 @@ from test_house_rules import repository_files
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "mutants"
 TREE = WORK / "tree"
+ENVIRONMENT = WORK / "environment"
+NATIVE = "MUTANTS_NATIVE"  # environment variable: the native module
 FAILED = WORK / "failed.json"
 SURVIVED = {False: WORK / "survived.txt", True: WORK / "survived_cpp.txt"}  # by --cpp, for --again
 LISTED = Path(__file__).resolve().parent / "equivalent_mutants.txt"
@@ -63,6 +69,8 @@ HARMFUL = (
 )
 # Beside tests/python/unit: the unit tests of profiler/child.py and startup/, whose work is in other processes.
 IN_PROCESSES = ("test_follow_children.py", "test_followed_life.py")
+MOST_FIRST = 8  # tests that a mutant is tried with before all others
+MOST_FIRST_FILES = 2
 CONFIRM_LIMIT_S = 300  # for a test that failed with a mutant, run again without
 UNIT = ["-m", "not integrations", "-q", "-p", "no:cacheprovider"]
 
@@ -93,10 +101,38 @@ def equivalent() -> set[str]:
 def copy_tree() -> None:
     """A fresh copy of all files of the repository, and of the native module."""
     shutil.rmtree(TREE, ignore_errors=True)
-    for path in [*repository_files(ROOT), *(ROOT / PACKAGE).glob("_core*.so")]:
+    for path in repository_files(ROOT):
         target = TREE / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target)
+    shutil.copy2(os.environ[NATIVE], TREE / PACKAGE)
+    where = subprocess.run(
+        [sys.executable, "-c", "import fastprof; print(fastprof.__file__)"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    if not where.startswith(str(TREE)):
+        raise SystemExit(f"mutants of {TREE} would not be tried: fastprof is imported from {where}")
+
+
+def enter_environment() -> None:
+    """Go on in a virtual environment with the packages of this one, where fastprof is imported from the copy."""
+    if Path(sys.prefix) == ENVIRONMENT:
+        return
+    native = importlib.util.find_spec("fastprof._core")
+    if native is None or native.origin is None:
+        raise SystemExit("fastprof is not built: run make build")
+    venv.EnvBuilder(clear=True, symlinks=True).create(ENVIRONMENT)
+    (site,) = ENVIRONMENT.glob("lib/python*/site-packages")
+    # In folders that a .pth file names, .pth files and the import hooks that they install are not looked at.
+    folders = [
+        TREE / "python",
+        TREE / "tests/tools",
+        *(p for p in sys.path if p.endswith("site-packages")),
+    ]
+    in_children = "import os; 'COVERAGE_PROCESS_START' in os.environ and __import__('coverage').process_startup()"
+    (site / "mutants.pth").write_text("".join(f"{line}\n" for line in [*folders, in_children]))
+    python = ENVIRONMENT / "bin" / "python"
+    os.execve(python, [str(python), *sys.argv], {**os.environ, NATIVE: native.origin})
 
 
 def run(command: list[str], limit_s: float, **environment: str) -> int | None:
@@ -124,10 +160,13 @@ def run(command: list[str], limit_s: float, **environment: str) -> int | None:
 
 
 def preload() -> None:
-    """Import what every run of tests needs, so that a process that begins as a copy of this one has it."""
-    import numpy  # noqa: F401
-    import pytest  # noqa: F401
+    """Import what every run of tests needs, so that a process that begins as a copy of this one has it.
 
+    hypothesis takes three quarters of the time of a short run otherwise, whether or not a test uses it.
+    """
+    for name in ("numpy", "pytest", "hypothesis.strategies", "hypothesis.internal.entropy"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     for entry in importlib.metadata.entry_points(group="pytest11"):
         with contextlib.suppress(Exception):
             entry.load()
@@ -169,33 +208,46 @@ def run_tests(tests: list[str], limit_s: float) -> bool:
     return os.waitstatus_to_exitcode(done[1]) == 0
 
 
+def _digest(*contents: bytes) -> str:
+    found = hashlib.sha256()
+    for content in contents:
+        found.update(content)
+    return found.hexdigest()[:16]
+
+
 class TestMap:
-    """Which tests run a line, and how long each takes; kept for test files whose code has not changed since."""
+    """Which tests run a line, and how long each takes; kept for test files whose code has not changed since.
 
-    def __init__(self) -> None:
-        from coverage import CoverageData
+    keep: use what earlier runs found of a test file even if the package has changed since, which is minutes quicker
+    and slightly wrong: lines may have moved.
+    """
 
+    def __init__(self, keep: bool = False) -> None:
         self.seconds: dict[str, float] = {}
         self.failing: set[str] = set()
         self.passing: set[str] = set()  # that were seen to pass where mutants are tried
-        self.data = CoverageData(no_disk=True)
-        package = hashlib.sha256()
-        for path in sorted((TREE / PACKAGE).rglob("*.py")):
-            package.update(path.read_bytes())
+        self.lines: dict[str, dict[int, set[str]]] = {}  # by file and line number
+        sources = sorted((TREE / PACKAGE).rglob("*.py"))
+        package = _digest(*(path.read_bytes() for path in sources))
         files = sorted((TREE / "tests/python/unit").glob("test_*.py"))
         files += [TREE / "tests/python/integration" / name for name in IN_PROCESSES]
         for path in files:
-            content = package.copy()
-            content.update(without_texts(path.read_bytes()))
-            self._add(path, WORK / "map" / f"{path.stem}-{content.hexdigest()[:16]}")
+            folder = WORK / "map" / f"{path.stem}-{_digest(without_texts(path.read_bytes()))}"
+            earlier = [found.parent for found in folder.glob("*/tests.json")]
+            self._add(path, earlier[0] if keep and earlier else folder / package)
+        self.known = self.seconds.keys() - self.failing
+        # How many lines of the package a test runs: one that runs few is likely to be about them.
+        self.reach = dict.fromkeys(self.seconds, 0)
+        for by_line in self.lines.values():
+            for tests in by_line.values():
+                for test in tests:
+                    self.reach[test] += 1
 
     def _add(self, path: Path, folder: Path) -> None:
-        from coverage import CoverageData
-
         times = folder / "tests.json"
         if not times.exists():
             print(f"which lines does {path.name} run?", flush=True)
-            for old in folder.parent.glob(f"{path.stem}-*"):
+            for old in folder.parents[1].glob(f"{path.stem}-*"):
                 shutil.rmtree(old)
             folder.mkdir(parents=True)
             settings = folder / "coveragerc"
@@ -221,28 +273,50 @@ class TestMap:
         for failing in result["failed"]:
             print(f"left out, since it fails under coverage or in a copy of the tree: {failing}")
         for part in folder.glob("coverage.*"):
-            found = CoverageData(str(part))
-            found.read()
-            self.data.update(found)
+            self._read(part)
 
-    def of(self, mutant: Mutant, budget_s: float) -> list[str]:
-        """Return tests to try a mutant with, quickest first: as many as take budget_s together, at least one.
+    def _read(self, part: Path) -> None:
+        from coverage import CoverageData
+
+        found = CoverageData(str(part))
+        found.read()
+        for file in found.measured_files():
+            by_line = self.lines.setdefault(PACKAGE + file.rpartition(PACKAGE)[2], {})
+            for line, contexts in found.contexts_by_lineno(file).items():
+                # In a process that a test starts, the context is PYTEST_CURRENT_TEST: "test (call)".
+                names = {context.rsplit(" (", 1)[0] for context in contexts}
+                by_line.setdefault(line, set()).update(names & self.seconds.keys())
+
+    def of(self, mutant: Mutant, budget_s: float) -> list[list[str]]:
+        """Return tests to try a mutant with, in two groups: a few, and as many as take budget_s together.
 
         They are those that run the line. A line outside of functions is run by the import of the file, whichever test
         comes first, and any test can depend on what it defines: those that run functions of the file, and as many
         again of all others.
         """
-        by_line = self.data.contexts_by_lineno(str(TREE / mutant.path))
+        by_line = self.lines.get(mutant.path, {})
         inside = lines_of_functions((TREE / mutant.path).read_bytes())
-        found = self._tests(by_line.get(mutant.line, ())) if mutant.line in inside else ()
+        found = by_line.get(mutant.line, set()) & self.known if mutant.line in inside else ()
         if found:
-            return self._quickest(found, budget_s)
-        near = {test for line in inside for test in self._tests(by_line.get(line, ()))}
-        known = self.seconds.keys() - self.failing
+            first = self._closest(found)
+            return [first, self._quickest(found - set(first), budget_s)]
+        near = {test for line in inside for test in by_line.get(line, ())} & self.known
         if not near:  # run where coverage does not reach: at the start of another process
-            near = {test for test in known if any(name in test for name in IN_PROCESSES)}
-        others = known - near
-        return self._quickest(near, budget_s) + self._quickest(others, budget_s)
+            near = {test for test in self.known if any(name in test for name in IN_PROCESSES)}
+        first = self._closest(near)
+        others = self._quickest(self.known - near, budget_s)
+        return [first, self._quickest(near - set(first), budget_s) + others]
+
+    def _closest(self, tests: Iterable[str]) -> list[str]:
+        """The tests that run least of the package, of few files, since importing a file takes time, too."""
+        chosen: list[str] = []
+        for test in sorted(tests, key=lambda test: (self.reach[test], test)):
+            files = {name.partition("::")[0] for name in [*chosen, test]}
+            if (len(files) <= MOST_FIRST_FILES and self.seconds[test] < 1) or not chosen:
+                chosen.append(test)
+            if len(chosen) == MOST_FIRST:
+                break
+        return chosen
 
     def _quickest(self, tests: Iterable[str], budget_s: float) -> list[str]:
         chosen: list[str] = []
@@ -252,11 +326,6 @@ class TestMap:
                 break
             chosen.append(test)
         return chosen
-
-    def _tests(self, contexts: Any) -> set[str]:
-        # In a process that a test starts, the context is PYTEST_CURRENT_TEST: "test (call)".
-        names = {context.rsplit(" (", 1)[0] for context in contexts}
-        return {name for name in names if name in self.seconds and name not in self.failing}
 
 
 def python_mutants() -> list[Mutant]:
@@ -277,11 +346,10 @@ def try_python(mutant: Mutant, tests: TestMap, budget_s: float) -> bool | None:
     original = target.read_bytes()
     if not changes_python(original, mutant.edit):
         return None
-    chosen = tests.of(mutant, budget_s)
+    groups = tests.of(mutant, budget_s)
     try:
         write_anew(target, mutant.edit.apply(original))
-        limit_s = 20 + 5 * sum(tests.seconds[test] for test in chosen)
-        if not chosen or run_tests(chosen, limit_s):
+        if all(not group or run_tests(group, limit_s(group, tests)) for group in groups):
             return False
     finally:
         write_anew(target, original)
@@ -294,6 +362,10 @@ def try_python(mutant: Mutant, tests: TestMap, budget_s: float) -> bool | None:
             return try_python(mutant, tests, budget_s)
         tests.passing.add(test)
     return True
+
+
+def limit_s(group: Sequence[str], tests: TestMap) -> float:
+    return 20 + 5 * sum(tests.seconds[test] for test in group)
 
 
 def write_anew(path: Path, content: bytes) -> None:
@@ -324,7 +396,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300, help="mutants to try (300)")
     parser.add_argument("--seed", type=int, default=1, help="of the choice (1)")
     parser.add_argument(
-        "--budget", type=float, default=20, help="seconds of tests that a mutant gets (20)"
+        "--budget", type=float, default=8, help="seconds of tests that a mutant gets (8)"
     )
     parser.add_argument(
         "--only", default="", help="parts of the paths to choose from, with commas between them"
@@ -332,11 +404,17 @@ def main() -> int:
     parser.add_argument(
         "--again", action="store_true", help="try those that survived earlier runs, not random ones"
     )
+    parser.add_argument(
+        "--keep-map",
+        action="store_true",
+        help="which test runs which line: as in the last run, without measuring anew",
+    )
     parser.add_argument("--cpp", action="store_true", help="of the public C++ headers")
     parser.add_argument("--compiler", default="g++", help="for --cpp (g++)")
     options = parser.parse_args()
-    protect_devices()
     WORK.mkdir(parents=True, exist_ok=True)
+    enter_environment()
+    protect_devices()
     copy_tree()
     if options.cpp:
         from cpp_mutants import CppMutants
@@ -344,7 +422,7 @@ def main() -> int:
         cpp = CppMutants(TREE, options.compiler)
         outcome = sift(cpp.mutants(), options, cpp.is_noticed)
     else:
-        tests = TestMap()
+        tests = TestMap(options.keep_map)
         preload()
         quickest = sorted(
             tests.seconds.keys() - tests.failing, key=lambda test: tests.seconds[test]

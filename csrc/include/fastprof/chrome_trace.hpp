@@ -12,22 +12,32 @@
 
 #include <string>
 
-#include "fastprof/export/chrome_trace.hpp"
-#include "fastprof/export/frame_name.hpp"
 #include "fastprof/session/session.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
 template <>
 struct ChromeTraceOf<Capture> {
-  static void write(const Capture& capture, const std::string& path) {
-    ChromeTraceOptions options;
-    options.frame_name = capture_frame_name(capture);
-    write_chrome_trace(capture, path, options);
-  }
+  static void write(const Capture& capture, const std::string& path);
 };
 
 FASTPROF_NAMESPACE_END
+
+#if !FASTPROF_DECLARED_ONLY
+#include "fastprof/export/chrome_trace.hpp"
+#include "fastprof/export/frame_name.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+FASTPROF_OUTLINE void ChromeTraceOf<Capture>::write(const Capture& capture,
+                                                    const std::string& path) {
+  ChromeTraceOptions options;
+  options.frame_name = capture_frame_name(capture);
+  write_chrome_trace(capture, path, options);
+}
+
+FASTPROF_NAMESPACE_END
+#endif
 
 #pragma pop_macro("min")
 #pragma pop_macro("max")

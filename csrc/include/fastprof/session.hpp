@@ -21,7 +21,6 @@
 #undef min
 #undef max
 
-#include "fastprof/leader/attach.hpp"
 #include "fastprof/session/session.hpp"
 
 #pragma pop_macro("min")

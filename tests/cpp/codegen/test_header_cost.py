@@ -11,10 +11,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from compilers import EITHER_COMPILER, INCLUDE, ROOT, STRICT, need, run, standard_flag
+from compilers import (
+    EITHER_COMPILER,
+    INCLUDE,
+    LIBRARIES,
+    ROOT,
+    STRICT,
+    need,
+    run,
+    standard_flag,
+)
 
 sys.path.insert(0, str(ROOT / "benchmarks" / "compile_time"))
-from compile_time import code_bytes, functions, preprocessed_lines
+from compile_time import WHOLE_PROGRAM, code_bytes, functions, preprocessed_lines
 
 pytestmark = pytest.mark.compilers
 
@@ -132,6 +141,25 @@ def test_a_session_without_the_writers(tmp_path: Path, compiler: str) -> None:
         syntax(compiler, source_file(tmp_path, f"{first}#include <fastprof/{header}.hpp>\n{body}"))
         with pytest.raises(pytest.fail.Exception, match=f"#include <fastprof/{header}.hpp>"):
             syntax(compiler, source_file(tmp_path, first + body))
+
+
+@EITHER_COMPILER
+def test_a_program_that_compiles_session_once(tmp_path: Path, compiler: str) -> None:
+    """FASTPROF_SEPARATE: files that use a Session contain none of it, and do not link without definitions.cpp."""
+    source = source_file(tmp_path, WHOLE_PROGRAM)
+    flags = [need(compiler), "-std=c++17", "-O2", "-DFASTPROF_SEPARATE", f"-I{INCLUDE}"]
+    run([*flags, *STRICT, "-c", source, "-o", tmp_path / "file.o"])
+    assert 0 < code_bytes(tmp_path / "file.o") <= 10_000  # 440 kB otherwise
+    brought = {Path(word).name for word in run([*flags, "-M", source]).split()}
+    assert "session.hpp" in brought
+    assert brought.isdisjoint(
+        {"drain.hpp", "spill.hpp", "summarise.hpp", "session_definitions.hpp"}
+    )
+    observer = source_file(tmp_path, f"#include <fastprof/fastprof.hpp>\n{SESSION_USES}")
+    run([*flags, "-c", observer, "-o", tmp_path / "observer.o"])
+    for part in ("file.o", "observer.o"):
+        with pytest.raises(pytest.fail.Exception, match=r"hidden symbol|undefined"):
+            run([need(compiler), tmp_path / part, "-o", tmp_path / "program", *LIBRARIES])
 
 
 # What people define before they include a header: letters of an old style, and what windows.h and loggers define.

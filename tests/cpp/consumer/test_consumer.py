@@ -90,6 +90,8 @@ def cmake(folder: Path, program_flags: list[str]) -> Path:
 @EITHER_COMPILER
 def test_add_subdirectory(tmp_path: Path, compiler: str) -> None:
     flags = [f"-DCMAKE_CXX_COMPILER={need(compiler)}", f"-DFASTPROF_SOURCE={ROOT}"]
+    if compiler == "clang++":
+        flags.append("-DFASTPROF_TARGET=fastprof::separate")
     run_consumer(cmake(tmp_path / "build", flags), tmp_path)
 
 
@@ -100,7 +102,8 @@ def test_find_package_in_an_installed_prefix(tmp_path: Path) -> None:
     run([need("cmake"), "-S", ROOT, "-B", tmp_path / "install", *options])
     run(["cmake", "--install", tmp_path / "install", "--prefix", prefix])
     shutil.rmtree(tmp_path / "install")
-    program = cmake(tmp_path / "build", [f"-DCMAKE_PREFIX_PATH={prefix}"])
+    target = "-DFASTPROF_TARGET=fastprof::separate"  # whose source file is installed, too
+    program = cmake(tmp_path / "build", [f"-DCMAKE_PREFIX_PATH={prefix}", target])
     run_consumer(program, tmp_path)
     includes = (tmp_path / "build" / "CMakeCache.txt").read_text()
     assert str(prefix) in includes

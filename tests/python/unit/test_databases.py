@@ -227,3 +227,25 @@ def test_an_export_of_nsight_systems(tmp_path: Path) -> None:
     assert len(fastprof.load(zipped)) == len(table)
     with pytest.raises(errors.FormatError, match="max_memory_bytes"):
         fastprof.load(path, max_memory_bytes=100)
+
+
+def test_kinds_of_copies_and_fills(tmp_path: Path) -> None:
+    kinds = [
+        "Unknown",
+        "HtoD",
+        "DtoH",
+        "HtoA",
+        "AtoH",
+        "AtoA",
+        "AtoD",
+        "DtoA",
+        "DtoD",
+        "HtoH",
+        "PtoP",
+    ]
+    copies = [(100 * i, 100 * i + 10, 0, 7, 0, 7 << 24, i, i) for i in range(len(kinds))]
+    path = write_nsys(tmp_path / "r.sqlite", [], CUPTI_ACTIVITY_KIND_MEMCPY=copies)
+    table = fastprof.load(path)
+    assert [table.name(row) for row in range(len(table))] == [f"Memcpy {kind}" for kind in kinds]
+    assert {site.category for site in table.sites} == {"gpu_memcpy"}
+    assert table.column("device_resource_id").tolist() == [7] * len(kinds)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -78,3 +78,87 @@ def test_folder_of_resources(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(fastprof.errors.IoError, match="Choose another path"):
         folder_of(str(tmp_path / "file" / "b.json"), create_dir=True)
+
+
+class _Theirs:
+    """torch.profiler.ExecutionTraceObserver, as far as it is used."""
+
+    made: ClassVar[list[_Theirs]] = []
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self._registered = self._execution_trace_running = False
+        self.path = ""
+        _Theirs.made.append(self)
+
+    @staticmethod
+    def build_execution_trace_obs_from_env() -> _Theirs:
+        return _Theirs().register_callback("from environment")
+
+    def register_callback(self, path: str) -> _Theirs:
+        self.path, self._registered = path, True
+        return self
+
+    def unregister_callback(self) -> None:
+        self._registered = False
+        self.calls.append("unregister")
+
+    def start(self) -> None:
+        self._execution_trace_running = True
+
+    def stop(self) -> None:
+        self._execution_trace_running = False
+
+    def get_output_file_path(self) -> str:
+        return self.path
+
+    def set_extra_resource_collection(self, value: bool) -> None:
+        self.calls.append(("extras", value))
+
+    def get_resources_dir(self, can_create: bool) -> str:
+        return f"folder {can_create}"
+
+
+def test_an_observer_passes_everything_to_torchs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    theirs = types.SimpleNamespace(profiler=types.SimpleNamespace(ExecutionTraceObserver=_Theirs))
+    monkeypatch.setitem(sys.modules, "torch", theirs)  # type: ignore[arg-type]
+    observer = fastprof.ExecutionTraceObserver()
+    with pytest.raises(
+        fastprof.errors.IoError, match=r"the folder .*none.* is missing or read-only"
+    ):
+        observer.register_callback(tmp_path / "none" / "a.json")
+    observer.set_extra_resource_collection(True)
+    path = tmp_path / "a.json"
+    assert observer.register_callback(path) is observer
+    torchs = _Theirs.made[-1]
+    assert torchs.path == str(path) == observer.get_output_file_path()
+    assert torchs.calls == [("extras", True)] and observer.is_registered
+    made = len(_Theirs.made)
+    assert observer.register_callback("other") is observer and len(_Theirs.made) == made
+    second = fastprof.ExecutionTraceObserver()
+    with pytest.raises(fastprof.errors.StateError, match="another execution trace observer"):
+        second.register_callback(tmp_path / "b.json")
+    assert not observer.is_running()
+    observer.start()
+    assert observer.is_running() and torchs._execution_trace_running
+    observer.stop()
+    assert not observer.is_running()
+    observer.set_extra_resource_collection(False)
+    assert observer.get_resources_dir() == "folder False"
+    assert observer.get_resources_dir(True) == "folder True"
+    observer.cleanup()
+    assert torchs.calls == [("extras", True), ("extras", False), "unregister"]
+    assert not observer.is_registered
+    assert second.register_callback("b.json").is_registered  # in the current folder
+    assert _Theirs.made[-1].calls == []
+    second.unregister_callback()
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "1")
+    built = fastprof.ExecutionTraceObserver.build_execution_trace_obs_from_env()
+    assert built is not None and built.get_output_file_path() == "from environment"
+    with pytest.raises(fastprof.errors.StateError):  # it counts as one of ours
+        fastprof.ExecutionTraceObserver().register_callback("c.json")
+    built.cleanup()
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "0")
+    assert fastprof.ExecutionTraceObserver.build_execution_trace_obs_from_env() is None

@@ -169,3 +169,27 @@ def test_the_command_prints_text_and_json(
 def test_an_empty_table_has_nothing_to_explain() -> None:
     empty = fastprof.EventTable({"start_ns": [], "end_ns": [], "site": []}, sites=[])
     assert explain(empty).where == []
+
+
+def test_steps_that_became_shorter() -> None:
+    rows = loop(9)
+    for step in (0, 1, 2):
+        rows = stretched(rows, step, "cold", 5 * MS)
+    (change,) = explain(table_of(rows)).changed
+    assert change.ns == -5 * MS
+    assert change.text == (
+        "steps became shorter: median 15.000ms in the first third, 10.000ms in the last; "
+        "5.000ms of it in cold"
+    )
+
+
+def test_one_long_step_of_a_third_is_no_change() -> None:
+    """The parts of a change are medians over the steps, as the change is."""
+    rows = loop(9)
+    for step in (6, 7, 8):
+        rows = stretched(rows, step, "save", 5 * MS)
+    rows = stretched(rows, 6, "once", 500 * MS)
+    (change,) = explain(table_of(rows)).changed
+    assert change.text.endswith("5.000ms of it in save") and change.ns == 5 * MS
+    assert explain(table_of(loop(8))).changed == []  # fewer than three in a third
+    assert explain(table_of(stretched(loop(9), 8, "once", 50 * MS))).changed == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from fastprof.analysis.memory_categories.origins import (
 from fastprof.analysis.memory_categories.totals import category_totals, live_at, reconcile
 from fastprof.base.record_scope import RecordScope
 from fastprof.exporters.category_timeline import export_category_timeline
+from fastprof.exporters.memory_snapshot import export_memory_snapshot
 from fastprof.model.table import CodedColumn, EventKind, EventTable
 from fastprof.report.dataset import make_dataset
 from fastprof.views import EventList
@@ -279,3 +281,109 @@ def test_values_of_other_types_in_a_file_are_passed_over(hostile: list[Any]) -> 
     program.rows[-1]["storages"] = hostile
     (storage,) = MemoryProfile(program.table()).storages
     assert not storage.is_input
+
+
+def snapshot(table: EventTable, path: Path, device: str | None = None) -> dict[str, Any]:
+    export_memory_snapshot(MemoryProfile(table), path, device)
+    found: dict[str, Any] = pickle.loads(path.read_bytes())
+    return found
+
+
+def test_a_snapshot_has_the_allocations_and_what_is_left(tmp_path: Path) -> None:
+    program = Written()
+    with program("step", user=True):
+        program.op("aten::one", makes=WEIGHT, size=1 << 20)
+        program.op("aten::two", WEIGHT, makes=DATA, size=(1 << 20) + 1)
+        program.memory(WEIGHT, -(1 << 20))
+    table = program.table()
+    stacks = CodedColumn.encode(
+        [None, ["f.py(12): inner", "odd frame", "g.py(x): outer"], *[None] * 4]
+    )
+    found = snapshot(
+        table.with_columns(coded={**table.coded, "stack": stacks}), tmp_path / "s.pickle"
+    )
+    stack = [
+        {"name": "inner", "filename": "f.py", "line": 12},
+        {"name": "odd frame", "filename": "??", "line": 0},
+        {"name": "outer", "filename": "g.py", "line": 0},
+    ]
+    first = [{"name": "aten::one [unknown]", "filename": "??", "line": 0}, *stack]
+    second = [{"name": "aten::two [unknown]", "filename": "??", "line": 0}]
+    allocated = {"addr": WEIGHT, "size": 1 << 20, "stream": 0, "frames": first}
+    assert found["device_traces"] == [
+        [
+            {"action": "alloc", "time_us": (T0 + 3000) // 1000, **allocated},
+            {"action": "alloc", "addr": DATA, "size": (1 << 20) + 1, "stream": 0, "frames": second,
+             "time_us": (T0 + 6000) // 1000},
+            {"action": "free_requested", "time_us": (T0 + 8000) // 1000, **allocated},
+            {"action": "free_completed", "time_us": (T0 + 8000) // 1000, **allocated},
+        ]
+    ]  # fmt: skip
+    size = (1 << 20) + 1
+    assert found["segments"] == [
+        {
+            "address": DATA, "total_size": size, "allocated_size": size, "active_size": size,
+            "requested_size": size, "device": 0, "stream": 0, "segment_type": "large",
+            "segment_pool_id": (0, 0), "is_expandable": False, "frames": second,
+            "blocks": [{"address": DATA, "size": size, "requested_size": size,
+                        "state": "active_allocated", "frames": second}],
+        }
+    ]  # fmt: skip
+
+
+def test_a_snapshot_of_one_device_of_several(tmp_path: Path) -> None:
+    program = Written().op("aten::one", makes=1, size=8).op("aten::two", makes=2, size=1 << 20)
+    table = program.table()
+    sites = [site._replace(device_type=1, device_index=index) if site.kind else site
+             for site, index in zip(table.sites, (0, 2, 0, 0), strict=True)]  # fmt: skip
+    table = EventTable(
+        {name: table.column(name) for name in ("start_ns", "end_ns", "parent", "site", "kind", "payload")},
+        sites=sites, coded=table.coded, payload_words=table.payload_words, t0_ns=T0,
+    )  # fmt: skip
+    assert {storage.device for storage in MemoryProfile(table).storages} == {"cuda:0", "cuda:2"}
+    whole = snapshot(table, tmp_path / "s")
+    assert [len(trace) for trace in whole["device_traces"]] == [1, 0, 1]
+    assert [(s["device"], s["segment_type"]) for s in whole["segments"]] == [
+        (2, "small"),
+        (0, "small"),
+    ]
+    assert snapshot(table, tmp_path / "s", "cuda") == whole
+    one = snapshot(table, tmp_path / "s", "cuda:0")
+    assert [len(trace) for trace in one["device_traces"]] == [1]
+    assert [s["address"] for s in one["segments"]] == [2]
+    with pytest.raises(
+        errors.ValueError, match="no memory of xpu was recorded, only of cuda:0, cuda:2"
+    ):
+        snapshot(table, tmp_path / "s", "xpu")
+
+
+def test_training_steps_and_categories_of_versions() -> None:
+    profile = MemoryProfile(train().table())
+    steps = profile.training_steps
+    assert len(steps) == 2 and steps[0][0] == T0 and steps[0][1] == steps[1][0] < steps[1][1]
+    assert list(profile.categories) == sorted(profile.categories)
+    assert all(profile.category(*version) == found for version, found in profile.categories.items())
+    weight = {
+        version for version, found in profile.categories.items() if found is Category.PARAMETER
+    }
+    assert {storage for storage, _ in weight} and len(weight) >= 2
+    written = [entry for entry in profile.timeline if entry.action is Action.INCREMENT_VERSION]
+    assert {(entry.storage, entry.version) for entry in written} <= profile.categories.keys()
+
+
+def test_a_snapshot_names_the_category_of_each_block(tmp_path: Path) -> None:
+    found = snapshot(train().table(), tmp_path / "s")
+    assert [segment["frames"][0]["name"] for segment in found["segments"]] == [
+        "before the recording [parameter]", "aten::clone [optimizer state]",
+    ]  # fmt: skip
+
+
+def test_memory_outside_of_ops_and_in_the_first_row(tmp_path: Path) -> None:
+    """The outermost op of a recording's first row is that row, also for what is inside of it."""
+    program = Written()
+    with program("aten::outer", makes_nothing := 5):
+        program.op("aten::inner", makes_nothing, makes=SCRATCH, size=64)
+    profile = MemoryProfile(program.table())
+    (scratch,) = [storage for storage in profile.storages if storage.size_bytes == 64]
+    assert origin_of(profile, scratch.index).ranges == ("aten::outer", "aten::inner")
+    assert [profile.table.name(node.step.row) for node in profile.nodes] == ["aten::outer"]

@@ -468,3 +468,53 @@ def test_arrows_from_forward_to_backward(tmp_path: Path) -> None:
 def test_what_could_not_be_recorded_is_in_the_page(tmp_path: Path) -> None:
     data = written(made([(0, 10, 0, 0)]), tmp_path, missing={"with_stack": "no frames"})
     assert data.head["missing"] == {"with_stack": "no frames"}
+
+
+def test_arrows_of_the_flow_columns(tmp_path: Path) -> None:
+    columns = {"flow_id": [5, 0, 5, 9], "flow_start": [True, True, False, False]}
+    table = made([(0, 10, 0, 0), (20, 30, 1, 0), (40, 50, 2, 1), (60, 70, 3, 0)], columns=columns)
+    data = written(EventList.from_table(table), tmp_path)
+    assert data.head["flows"] == 1  # 9 has no begin, 0 is no arrow
+    flows, names = data.block("flows"), data.names()
+    assert [names[flows[end][0] - 1] for end in ("from_row", "to_row")] == ["a", "c"]
+
+
+def test_facts_of_the_process_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    from types import SimpleNamespace
+
+    from fastprof.report import facts
+
+    monkeypatch.setattr(sys, "argv", ["train.py", "--epochs", "3"])
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="9.8.7"))  # type: ignore[arg-type]
+    found = facts.machine_facts()
+    assert list(found) == [
+        "machine",
+        "processor",
+        "system",
+        "Python",
+        "torch",
+        "command",
+        "fastprof",
+    ]
+    assert (found["command"], found["torch"]) == ("train.py --epochs 3", "9.8.7")
+    assert found["fastprof"] == fastprof.__version__ and found["processor"].endswith(" CPUs")
+    monkeypatch.delitem(sys.modules, "torch")
+    assert "torch" not in facts.machine_facts()
+
+
+def test_processes_of_the_page(tmp_path: Path) -> None:
+    told = [{"pid": 9, "name": "worker" * 50}, {"pid": "x", "name": "no"}, "odd", {"pid": 10}]
+    table = made([(0, 1, 0, 0)], metadata={"processes": told}, pid=7, process_name="main")
+    data = written(EventList.from_table(table), tmp_path)
+    found = data.head["processes"]
+    assert {pid: name[:6] for pid, name in found.items()} == {"7": "main", "9": "worker", "10": ""}
+    assert found["9"].startswith("worker" * 33) and len(found["9"]) < 300
+    odd = made([(0, 1, 0, 0)], metadata={"processes": 3}, pid=7, process_name="main")
+    assert written(EventList.from_table(odd), tmp_path).head["processes"] == {"7": "main"}
+
+
+def test_a_list_of_objects_has_a_report(tmp_path: Path) -> None:
+    events = EventList.from_table(made([(0, 10_000, 0, 0), (2_000, 5_000, 1, 0)]))
+    data = written(EventList(list(events)), tmp_path)
+    assert data.names() == ["a", "b"]

@@ -180,3 +180,44 @@ def test_memory_is_faulted_in_by_warm_up_steps_only(monkeypatch: pytest.MonkeyPa
     assert warmed == []
     traces_of([WARMUP, WARMUP, SAVE])
     assert len(warmed) == 1
+
+
+def test_steps_are_counted_by_torchs_tracker_once_it_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import sys
+    from types import SimpleNamespace
+
+    from fastprof.profiler.step_tracker import KinetoStepTracker, _Own
+
+    class Theirs:
+        _step_dict: dict[str, int] = {"both": 9, "theirs": 2}  # noqa: RUF012
+        _current_step = 9
+
+        @classmethod
+        def increment_step(cls, requester: str) -> str:
+            return "77"
+
+    monkeypatch.setattr(_Own, "_step_dict", {"ours": 12, "both": 4})
+    monkeypatch.setattr(_Own, "_current_step", 12)
+    module = SimpleNamespace(KinetoStepTracker=Theirs)
+    monkeypatch.setitem(sys.modules, "torch.autograd.profiler", module)  # type: ignore[arg-type]
+    monkeypatch.delenv("KINETO_USE_DAEMON", raising=False)
+    assert KinetoStepTracker.current_step() == 12
+    assert Theirs._step_dict == {"both": 9, "theirs": 2, "ours": 12} and Theirs._current_step == 12
+    assert (_Own._step_dict, _Own._current_step) == ({}, 0)
+    assert KinetoStepTracker.increment_step("ours") == 13 == Theirs._step_dict["ours"]
+    assert KinetoStepTracker.increment_step("theirs") == 13 and Theirs._step_dict["theirs"] == 3
+    monkeypatch.setenv("KINETO_USE_DAEMON", "1")
+    assert KinetoStepTracker.increment_step("ours") == 77
+    monkeypatch.delitem(sys.modules, "torch.autograd.profiler")
+    monkeypatch.setattr(_Own, "_current_step", 5)
+    assert KinetoStepTracker.current_step() == 5
+    assert KinetoStepTracker.increment_step("new") == 6  # the daemon concerns torch's alone
+    for odd in (
+        SimpleNamespace(_step_dict=[], _current_step=1),
+        SimpleNamespace(_step_dict={}, _current_step="1"),
+    ):
+        module = SimpleNamespace(KinetoStepTracker=odd)
+        monkeypatch.setitem(sys.modules, "torch.autograd.profiler", module)  # type: ignore[arg-type]
+        assert KinetoStepTracker.current_step() == 6

@@ -220,3 +220,39 @@ def test_salvage_of_whole_files_and_of_files_without_events(tmp_path: Path) -> N
     path.write_text(json.dumps([{"ph": "i", "ts": 1, "name": str(i)} for i in range(5000)]))
     with pytest.raises(errors.FormatError, match="max_memory_bytes"):
         fastprof.load(path, salvage=True, max_memory_bytes=1 << 20)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_devices_streams_and_memory_of_both_readers(tmp_path: Path, native: bool) -> None:
+    def event(ph: str, name: str, cat: str, **args: Any) -> dict[str, Any]:
+        return {
+            "ph": ph,
+            "name": name,
+            "cat": cat,
+            "pid": 1,
+            "tid": 2,
+            "ts": 5,
+            "dur": 3,
+            "args": args,
+        }
+
+    memory = {"Addr": 7, "Bytes": -64, "Total Allocated": 128, "Total Reserved": 256}
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
+        event("X", "gemm", "kernel", **{"device": 3, "stream": 9, "External id": 4}),
+        event("X", "plain", "kernel", odd=1),
+        event("X", "negative", "gpu_memset", device=-1, stream=2),
+        event("i", "[memory]", "cpu_instant_event", **memory, **{"Device Type": 1, "Device Id": 2}),
+        event("i", "[memory]", "cpu_instant_event", **memory),
+        event("i", "[OutOfMemory]", "cpu_instant_event", **memory, **{"Device Type": 0, "Device Id": -1}),
+    ]}))  # fmt: skip
+    table = read(path, native)
+    kernels = {table.name(row): row for row in range(3)}
+    found = {
+        name: [int(table.column(column)[row]) for column in ("device_type", "device_index", "device_resource_id")]
+        for name, row in kernels.items()
+    }  # fmt: skip
+    assert found == {"gemm": [1, 3, 9], "plain": [1, 0, 0], "negative": [1, 0x7FFFFFFF, 2]}
+    places = [(site.name, site.device_type, site.device_index) for site in table.sites if site.kind]
+    assert places == [("[memory]", 1, 2), ("[memory]", 0, -1), ("[OutOfMemory]", 0, -1)]
+    assert table.payload_words.view(np.int64).tolist() == [7, -64, 128, 256] * 2 + [-64, 128, 256]

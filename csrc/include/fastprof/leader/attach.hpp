@@ -173,20 +173,23 @@ inline std::vector<std::string> libraries_of_other_abi() {
 
 FASTPROF_NAMESPACE_END
 
+#if !FASTPROF_DECLARED_ONLY
 extern "C" {
-__attribute__((used, visibility("hidden"))) inline void fastprof_v1_attach() noexcept {
+__attribute__((used, visibility("hidden"))) FASTPROF_OUTLINE void fastprof_v1_attach() noexcept {
   fastprof::attach();
 }
 }
+#endif
 
 // One constructor per library, however many translation units include this. Priority 101: among the
-// first to run.
+// first to run. Hidden, so that linking fails if definitions.cpp is missing.
 __asm__(
     ".ifndef fastprof_v1_constructor\n"
     ".pushsection .init_array.00101,\"awG\",%init_array,fastprof_v1_constructor,comdat\n"
     ".balign 8\n"
     ".weak fastprof_v1_constructor\n"
     ".hidden fastprof_v1_constructor\n"
+    ".hidden fastprof_v1_attach\n"
     "fastprof_v1_constructor:\n"
     ".quad fastprof_v1_attach\n"
     ".popsection\n"

@@ -17,6 +17,7 @@
 #include "fastprof/recorder/state/abi_minor.hpp"
 #include "fastprof/recorder/store/move_threads.hpp"
 #include "fastprof/recorder/store/open_backing_file.hpp"
+#include "fastprof/session/backing_report.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -25,15 +26,6 @@ struct FileRequest {
   std::string path;
   // Key and value pairs for the reader: the process's rank, its name, the names of counters.
   std::vector<std::pair<std::string, std::string>> metadata;
-};
-
-// What became of a session's backing file. `problem` is empty if all its records are in the file.
-struct BackingReport {
-  bool opened = false;           // a file was made
-  std::string problem;           // why records are missing from it, with what to do
-  uint64_t fallback_slabs = 0;   // slabs of 2 MB that lie in anonymous memory
-  uint64_t names_lost = 0;       // sites and texts for which it had no room
-  uint32_t threads_outside = 0;  // threads that may have written up to 2700 records elsewhere
 };
 
 // Writes the session in slot `index` into the file in force, if there is one. `owner`: it asked for

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flame graphs, trees and tables with colours: exact lines with their escape sequences, on hand-written events."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from made_events import built, event
+
+from fastprof import EventList, errors
+from fastprof.base.text_style import TextStyle, cut_to_width, share_role, text_width
+from fastprof.views.flame_text import flame_text
+from fastprof.views.render import TableOptions, render_table, sorted_rows
+from fastprof.views.tree_text import TreeOptions, tree_text
+
+COLOURS, BLOCKS = TextStyle(True, True), TextStyle(False, True)
+RESET = "\x1b[0m"
+
+
+def nested() -> EventList:
+    """outer (100 us) with fit (60 us) with leaf (4 us); lone (20 us)."""
+    return built(
+        event("outer", 0, 100), event("fit", 10, 70), event("leaf", 20, 24), event("lone", 200, 220)
+    )
+
+
+def test_roles_of_shares() -> None:
+    shares = (1, 0.2, 0.19999, 0.05, 0.04999, 0)
+    assert [share_role(share) for share in shares] == ["hot", "hot", "warm", "warm", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("role", "code"),
+    [
+        ("head", "1"),
+        ("hot", "1;31"),
+        ("warm", "33"),
+        ("bar", "36"),
+        ("faint", "2"),
+        ("up", "31"),
+        ("down", "32"),
+    ],
+)
+def test_paint(role: str, code: str) -> None:
+    assert COLOURS.paint("x", role) == f"\x1b[{code}mx{RESET}"
+    assert COLOURS.paint("  ", role) == "  "
+    assert COLOURS.paint("x", "") == BLOCKS.paint("x", role) == "x"
+
+
+def test_fills_and_bars() -> None:
+    assert [COLOURS.fill("a", n) for n in (0, 5, 6)] == [
+        f"\x1b[30;41ma{RESET}", f"\x1b[30;46ma{RESET}", f"\x1b[30;41ma{RESET}",
+    ]  # fmt: skip
+    assert BLOCKS.fill("a", 1) == "a"
+    assert [BLOCKS.bar(share, 2) for share in (0, 1 / 16, 0.5, 15 / 16, 1, 2)] == [
+        "", "\u258f", "\u2588", "\u2588\u2589", "\u2588\u2588", "\u2588\u2588",
+    ]  # fmt: skip
+    assert [TextStyle().bar(share, 10) for share in (0.04, 0.06, 1.5)] == ["", "#", "#" * 10]
+
+
+def test_cut_texts() -> None:
+    assert cut_to_width("abcdefghij", 8) == "abcde..."
+    assert cut_to_width("abcdefghij", 7) == "abcdefg"
+    assert cut_to_width("abcdefgh", 8) == "abcdefgh"
+    assert text_width("a\u200d\ufe0f") == 1 and text_width("\uff21") == 2
+
+
+def test_a_plain_flame_graph() -> None:
+    assert flame_text(nested(), 60).splitlines() == [
+        "all: 120.000us",
+        "|outer" + " " * 44 + "|lone",
+        "|fit",
+        "|l",
+    ]
+
+
+def test_a_flame_graph_in_colours() -> None:
+    lines = flame_text(nested(), 60, style=COLOURS).splitlines()
+    pieces = [re.findall(r"\x1b\[30;(\d+)m([^\x1b]*)\x1b\[0m", line) for line in lines[1:]]
+    fills = {name: str(41 + sum(map(ord, name)) % 6) for name in ("outer", "fit", "leaf", "lone")}
+    assert pieces == [
+        [(fills["outer"], "outer".ljust(50)), (fills["lone"], "lone".ljust(10))],
+        [(fills["fit"], "fit".ljust(30))],
+        [(fills["leaf"], "le")],
+    ]
+
+
+def test_limits_of_flame_graphs() -> None:
+    assert flame_text(nested(), 60, max_depth=1).splitlines()[2:] == [
+        "2 deeper levels: use a larger depth"
+    ]
+    assert len(flame_text(nested(), 60, max_depth=3).splitlines()) == 4
+    assert flame_text(EventList([]), 60) == ""
+    assert flame_text(built(event("a", 3, 3)), 60) == ""
+    assert flame_text(nested(), 10).startswith("all: 12...\n|outer  |l\n")
+    with pytest.raises(errors.ValueError, match="width 9: use at least 10"):
+        flame_text(nested(), 9)
+
+
+def test_children_do_not_reach_beyond_the_width() -> None:
+    parent, child = event("p", 0, 10), event("c", 0, 30)
+    parent.append_cpu_child(child)
+    lines = flame_text(EventList([parent, child]), 20).splitlines()
+    assert all(len(line) <= 20 for line in lines)
+
+
+def test_a_tree_in_colours() -> None:
+    lines = tree_text(nested(), TreeOptions(style=COLOURS, max_width=81)).splitlines()
+    assert (
+        lines[0] == f"\x1b[1m{'Total':>12}{'Self':>12}{'Share':>9}{'':12}{'Count':>10}  Name{RESET}"
+    )
+    hot = lines[1]
+    assert hot.startswith(
+        f"\x1b[1;31m{'100.000us':>12}{RESET}{'40.000us':>12}\x1b[1;31m{'83.3%':>9}"
+    )
+    assert (
+        f"{RESET}  \x1b[36m{BLOCKS.bar(100 / 120, 10).ljust(10)}{RESET}{1:>10}  \x1b[1;31mouter"
+        in hot
+    )
+    assert lines[3].startswith(f"{'4.000us':>12}{'4.000us':>12}{'3.3%':>9}  \x1b[36m")
+    assert lines[3].endswith(f"{1:>10}      leaf")
+    assert lines[4].startswith("\x1b[33m")  # 16.7 %
+
+
+@pytest.mark.parametrize(("width", "bars"), [(82, True), (81, True), (80, False)])
+def test_a_narrow_tree_has_no_bars(width: int, bars: bool) -> None:
+    """Numbers take 45 characters, bars 12; names take at least 12, and 24 beside bars."""
+    text = tree_text(nested(), TreeOptions(style=BLOCKS, max_width=width))
+    assert ("\u2588" in text) == bars
+    assert all(text_width(line) <= width for line in text.splitlines())
+
+
+def test_names_in_a_tree_are_cut() -> None:
+    events = built(event("n" * 40, 0, 10), event("m" * 40, 1, 9))
+    lines = tree_text(events, TreeOptions(max_width=45 + 20)).splitlines()
+    assert lines[1].endswith("  " + "n" * 17 + "...") and lines[2].endswith(
+        "    " + "m" * 15 + "..."
+    )
+    least = tree_text(events, TreeOptions(max_width=10)).splitlines()
+    assert least[1].endswith("  " + "n" * 9 + "...")
+    assert tree_text(events, TreeOptions()).splitlines()[2].endswith("    " + "m" * 40)
+
+
+def test_long_trees_end_with_what_is_left_out() -> None:
+    many = EventList([event(f"n{i:05}", i, i + 1) for i in range(10_003)])
+    lines = tree_text(many, TreeOptions()).splitlines()
+    assert len(lines) == 10_002
+    assert lines[-1] == "3 more lines: use a depth or a minimal share"
+    exact = EventList([event(f"n{i:05}", i, i + 1) for i in range(10_000)])
+    assert len(tree_text(exact, TreeOptions()).splitlines()) == 10_001
+
+
+def test_deep_names_are_not_indented_without_end() -> None:
+    deep = built(*(event(f"n{i}", i, 1000 - i) for i in range(63)))
+    lines = tree_text(deep, TreeOptions()).splitlines()
+    indents = [len(line[45:]) - len(line[45:].lstrip()) for line in lines[1:]]
+    assert indents[:3] == [indents[0], indents[0] + 2, indents[0] + 4]
+    assert indents[60] == indents[61] == indents[62] == indents[0] + 120
+
+
+def test_a_minimal_share_counts_what_it_leaves_out() -> None:
+    events = built(event("a", 0, 100), event("big", 1, 60), event("s", 61, 65), event("t", 66, 69))
+    lines = tree_text(events, TreeOptions(min_percent=10)).splitlines()
+    assert [line.split()[-1] for line in lines[1:3]] == ["a", "big"]
+    assert lines[3].endswith("[2 more]") and lines[3].split()[:2] == ["7.000us", "7.000us"]
+    assert len(tree_text(events, TreeOptions(min_percent=4)).splitlines()) == 5
+
+
+def test_a_table_in_colours() -> None:
+    options = TableOptions(style=COLOURS, sort_by="self_cpu_time_total")
+    events = EventList([event("hot", 0, 90), event("warm", 100, 108), event("cold", 200, 202)])
+    lines = render_table(events._frame(), options).splitlines()
+    assert lines[1].startswith("\x1b[1m") and lines[1].endswith(RESET)
+    assert "Self CPU bar" in lines[1] and lines[1].index("Self CPU bar") < lines[1].index(
+        "Self CPU %"
+    )
+    width = 4 + len("warm")
+    assert lines[3] == (
+        f"\x1b[1;31m{'hot':>{width}}{RESET}  \x1b[36m{BLOCKS.bar(0.9, 12).ljust(12)}{RESET}  "
+        f"\x1b[1;31m{'90.00%':>12}{RESET}  \x1b[1;31m{'90.000us':>12}{RESET}  {'90.00%':>12}  "
+        f"{'90.000us':>12}  {'90.000us':>12}  {1:>12}  "
+    )
+    assert lines[4].startswith(f"\x1b[33m{'warm':>{width}}{RESET}")
+    assert lines[5].startswith(f"{'cold':>{width}}  ")
+    zero = EventList([event("z", 1, 1)])
+    assert "31m" not in render_table(zero._frame(), options)
+
+
+def test_wide_names_are_aligned_in_a_coloured_table() -> None:
+    events = EventList([event("\u540d\u524d", 0, 1), event("abcdef", 2, 3)])
+    lines = render_table(events._frame(), TableOptions(style=BLOCKS)).splitlines()
+    assert lines[3].startswith(" " * 6 + "\u540d\u524d  ") and lines[4].startswith("    abcdef  ")
+
+
+def test_names_that_are_made_visible() -> None:
+    events = EventList(
+        [event("a\x1b", 0, 1, input_shapes=[["\x07"], 1], stack=["f\x1b"], overload_name="o\x08")]
+    )
+    text = render_table(events._frame(), TableOptions(visible=True))
+    for shown in ("a\u241b", "[['\u2407'], 1]", "f\u241b", "o\u2408"):
+        assert shown in text
+    assert "\x1b" in render_table(events._frame(), TableOptions())
+
+
+def test_tables_sorted_by_name() -> None:
+    events = EventList([event(name, i, i + 1) for i, name in enumerate("bcab")])
+    for key in ("key", "name"):
+        assert sorted_rows(events._frame(), key).tolist() == [1, 0, 3, 2]
+    with pytest.raises(errors.ValueError, match=r"cannot sort by 'colour'\. Valid keys: key, "):
+        sorted_rows(events._frame(), "colour")
+    with pytest.raises(errors.ValueError, match=r"unknown time_unit 'h'\. Use one of"):
+        events.table(time_unit="h")

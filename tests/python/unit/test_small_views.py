@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small values of the API as Python objects: equality, hash, texts, slices, copies; tables as HTML."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from made_events import event
+
+from fastprof import EventTable, Site, Track, errors
+from fastprof.analysis.evaluation import BasicEvaluation, EventKey, _standard, _without
+from fastprof.analysis.tree_events import LazyRows, TreeEvent, roots_of
+from fastprof.decode.op_columns import _Field, _Joined
+from fastprof.model.table import CodedColumn, EventKind
+from fastprof.model.table_html import table_html
+from fastprof.model.tree import EventTree
+from fastprof.views import EventList, Interval, Kernel
+from fastprof.views.interval import TimedKernel
+
+
+def test_intervals_and_kernels() -> None:
+    one = Interval(1.5, 4.0)
+    assert one == Interval(1.5, 4.0) and hash(one) == hash(Interval(1.5, 4.0))
+    assert one != Interval(1.5, 4.5) and one != Interval(1.0, 4.0)
+    assert one != (1.5, 4.0)
+    assert repr(one) == "Interval(start=1.5, end=4.0)"
+    assert Kernel("k", 0, 2.0).start_us is None
+    timed = TimedKernel("k", 0, 2.0, 7.0)
+    assert timed == Kernel("k", 0, 2.0) and timed.start_us == 7.0
+    copied = pickle.loads(pickle.dumps(timed))
+    assert type(copied) is TimedKernel and copied == timed and copied.start_us == 7.0
+
+
+def tree() -> EventTree:
+    table = EventTable(
+        {"start_ns": [10, 20, 60, 30], "end_ns": [90, 50, 70, 45], "site": [0, 1, 2, 3],
+         "track": [0, 0, 0, 0]},
+        sites=[Site(name) for name in ("outer", "first", "second", "leaf")],
+        tracks=[Track(7)],
+    )  # fmt: skip
+    return EventTree.of(table)
+
+
+def test_events_of_a_tree() -> None:
+    (outer,) = roots_of(tree())
+    assert (outer.name, outer.start_time_ns, outer.end_time_ns) == ("outer", 10, 90)
+    assert (outer.duration_time_ns, outer.start_tid, outer.parent) == (80, 7, None)
+    first, second = outer.children
+    assert (first.name, second.name) == ("first", "second")
+    assert repr(first) == "<TreeEvent first 30 ns>"
+    (leaf,) = first.children
+    assert leaf.parent is not None and leaf.parent.name == "first" and leaf.children == []
+    assert isinstance(leaf, TreeEvent)
+    assert [event.id for event in (outer, first, second)] == [0, 1, 2]
+    assert leaf.id == 3 and tree().table.name(leaf.row) == "leaf"
+
+
+def test_sequences_made_on_access() -> None:
+    rows = LazyRows(4, lambda i: i * 10)
+    assert [rows[0], rows[3], rows[-1], rows[-4]] == [0, 30, 30, 0]
+    assert rows[1:3] == [10, 20] and rows[::-1] == [30, 20, 10, 0] and list(rows) == [0, 10, 20, 30]
+    assert rows == [0, 10, 20, 30] and rows != [0] and rows != 7 and len(rows) == 4
+    for index in (4, -5):
+        with pytest.raises(IndexError, match=f"index {index} of a sequence of 4"):
+            rows[index]
+    assert len(LazyRows(0, lambda i: i)) == 0
+
+
+def test_fields_of_op_inputs_are_sequences() -> None:
+    inputs = [SimpleNamespace(shape=[n]) for n in range(3)]
+    led = _Field(inputs, "shape", (None,))  # type: ignore[arg-type]
+    assert len(led) == 4 and led[0] is None and led[1] == [0] and led[-1] == [2] and led[-4] is None
+    assert led[1:3] == [[0], [1]] and list(led) == [None, [0], [1], [2]]
+    for index in (4, -5):
+        with pytest.raises(IndexError):
+            led[index]
+    joined = _Joined([1, 2], [3])
+    assert len(joined) == 3 and [joined[0], joined[1], joined[2]] == [1, 2, 3]
+    assert joined[1:] == [2, 3]
+
+
+def test_keys_of_events() -> None:
+    evaluation = BasicEvaluation(tree().table)
+    keys = evaluation.event_keys
+    assert len(evaluation.metrics) == len(keys) == 4 and list(evaluation.metrics) == list(keys)
+    same = EventKey(keys[0].event)
+    assert same == keys[0] and hash(same) == hash(keys[0]) and same != keys[1] and same != 1
+    assert repr(keys[0]) == keys[0].event.name
+    assert evaluation.metrics[same].duration_time_ns == keys[0].event.duration_time_ns
+    other = BasicEvaluation(tree().table).event_keys[0]
+    with pytest.raises(KeyError):
+        evaluation.metrics[other]
+    with pytest.raises(KeyError):
+        evaluation.metrics[EventKey(SimpleNamespace(id=0, name="x"))]
+
+
+def test_differences_of_unions_and_standard_scores() -> None:
+    def edges(*pairs: tuple[int, int]) -> tuple[Any, Any]:
+        found = np.array(pairs, np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+
+    def without(a: Any, b: Any) -> list[tuple[int, int]]:
+        low, high = _without(a, b)
+        return list(zip(low.tolist(), high.tolist(), strict=True))
+
+    assert without(edges((0, 10), (20, 30)), edges((5, 22))) == [(0, 5), (22, 30)]
+    assert without(edges((0, 10)), edges()) == [(0, 10)]
+    assert without(edges(), edges((0, 10))) == []
+    assert without(edges((0, 10)), edges((0, 10))) == []
+    assert _standard(np.array([5.0])).tolist() == [0.0]
+    assert _standard(np.array([5.0, 5.0])).tolist() == [0.0, 0.0]
+    assert _standard(np.array([1.0, 3.0])) == pytest.approx([-(0.5**0.5), 0.5**0.5])
+
+
+def test_lazy_names_of_the_analysis_package() -> None:
+    import fastprof.analysis as package
+
+    assert package.BasicEvaluation is BasicEvaluation
+    assert "BasicEvaluation" in vars(package)
+    with pytest.raises(
+        AttributeError, match=r"module 'fastprof\.analysis' has no attribute 'nothing'"
+    ):
+        package.nothing  # noqa: B018
+
+
+# ---- lists of events as Python lists ---------------------------------------------------------------
+
+
+def listed() -> EventList:
+    return EventList.from_table(
+        EventList([event("a", 0, 1), event("b", 2, 3), event("a", 4, 5)]).to_table()
+    )
+
+
+def test_lists_are_sliced_and_searched_as_python_lists() -> None:
+    events = listed()
+    a, b, c = events
+    assert events[-1] is c and events[-3] is a and events[1:] == [b, c] and events[::2] == [a, c]
+    for index in (3, -4):
+        with pytest.raises(IndexError, match="list index out of range"):
+            events[index]
+    assert b in events and event("b", 2, 3) not in events and "b" not in events
+    assert events.index(b) == 1 and events.index(c, 1) == 2 and events.count(a) == 1
+    with pytest.raises(ValueError):
+        events.index(c, 0, 2)
+    assert type(events.copy()) is list and events.copy() == [a, b, c]
+    assert events.__add__([1]) == [a, b, c, 1] and type(events.__add__([])) is list
+    assert [*reversed(events)] == [c, b, a]
+
+
+def test_lists_are_compared_as_python_lists() -> None:
+    events = listed()
+    assert events == list(events) and events.__ne__(list(events)) is False
+    assert events != listed()  # other objects
+    assert events.__eq__(listed()) is False
+    assert events != (1,) and events.__eq__((1,)) is NotImplemented
+    assert events.__ne__((1,)) is NotImplemented
+    with pytest.raises(TypeError):
+        hash(events)
+
+
+def test_changes_leave_the_columns() -> None:
+    for change, names in (
+        (lambda e: e.append(event("x", 9, 9)), ["a", "b", "a", "x"]),
+        (lambda e: e.insert(0, event("x", 9, 9)), ["x", "a", "b", "a"]),
+        (lambda e: e.pop(0), ["b", "a"]),
+        (lambda e: e.remove(e[1]), ["a", "a"]),
+        (lambda e: e.reverse(), ["a", "b", "a"]),
+        (lambda e: e.sort(key=lambda item: item.name), ["a", "a", "b"]),
+        (lambda e: e.__setitem__(0, event("x", 9, 9)), ["x", "b", "a"]),
+        (lambda e: e.__delitem__(0), ["b", "a"]),
+        (lambda e: e.__iadd__([event("x", 9, 9)]), ["a", "b", "a", "x"]),
+        (lambda e: e.__imul__(2), ["a", "b", "a"] * 2),
+        (lambda e: e.extend([]), ["a", "b", "a"]),
+        (lambda e: e.clear(), []),
+    ):
+        events = listed()
+        kept = list(events)
+        change(events)
+        assert [one.name for one in events] == names
+        assert list.__len__(events) == len(names) == len(events)
+        assert all(any(one is old for old in kept) for one in events if one.name != "x")
+    assert EventList.append.__name__ == "append" and EventList.append.__doc__ == list.append.__doc__
+
+
+def test_a_copied_list_has_its_assigned_values() -> None:
+    events = listed()
+    events[0].name = "renamed"
+    for copied in (copy.copy(events), pickle.loads(pickle.dumps(events))):
+        assert [one.name for one in copied] == ["renamed", "b", "a"]
+
+
+# ---- tables ----------------------------------------------------------------------------------------
+
+
+def html_rows(html: str) -> list[list[str]]:
+    body = html.partition("<tbody>")[2].partition("</tbody>")[0]
+    rows = [row.partition("</tr>")[0] for row in body.split("<tr>")[1:]]
+    return [[cell.partition("</td>")[0].rpartition("</bdi>")[0] or cell.partition(">")[2].partition("</td>")[0]
+             for cell in row.split("<td")[1:]] for row in rows]  # fmt: skip
+
+
+def cells_of(html: str) -> list[list[str]]:
+    return [[cell.rpartition("<bdi>")[2] for cell in row] for row in html_rows(html)]
+
+
+def test_a_table_as_html() -> None:
+    table = EventTable(
+        {"start_ns": [1_000, 2_500], "end_ns": [2_000, 5_000_000], "site": [0, 1], "track": [0, 1],
+         "kind": [int(EventKind.RANGE), 99], "node_id": [-1, 4]},
+        sites=[Site("a"), Site("b")], tracks=[Track(7, 1, 7, "main"), Track(9)],
+        coded={"overload_name": CodedColumn.encode(["out", None])}, t0_ns=1_000, dropped={"bound": 1234},
+    )  # fmt: skip
+    html = table_html(table)
+    heads = [part.partition("</th>")[0] for part in html.split('scope="col"')[1:]]
+    assert [head.partition(">")[2] for head in heads] == [
+        "row", "name", "begin", "duration", "track", "kind", "node_id", "overload_name",
+    ]  # fmt: skip
+    is_text = [head.startswith(' class="text"') for head in heads]
+    assert is_text == [False, True, False, False, True, True, False, True]
+    assert cells_of(html) == [
+        ["0", "a", "0.000us", "1.000us", "main", "range", "-1", "out"],
+        ["1", "b", "1.500us", "4.997ms", "9", "99", "4", ""],
+    ]
+    notes = [note.partition("</p>")[0] for note in html.split("<p>")[1:]]
+    assert notes == ["EventTable: 2 rows, 2 sites, 2 tracks", "dropped: bound 1,234"]
+    first = table_html(table, 1)
+    assert len(cells_of(first)) == 1 and "<p>first 1 rows; 1 more are not shown</p>" in first
+    assert table_html(table[:0]).startswith("<p>EventTable: 0 rows, 2 sites")
+    assert table._repr_html_() == html
+
+
+def test_errors_of_tables() -> None:
+    columns = {"start_ns": [1], "end_ns": [2], "site": [0]}
+    table = EventTable(columns, sites=[Site("a")])
+    with pytest.raises(KeyError, match=r"unknown column 'colour'\. Use one of start_ns, "):
+        table.column("colour")
+    with pytest.raises(KeyError, match=r"no column parent\. Compute it with EventTree\.of"):
+        table.column("parent")
+    with pytest.raises(errors.ValueError, match="coded column 'stack' has 2 rows, not 1"):
+        EventTable(columns, sites=[Site("a")], coded={"stack": CodedColumn.encode([None, None])})
+    assert repr(table) == "<EventTable rows=1 sites=1 tracks=0 columns=start_ns,end_ns,site,track>"
+    more = table.with_columns({"node_id": [3]}, coded={"stack": CodedColumn.encode([None])})
+    assert repr(more).endswith("columns=start_ns,end_ns,site,track,node_id,stack>")
