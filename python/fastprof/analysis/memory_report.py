@@ -6,7 +6,6 @@ Memory of PyTorch has categories where shapes were recorded; any other memory ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,7 +18,6 @@ from fastprof.analysis.memory_categories.origins import explain_peak, longest_li
 from fastprof.analysis.memory_categories.totals import category_totals, reconcile
 from fastprof.analysis.memory_origin import Origin, origin_around
 from fastprof.base import errors
-from fastprof.base.formatting import format_memory, format_time
 from fastprof.model.memory_rows import failed_requests
 from fastprof.model.table import EventTable
 
@@ -96,24 +94,9 @@ class MemoryReport:
 
     def text(self, rows: int = 10) -> str:
         """Return tables as text, with at most `rows` lines each; sizes in bytes are exact."""
-        lines: list[str] = []
-        for device in self.devices:
-            lines += [*_device_lines(device, rows), ""]
-        if self.failures:
-            lines.append(f"Out of memory: {len(self.failures)} requests failed")
-            lines += _table(
-                ("Requested", "Time", "Device", "In"),
-                [
-                    (
-                        format_memory(f.size_bytes),
-                        format_time(f.time_ns / 1000),
-                        f.device,
-                        _where(f.ranges, f.stack),
-                    )
-                    for f in self.failures[:rows]
-                ],
-            )
-        return "\n".join(lines).rstrip()
+        from fastprof.analysis.memory_text import memory_text
+
+        return memory_text(self, rows)
 
 
 def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
@@ -244,71 +227,3 @@ def _temporaries(blocks: Blocks) -> list[Temporary]:
         ranges, stack = _plain(blocks.table, blocks.allocating_row(block))
         found.append(Temporary(int(blocks.size_bytes[block]), int(life[at]), ranges, stack))
     return found
-
-
-def _device_lines(device: DeviceReport, rows: int) -> list[str]:
-    sums = device.sums
-    lines = [
-        f"Memory of {device.device}: peak {format_memory(device.peak_bytes)} ({device.peak_bytes:,} bytes) at "
-        f"{format_time(device.peak_ns / 1000)}",
-        f"in use at the begin {sums.in_use_at_begin:,} + allocated {sums.allocated:,} - freed {sums.freed:,} "
-        f"= {sums.in_use_at_end:,} bytes in use at the end",
-    ]
-    if sums.difference_bytes:
-        lines.append(
-            f"these records disagree by {sums.difference_bytes:,} bytes: frees and allocations of one block "
-            "have different sizes, or records were dropped"
-        )
-    if sums.lost_frees:
-        lines.append(f"the frees of {sums.lost_frees:,} blocks are not in the recording")
-    if device.categories:
-        lines.append(
-            "at the peak: "
-            + ", ".join(f"{name} {format_memory(size)}" for name, size in device.categories.items())
-        )
-    lines += ["", "What the peak consists of"]
-    titles = ("Bytes", "Share", "Blocks", "Category", "Allocated in")
-    whole = max(device.peak_bytes, 1)
-    body = [
-        (
-            f"{part.size_bytes:,}",
-            f"{100 * part.size_bytes / whole:.1f} %",
-            str(part.count),
-            part.category,
-            _where(part.ranges, part.stack),
-        )
-        for part in device.parts[:rows]
-    ]
-    if not device.categories:
-        titles, body = _without_category(titles, body)
-    lines += _table(titles, body)
-    if device.temporaries:
-        lines += ["", "Longest-lived temporaries (by bytes times life)"]
-        lines += _table(
-            ("Bytes", "Life", "Allocated in"),
-            [
-                (f"{t.size_bytes:,}", format_time(t.life_ns / 1000), _where(t.ranges, t.stack))
-                for t in device.temporaries[:rows]
-            ],
-        )
-    return lines
-
-
-def _without_category(titles: Any, body: Any) -> tuple[Any, Any]:
-    return titles[:3] + titles[4:], [row[:3] + row[4:] for row in body]
-
-
-def _where(ranges: Sequence[str], stack: Sequence[str]) -> str:
-    place = " > ".join(ranges) or ("before the recording" if not stack else "")
-    return f"{place} at {stack[0]}".strip() if stack else place
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines of columns; all but the last are right-aligned."""
-    if not rows:
-        return ["  nothing"]
-    widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles) - 1)]
-    return [
-        "  " + "  ".join([*(cell.rjust(w) for cell, w in zip(row, widths, strict=False)), row[-1]])
-        for row in [titles, *rows]
-    ]
