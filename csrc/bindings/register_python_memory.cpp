@@ -42,14 +42,17 @@ void register_python_memory(py::module_& module) {
       .def(py::init<>())
       .def("begin", &PythonAllocations::begin,
            "Record the blocks of all threads while a session runs that records memory.")
-      .def("end", &PythonAllocations::end,
-           "End it if it is on, and return the domains that another tool took away meanwhile; empty "
-           "for none. The destructor does, too.")
+      .def(
+          "end", &PythonAllocations::end,
+          "End it if it is on, and return the domains that another tool took away meanwhile; empty "
+          "for none. The destructor does, too.")
       .def_property_readonly("active", &PythonAllocations::active);
-  module.def("leave_out_python_allocations", &python_adapter::leave_out_allocations, py::arg("on"),
-             "Leave out (True) what this thread allocates; frees are recorded. Return the former value.");
-  module.def("untracked_python_allocations", &python_adapter::untracked_allocations,
-             "Return the number of blocks that were not recorded since the begin, for lack of memory.");
+  module.def(
+      "leave_out_python_allocations", &python_adapter::leave_out_allocations, py::arg("on"),
+      "Leave out (True) what this thread allocates; frees are recorded. Return the former value.");
+  module.def(
+      "untracked_python_allocations", &python_adapter::untracked_allocations,
+      "Return the number of blocks that were not recorded since the begin, for lack of memory.");
   module.def("python_memory_after_fork_in_child", [] {
     ++g_forks;
     python_adapter::forget_allocations_in_child();

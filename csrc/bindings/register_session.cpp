@@ -205,9 +205,10 @@ void register_session(py::module_& module) {
            "Stop and return the capture; later calls return the same one. thread_names: names by "
            "kernel thread id, for threads without a name of their own. Raises StateError if the "
            "session was never started.")
-      .def("capture_so_far", &SessionObject::capture_so_far, py::arg("thread_names"),
-           "Return a capture of what has been recorded so far, while recording goes on. Any thread. "
-           "Raises StateError if the session does not run, spills or was drained.")
+      .def(
+          "capture_so_far", &SessionObject::capture_so_far, py::arg("thread_names"),
+          "Return a capture of what has been recorded so far, while recording goes on. Any thread. "
+          "Raises StateError if the session does not run, spills or was drained.")
       .def("abandon", &SessionObject::abandon,
            "End without reading what was recorded. No effect unless it runs.")
       .def("add_activities", &SessionObject::add_activities, py::arg("collection"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See allocator_hooks.hpp. Hooks have a function per domain and keep the context of the allocator that they
-// wrap: PyMem_SetAllocator() copies a struct word by word while threads without the GIL may allocate in the
-// raw domain, and any mixture of old and new words then works.
+// See allocator_hooks.hpp. Hooks have a function per domain and keep the context of the allocator
+// that they wrap: PyMem_SetAllocator() copies a struct word by word while threads without the GIL
+// may allocate in the raw domain, and any mixture of old and new words then works.
 #include "adapters/python/allocator_hooks.hpp"
 
 #include <atomic>
@@ -44,7 +44,7 @@ BlockSizes& sizes() noexcept {
 // Set while a hook runs: a domain that takes memory from another one is not recorded twice.
 thread_local bool t_inside = false;
 thread_local bool t_left_out = false;  // allocations of this thread are the profiler's own
-thread_local int t_reached = 0;  // hooks run on this thread while `t_inside` was set
+thread_local int t_reached = 0;        // hooks run on this thread while `t_inside` was set
 
 class Inside {
  public:
@@ -87,7 +87,9 @@ size_t record_free(int domain, const void* block) noexcept {
   return size;
 }
 
-void record_failure(int domain, size_t size) noexcept { record(kFailureSites[domain], size, 0); }
+void record_failure(int domain, size_t size) noexcept {
+  record(kFailureSites[domain], size, 0);
+}
 
 template <int Domain>
 void* hook_malloc(void*, size_t size) {
@@ -221,9 +223,13 @@ std::string end_allocations() {
   return lost;
 }
 
-bool leave_out_allocations(bool on) noexcept { return std::exchange(t_left_out, on); }
+bool leave_out_allocations(bool on) noexcept {
+  return std::exchange(t_left_out, on);
+}
 
-uint64_t untracked_allocations() noexcept { return g_untracked.load(std::memory_order_relaxed); }
+uint64_t untracked_allocations() noexcept {
+  return g_untracked.load(std::memory_order_relaxed);
+}
 
 void forget_allocations_in_child() noexcept {
   g_users = 0;

@@ -66,8 +66,8 @@ class BlockSizes {
     }
   }
 
-  // In a forked child: as clear(), although other threads of the parent may have held locks. A shard
-  // whose lock was held may be inconsistent: its memory is given up.
+  // In a forked child: as clear(), although other threads of the parent may have held locks. A
+  // shard whose lock was held may be inconsistent: its memory is given up.
   void forget_in_child() noexcept {
     for (Shard& shard : shards_) {
       if (!shard.locked.load(std::memory_order_relaxed)) std::free(shard.entries);

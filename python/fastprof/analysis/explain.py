@@ -64,6 +64,14 @@ class Explanation:
         """Return plain values for JSON."""
         return asdict(self)
 
+    def findings(self) -> list[tuple[str, list[int]]]:
+        """Return (sentence, table rows) of all that is unusual: waits, changes, slow steps, anti-patterns."""
+        found = [(c.text, c.rows) for c in (*self.waits, *self.changed, *self.slowest)]
+        found += [
+            (_pattern_text(p), [event["row"] for event in p["events"]]) for p in self.anti_patterns
+        ]
+        return found
+
     def text(self) -> str:
         """Return one page of text."""
         lines = [
@@ -90,11 +98,11 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(prof: Any, *, step: str | None = None) -> Explanation:
+def explain(prof: Any, *, step: str | None = None, memory: bool = True) -> Explanation:
     """Explain a profile that has ended, an EventList, or a table from fastprof.load().
 
-    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. Raises errors.ValueError if
-    no range has that name. Any thread.
+    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. memory: also explain the
+    memory that was recorded. Raises errors.ValueError if no range has that name. Any thread.
 
         print(fastprof.analysis.explain(prof).text())
     """
@@ -118,7 +126,7 @@ def explain(prof: Any, *, step: str | None = None) -> Explanation:
         where=_where(times, total),
         modules=_shares(times, by_module(times), total),
         categories=_shares(times, by_category(times), total),
-        memory=memory_claims(prof, times),
+        memory=memory_claims(prof, times) if memory else [],
         waits=waits,
         changed=_changed(times),
         slowest=slowest,

@@ -65,7 +65,5 @@ def _failed(failures: list[Failure]) -> MemoryClaim:
     largest = max(failures, key=lambda failure: failure.size_bytes)
     place = " > ".join(largest.ranges[-2:]) or "no range"
     what = "1 request for memory" if len(failures) == 1 else f"{len(failures)} requests for memory"
-    text = (
-        f"{what} failed; the largest: {format_memory(largest.size_bytes)} of {largest.device} in {place}"
-    )
+    text = f"{what} failed; the largest: {format_memory(largest.size_bytes)} of {largest.device} in {place}"
     return MemoryClaim(text, largest.size_bytes, [failure.row for failure in failures])

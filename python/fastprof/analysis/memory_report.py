@@ -120,7 +120,9 @@ def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
     return MemoryReport(
         [by_category.get(one.device) or _from_blocks(one) for one in blocks],
         [
-            Failure(f.device, f.time_ns - table.t0_ns, f.size_bytes, *_plain(table, f.enclosing), f.row)
+            Failure(
+                f.device, f.time_ns - table.t0_ns, f.size_bytes, *_plain(table, f.enclosing), f.row
+            )
             for f in failures
         ],
     )
@@ -153,7 +155,9 @@ def _categorised(prof: Any, table: EventTable) -> dict[str, DeviceReport]:
         sizes = totals.bytes[totals.peak].tolist()
         found[totals.device] = DeviceReport(
             totals.device,
-            MemorySums(own.device, own.in_use_at_begin, own.allocated, own.freed, own.in_use_at_end, 0),
+            MemorySums(
+                own.device, own.in_use_at_begin, own.allocated, own.freed, own.in_use_at_end, 0
+            ),
             sum(sizes),
             int(totals.time_ns[totals.peak]) - table.t0_ns,
             {

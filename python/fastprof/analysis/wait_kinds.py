@@ -123,9 +123,7 @@ def kinds_of_rows(rows: NamedRows) -> Array:
     by_site = np.array(
         [
             _kind_of(name, category, has_device)
-            for name, category in zip(
-                table.sites.names, table.sites.field("category"), strict=True
-            )
+            for name, category in zip(table.sites.names, table.sites.field("category"), strict=True)
         ],
         np.int64,
     )

@@ -21,13 +21,14 @@ __all__ = ["add_parser"]
 
 _EPILOG = """\
 Steps are the ranges "ProfilerStep#N" that a schedule makes, or those of --step. Nothing is said where
-nothing is wrong. Each claim in the JSON has its figure (ns, or bytes for memory) and the rows of the events
-behind it.
+nothing is wrong. Each claim in the JSON has its figure (ns, or bytes for memory) and the rows of the
+events behind it.
 
---live runs a program, as `fastprof run` does, and explains it when it ends: PROGRAM is a script, a folder or
-zip file with a __main__.py, -m MODULE, -c CODE or - (standard input); all later words are its arguments. Calls of
-Python and garbage collections are recorded, so that waits are seen (--no-calls: ranges and ops only); no trace is
-written. The explanation goes to stderr, or to the file of -o. The exit code is the program's.
+--live runs a program, as `fastprof run` does, and explains it when it ends: PROGRAM is a script, a folder
+or zip file with a __main__.py, -m MODULE, -c CODE or - (standard input); all later words are its arguments.
+Calls of Python and garbage collections are recorded, so that waits are seen (--no-calls: ranges and ops
+only); no trace is written. The explanation goes to stderr, or to the file of -o. The exit code is the
+program's.
 
 examples:
   fastprof explain train.trace.json
@@ -88,8 +89,7 @@ def explain_command(options: argparse.Namespace) -> int:
 
 
 def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
-    from fastprof import profile
-    from fastprof.profiler.experimental_config import _ExperimentalConfig
+    from fastprof import _ExperimentalConfig, profile
 
     arguments = recording_arguments(options)
     if arguments["python_calls"] is None:

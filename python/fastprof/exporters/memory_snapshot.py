@@ -100,9 +100,7 @@ def _category_names(categories: MemoryProfile | None) -> dict[int, str]:
     }
 
 
-def _untouched(
-    categories: MemoryProfile | None, numbers: dict[str, int]
-) -> list[dict[str, Any]]:
+def _untouched(categories: MemoryProfile | None, numbers: dict[str, int]) -> list[dict[str, Any]]:
     """Return segments of what existed before the recording and was read by ops, but not freed."""
     return [
         _segment(

@@ -219,9 +219,10 @@ class Session {
     return drain_->row_count();
   }
 
-  // Returns what has been recorded so far; recording goes on, and a later stop() returns everything.
-  // Ranges in progress are in it, unfinished. Activities of devices are not. Throws StateError if
-  // the session does not run, spills to a file or has been drained, and std::bad_alloc.
+  // Returns what has been recorded so far; recording goes on, and a later stop() returns
+  // everything. Ranges in progress are in it, unfinished. Activities of devices are not. Throws
+  // StateError if the session does not run, spills to a file or has been drained, and
+  // std::bad_alloc.
   Capture capture_so_far() {
     if (!running()) raise<StateError>("the session is not running; call start() first");
     State* s = state();
