@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.analysis.memory_report import DeviceReport, Failure, memory_report
+from fastprof.analysis.memory_summary import DeviceReport, Failure, memory_report
 from fastprof.analysis.steps import StepTimes
 from fastprof.base.formatting import format_memory, format_time
 from fastprof.model.memory_rows import failed_requests, memory_rows

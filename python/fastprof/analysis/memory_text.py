@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastprof.base.formatting import format_memory, format_time
 
 if TYPE_CHECKING:
-    from fastprof.analysis.memory_report import DeviceReport, MemoryReport
+    from fastprof.analysis.memory_summary import DeviceReport, MemoryReport
 
 __all__ = ["memory_text"]
 

@@ -116,7 +116,7 @@ def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
 
 
 def _text(source: Any, options: argparse.Namespace) -> str:
-    from fastprof.analysis.explain import explain
+    from fastprof.analysis.explanation import explain
 
     found = explain(source, step=options.step)
     return json.dumps(found.to_dict(), indent=1) if options.json else found.text()

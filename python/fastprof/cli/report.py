@@ -175,7 +175,7 @@ def _text(events: Any, options: argparse.Namespace, screen: Screen) -> str:
         return print_table(events, options, screen)
     parts = []
     if options.memory:
-        from fastprof.analysis.memory_report import memory_report
+        from fastprof.analysis.memory_summary import memory_report
 
         text = memory_report(events.to_table()).text(
             options.row_limit if options.row_limit >= 0 else 1 << 30

@@ -12,7 +12,7 @@ _MOST = 3
 
 def summary_lines(table: Any) -> list[str]:
     """Return a few lines of text; [] where nothing is unusual."""
-    from fastprof.analysis.explain import explain
+    from fastprof.analysis.explanation import explain
     from fastprof.base.formatting import format_memory
     from fastprof.model.memory_rows import failed_requests
 

@@ -24,7 +24,7 @@ from fastprof.record.python_memory import own_allocations
 if TYPE_CHECKING:
     from fastprof.analysis.memory_categories import MemoryProfile
     from fastprof.analysis.memory_categories.origins import Leak
-    from fastprof.analysis.memory_report import MemoryReport
+    from fastprof.analysis.memory_summary import MemoryReport
     from fastprof.model.table import EventTable
     from fastprof.record.python_calls import CallFilter
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
@@ -579,7 +579,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
 
             print(prof.memory_report().text())
         """
-        from fastprof.analysis.memory_report import memory_report
+        from fastprof.analysis.memory_summary import memory_report
 
         return memory_report(self, device)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastprof.analysis.memory_report import MemoryReport
+from fastprof.analysis.memory_summary import MemoryReport
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
 from fastprof.report.details import (

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from fastprof.analysis.memory_report import MemoryReport
+from fastprof.analysis.memory_summary import MemoryReport
 from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.model.table import EventTable

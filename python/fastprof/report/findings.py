@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.analysis.explain import explain
+from fastprof.analysis.explanation import explain
 from fastprof.report.rows import ReportRows
 from fastprof.report.texts import bounded
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fastprof.analysis.memory_report import DeviceReport, Failure, MemoryReport, memory_report
+from fastprof.analysis.memory_summary import DeviceReport, Failure, MemoryReport, memory_report
 from fastprof.model.memory_rows import failed_requests, memory_rows
 from fastprof.model.table import EventTable
 from fastprof.report.texts import Strings
