@@ -59,7 +59,7 @@ KINDS = (
                 r"DataLoader.*__next__|\bdata ?load(er|ing)?\b|\bload(ing)? (the )?(data|batch)\b",
                 re.I,
             ),
-            _CALL: re.compile(r"dataloader\.py\(\d+\): __next__$"),
+            _CALL: re.compile(r"(^|[/\\])dataloader\.py\(\d+\): __next__$"),
             _OP: re.compile(r"DataLoader.*__next__"),
         },
         "Load data ahead: more workers for the loader, or prefetching",
@@ -80,8 +80,8 @@ KINDS = (
         {
             _CALL: re.compile(
                 r"\b(acquire|__enter__)\b.*_thread\.R?lock|_thread\.R?Lock|"
-                r"threading\.py\(\d+\): (wait|join|acquire|__enter__)|queue\.py\(\d+\): (get|put)|"
-                r"futures[/\\]_base\.py\(\d+\): result",
+                r"(^|[/\\])threading\.py\(\d+\): (wait|join|acquire|__enter__)$|"
+                r"(^|[/\\])queue\.py\(\d+\): (get|put)$|futures[/\\]_base\.py\(\d+\): result$",
                 re.I,
             ),
             _RANGE: re.compile(
@@ -96,9 +96,9 @@ KINDS = (
         "waiting for input or output",
         {
             _CALL: re.compile(
-                r"^<(built-in )?method (recv(_into)?|sendall|accept|connect)\b.*socket|"
+                r"^<(built-in )?method '?(recv(_into)?|sendall|accept|connect)\b.*socket|"
                 r"^<built-in (function|method) (select|poll|epoll|fsync|waitpid)\b|"
-                r"^<(built-in )?method (poll|read|readinto|flush)\b.*(epoll|_io\.)"
+                r"^<(built-in )?method '?(poll|read|readinto|flush)\b.*(epoll|_io\.)"
             ),
         },
         "Do input and output ahead or on another thread",

@@ -21,6 +21,7 @@ from fastprof.analysis import explain, memory_report
 from fastprof.analysis.memory_blocks import memory_blocks
 from fastprof.cli.main import main
 from fastprof.exporters.memory_snapshot import memory_snapshot
+from fastprof.exporters.memory_timeline import export_memory_timeline
 from fastprof.model.table import EventKind, EventTable
 
 Record = tuple[int, int, int]  # device (0: cpu:0, 1: cuda:1), address, bytes
@@ -174,6 +175,18 @@ def test_the_command_prints_it_and_report_mentions_failures(
     fastprof.save(table_of(RECORDS), path)
     assert main(["report", path]) == 0
     assert "Out of memory" not in capsys.readouterr().out
+
+
+def test_files_of_memory_over_time_list_failed_requests(tmp_path: Path) -> None:
+    table = table_of(RECORDS, [(1, 1 << 34)])
+    for name in ("m.json", "m.csv", "m.html"):
+        export_memory_timeline(table, tmp_path / name)
+    (failure,) = json.loads((tmp_path / "m.json").read_text())["failures"]
+    assert failure == {"device": "cuda:1", "time_us": 0.06, "bytes": 1 << 34}
+    assert (tmp_path / "m.csv").read_text().splitlines()[-1] == "cuda:1,0.06,17179869184,out of memory,,"
+    assert "<td>17,179,869,184</td>" in (tmp_path / "m.html").read_text()
+    export_memory_timeline(table, tmp_path / "m.json", device="cpu")
+    assert json.loads((tmp_path / "m.json").read_text())["failures"] == []
 
 
 def test_explain_names_the_peak_and_failed_requests() -> None:
