@@ -94,13 +94,17 @@ def test_reading_a_value_waits_for_a_device_only_where_there_is_one() -> None:
 
 def test_a_wait_in_a_wait_counts_once() -> None:
     rows = steps(("load data", "user_annotation", 9))
-    rows += [("<built-in function sleep>", "python_function", a, b, 0) for _, _, a, b, _ in rows[::2]]
+    rows += [
+        ("<built-in function sleep>", "python_function", a, b, 0) for _, _, a, b, _ in rows[::2]
+    ]
     (wait,) = explain(table_of(rows)).waits
     assert (wait.text.split(":")[0], wait.ns) == ("waiting for data", 90 * MS)
 
 
 def test_time_by_category_adds_up_to_the_steps() -> None:
-    found = explain(table_of(steps(WORK, ("load data", "user_annotation", 5), ("f", "python_function", 3))))
+    found = explain(
+        table_of(steps(WORK, ("load data", "user_annotation", 5), ("f", "python_function", 3)))
+    )
     assert [(c.ns // MS, c.text.split("  ")[-1]) for c in found.categories] == [
         (90, "ops of PyTorch"),
         (50, "waits"),
@@ -124,7 +128,9 @@ def test_time_by_module_is_without_inner_modules() -> None:
         (120, "Net_0"),
         (80, "Linear_0"),
     ]
-    assert {table.name(row) for row in found.modules[1].rows} == {"aten::addmm"}  # those with most of it
+    assert {table.name(row) for row in found.modules[1].rows} == {
+        "aten::addmm"
+    }  # those with most of it
     assert "By module" in found.text()
     assert explain(table_of(steps(WORK))).modules == []
 

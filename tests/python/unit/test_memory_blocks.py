@@ -95,7 +95,9 @@ def recordings(draw: st.DrawFn) -> list[Record]:
     for _ in range(draw(st.integers(1, 60))):
         key = (draw(st.integers(0, 1)), draw(st.integers(1, 6)) * 16)
         frees = draw(st.booleans())
-        size = live.pop(key, draw(st.integers(1, 1 << 40))) if frees else draw(st.integers(1, 1 << 40))
+        size = (
+            live.pop(key, draw(st.integers(1, 1 << 40))) if frees else draw(st.integers(1, 1 << 40))
+        )
         if not frees:
             live[key] = size
         records.append((*key, -size if frees else size))
@@ -183,7 +185,9 @@ def test_files_of_memory_over_time_list_failed_requests(tmp_path: Path) -> None:
         export_memory_timeline(table, tmp_path / name)
     (failure,) = json.loads((tmp_path / "m.json").read_text())["failures"]
     assert failure == {"device": "cuda:1", "time_us": 0.06, "bytes": 1 << 34}
-    assert (tmp_path / "m.csv").read_text().splitlines()[-1] == "cuda:1,0.06,17179869184,out of memory,,"
+    assert (tmp_path / "m.csv").read_text().splitlines()[
+        -1
+    ] == "cuda:1,0.06,17179869184,out of memory,,"
     assert "<td>17,179,869,184</td>" in (tmp_path / "m.html").read_text()
     export_memory_timeline(table, tmp_path / "m.json", device="cpu")
     assert json.loads((tmp_path / "m.json").read_text())["failures"] == []
@@ -195,7 +199,9 @@ def test_explain_names_the_peak_and_failed_requests() -> None:
     assert texts[0].startswith("peak of cpu:0: 7 B")
     assert "peak of cuda:1: 1.00 MB at 0.020us" in texts[1]
     assert "allocated in work" in texts[1]
-    assert texts[2].startswith("1 request for memory failed; the largest: 16.00 GB of cuda:1 in work")
+    assert texts[2].startswith(
+        "1 request for memory failed; the largest: 16.00 GB of cuda:1 in work"
+    )
     assert explain(table_of(RECORDS), memory=False).memory == []
     assert explain(table_of([])).memory == []
 

@@ -175,7 +175,9 @@ def test_an_allocator_that_was_taken_away_is_reported() -> None:
             tracemalloc.stop()  # restores what it found, without our hooks
             bytearray(LARGE)
     assert "raw, mem, object" in prof.missing["python_memory"]
-    assert any("python_memory" in str(w.message) or "memory of Python" in str(w.message) for w in caught)
+    assert any(
+        "python_memory" in str(w.message) or "memory of Python" in str(w.message) for w in caught
+    )
     assert sizes_of(prof, "python:object")[:2] == [LARGE + 1, -LARGE - 1]
 
 
