@@ -171,6 +171,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "torch_agreement": lambda rounds: script("hot_path/torch_agreement.py"),
     "analysis": lambda rounds: script("pipeline/analysis.py"),
     "evaluation": lambda rounds: script("pipeline/evaluation.py"),
+    "memory": lambda rounds: script("pipeline/memory.py"),
     "report": lambda rounds: script("pipeline/report.py", "--rounds", str(min(rounds, 5))),
     "torch_events": lambda rounds: script("pipeline/torch_events.py"),
 }

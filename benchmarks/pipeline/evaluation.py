@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time BasicEvaluation, its ranking, the anti-patterns and explain() on a made table, against torch's _utils.
+"""Time BasicEvaluation, its ranking, the anti-patterns and explain(), beside torch.profiler's on the same work.
 
-``evaluation.py [N] [--peer N]``: N events (default 10^6), a quarter each of ops, nested ops, launches and kernels. The
-seconds of each stage are the least of three rounds. --peer also times PyTorch's traverse and overlap on N events.
+``evaluation.py [N] [--json FILE] [--ops N]``: N events (default 10^6) of a made table, a quarter each of ops, nested
+ops, launches and kernels; then ``--ops`` ops of PyTorch (default 3000, two events each), recorded by either profiler and
+analysed by its own BasicEvaluation and anti-patterns. CPU seconds, the least of three rounds; compare within one run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from typing import Any
 import numpy as np
 
 import fastprof
-from fastprof.analysis import BasicEvaluation, explain, find_anti_patterns
+from fastprof.analysis import (
+    BasicEvaluation,
+    explain,
+    find_anti_patterns,
+    report_all_anti_patterns,
+)
 
 
 def table_of(n: int) -> fastprof.EventTable:
@@ -44,46 +50,82 @@ def table_of(n: int) -> fastprof.EventTable:
 
 
 def least(call: Callable[[], Any]) -> float:
-    """Return the least seconds of three calls."""
+    """Return the least CPU seconds of three calls."""
     seconds = []
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = time.process_time()
         call()
-        seconds.append(time.perf_counter() - begin)
-    return round(min(seconds), 4)
+        seconds.append(time.process_time() - begin)
+    return round(min(seconds), 6)
 
 
-def peer(n: int) -> float | None:
-    """Return the seconds of PyTorch's overlap of `n` events with 100 intervals; None without torch."""
+def of_ops(count: int) -> list[dict[str, Any]]:
+    """Return rows for `count` ops that each profiler records and analyses; [] without torch."""
     try:
-        from torch.profiler import _utils
+        import torch
+        from torch.profiler import _pattern_matcher, _utils
     except ImportError:
-        return None
+        print("torch: not installed")
+        return []
+    torch.set_num_threads(1)
+    value = torch.ones(4)
 
-    class Event:
-        start_time_ns, end_time_ns, id, name = 0, 1000, 1, "e"
+    def work(profile: Any) -> Any:
+        with profile:
+            for _ in range(count):
+                value.add(1)
+        return profile
 
-    intervals = [_utils.Interval(10 * i, 10 * i + 5) for i in range(100)]
-    key = _utils.EventKey(Event())
-    return least(lambda: [key.intervals_overlap(intervals) for _ in range(n)])
+    options = {"record_shapes": True, "with_stack": True}
+    cpu = [torch.profiler.ProfilerActivity.CPU]
+    theirs = work(torch.profiler.profile(activities=cpu, **options))
+    ours = work(fastprof.profile(**options))
+    silent = {"print_enable": False}
+    return [
+        {
+            "suite": "evaluation",
+            "case": f"{name}, {count} ops",
+            "evaluation": least(evaluate),
+            "anti-patterns": least(patterns),
+        }
+        for name, evaluate, patterns in (
+            (
+                "fastprof",
+                lambda: BasicEvaluation(ours).rank_events(10),
+                lambda: report_all_anti_patterns(ours, **silent),
+            ),
+            (
+                "torch.profiler",
+                lambda: _utils.BasicEvaluation(theirs.profiler).rank_events(10),
+                lambda: _pattern_matcher.report_all_anti_patterns(theirs, **silent),
+            ),
+        )
+    ]
 
 
 def main() -> None:
-    """Run and print one JSON object."""
+    """Run and print a JSON object a row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("n", nargs="?", type=int, default=1_000_000)
-    parser.add_argument("--peer", type=int, default=0)
+    parser.add_argument("--json")
+    parser.add_argument("--ops", type=int, default=3000)
     options = parser.parse_args()
-    seconds = {
-        "evaluation": least(lambda: BasicEvaluation(table_of(options.n))),
-        "with ranking": least(lambda: BasicEvaluation(table_of(options.n)).rank_events(10)),
-        "anti-patterns": least(lambda: find_anti_patterns(table_of(options.n))),
-        "explain": least(lambda: explain(table_of(options.n))),
-    }
-    result = {"events": options.n, "seconds": seconds}
-    if options.peer:
-        result["torch overlap"] = {"events": options.peer, "seconds": peer(options.peer)}
-    print(json.dumps(result))
+    rows: list[dict[str, Any]] = [
+        {
+            "suite": "evaluation",
+            "case": f"fastprof, table of {options.n} events",
+            "evaluation": least(lambda: BasicEvaluation(table_of(options.n))),
+            "with ranking": least(lambda: BasicEvaluation(table_of(options.n)).rank_events(10)),
+            "anti-patterns": least(lambda: find_anti_patterns(table_of(options.n))),
+            "explain": least(lambda: explain(table_of(options.n))),
+        },
+        *of_ops(options.ops),
+    ]
+    for row in rows:
+        print(json.dumps(row), flush=True)
+    if options.json:
+        with open(options.json, "a") as out:
+            out.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 if __name__ == "__main__":

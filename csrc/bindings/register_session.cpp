@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,6 +92,7 @@ class SessionObject {
       auto capture = std::make_shared<Capture>();
       try {
         const py::gil_scoped_release release;
+        const std::lock_guard<std::mutex> hold(reading_);
         session_->stop();
         *capture = session_->take_capture();
         if (native_frames_) resolve_frames_of_stacks();
@@ -99,16 +101,31 @@ class SessionObject {
         throw;
       }
       capture_ = std::move(capture);
-      name_tracks(names);
+      name_tracks(*capture_, names);
       resolve_python_stacks(*capture_, holds_stacks_);
       release_stacks();
     }
     return CaptureObject{capture_};
   }
 
+  // Another thread may stop the session meanwhile, which waits.
+  CaptureObject capture_so_far(const py::typing::Dict<py::int_, py::str>& names) {
+    auto capture = std::make_shared<Capture>();
+    {
+      const py::gil_scoped_release release;
+      const std::lock_guard<std::mutex> hold(reading_);
+      *capture = session_->capture_so_far();
+      if (native_frames_) resolve_frames_of_stacks();
+    }
+    name_tracks(*capture, names);
+    resolve_python_stacks(*capture, holds_stacks_);
+    return CaptureObject{std::move(capture)};
+  }
+
   void abandon() {
     release_stacks();
     const py::gil_scoped_release release;
+    const std::lock_guard<std::mutex> hold(reading_);
     session_->abandon();
   }
 
@@ -140,10 +157,10 @@ class SessionObject {
   uint64_t spilled_bytes() const noexcept { return session_->spilled_bytes(); }
 
  private:
-  void name_tracks(const py::typing::Dict<py::int_, py::str>& names) {
-    for (TrackInfo& track : capture_->tracks) {
+  static void name_tracks(Capture& capture, const py::typing::Dict<py::int_, py::str>& names) {
+    for (TrackInfo& track : capture.tracks) {
       const py::int_ tid(track.tid);
-      if (!track.alive || track.name != capture_->process_name || !names.contains(tid)) continue;
+      if (!track.alive || track.name != capture.process_name || !names.contains(tid)) continue;
       std::string storage;
       std::string_view bytes;
       if (name_bytes(py::object(names[tid]).ptr(), storage, bytes)) track.name = bytes;
@@ -158,6 +175,7 @@ class SessionObject {
   }
 
   std::unique_ptr<Session> session_;
+  std::mutex reading_;  // taken without the GIL: capture_so_far() on one thread, an end on another
   std::shared_ptr<Capture> capture_;  // result of the last stop
   bool python_stacks_;
   bool native_frames_;
@@ -187,6 +205,10 @@ void register_session(py::module_& module) {
            "Stop and return the capture; later calls return the same one. thread_names: names by "
            "kernel thread id, for threads without a name of their own. Raises StateError if the "
            "session was never started.")
+      .def(
+          "capture_so_far", &SessionObject::capture_so_far, py::arg("thread_names"),
+          "Return a capture of what has been recorded so far, while recording goes on. Any thread. "
+          "Raises StateError if the session does not run, spills or was drained.")
       .def("abandon", &SessionObject::abandon,
            "End without reading what was recorded. No effect unless it runs.")
       .def("add_activities", &SessionObject::add_activities, py::arg("collection"),

@@ -15,6 +15,7 @@ __all__: list[str] = [
     "DeviceCollection",
     "LegacyEvents",
     "OpenRange",
+    "PythonAllocations",
     "PythonCalls",
     "ScannedEvents",
     "Session",
@@ -48,6 +49,7 @@ __all__: list[str] = [
     "group_usage",
     "learn_task_steps",
     "leave_out_frames_of",
+    "leave_out_python_allocations",
     "leave_task",
     "legacy_disable",
     "legacy_enable",
@@ -65,6 +67,7 @@ __all__: list[str] = [
     "nested_codes",
     "note_running_task",
     "now_ns",
+    "python_memory_after_fork_in_child",
     "record_function",
     "recover",
     "register_cuda",
@@ -105,6 +108,7 @@ __all__: list[str] = [
     "torch_stop_observing",
     "torch_try_inputs",
     "unix_offset_ns",
+    "untracked_python_allocations",
     "version",
 ]
 
@@ -354,6 +358,11 @@ class Session:
         Tell the reader of the backing file more of the process; of equal keys, the last value counts. No effect without a backing file.
         """
 
+    def capture_so_far(self, thread_names: dict[int, str]) -> Capture:
+        """
+        Return a capture of what has been recorded so far, while recording goes on. Any thread. Raises StateError if the session does not run, spills or was drained.
+        """
+
     def drain(self) -> int:
         """
         Read finished records so that their memory can be reused; return the number of rows so far.
@@ -524,6 +533,26 @@ class PythonCalls:
     def end(self) -> str:
         """
         End it if it is on; returns who took the place of the profile function meanwhile. The destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
+class PythonAllocations:
+    """
+    One profile's recording of Python's allocator domains.
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self) -> None:
+        """
+        Record the blocks of all threads while a session runs that records memory.
+        """
+
+    def end(self) -> str:
+        """
+        End it if it is on, and return the domains that another tool took away meanwhile; empty for none. The destructor does, too.
         """
 
     @property
@@ -865,6 +894,12 @@ def leave_out_frames_of(file: str) -> None:
     """
 
 
+def leave_out_python_allocations(on: bool) -> bool:
+    """
+    Leave out (True) what this thread allocates; frees are recorded. Return the former value.
+    """
+
+
 def leave_task(task: typing.Any, ended: bool = False) -> None:
     """
     Record that the calling thread has left the task that it entered last.
@@ -1003,6 +1038,7 @@ def now_ns() -> int:
     """
 
 
+def python_memory_after_fork_in_child() -> None: ...
 def recover(
     path: bytes,
     session_id: typing.SupportsInt | typing.SupportsIndex = 0,
@@ -1257,6 +1293,12 @@ def torch_try_inputs(
 def unix_offset_ns() -> int:
     """
     Return what the clock of captures adds to CLOCK_MONOTONIC. Valid as now_ns() is.
+    """
+
+
+def untracked_python_allocations() -> int:
+    """
+    Return the number of blocks that were not recorded since the begin, for lack of memory.
     """
 
 

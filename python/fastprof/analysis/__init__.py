@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fastprof.analysis.evaluation import BasicEvaluation, EventKey, EventMetrics
-    from fastprof.analysis.explain import explain
+    from fastprof.analysis.explanation import explain
     from fastprof.analysis.fx_mapping import map_recorded_events_to_aten_ops_with_stack_trace
     from fastprof.analysis.intervals import Interval
+    from fastprof.analysis.memory_summary import memory_report
     from fastprof.analysis.pattern_report import report_all_anti_patterns
     from fastprof.analysis.patterns import find_anti_patterns
     from fastprof.analysis.traversal import (
@@ -30,10 +31,11 @@ _LAZY = {
     "EventMetrics": "evaluation",
     "Interval": "intervals",
     "argmax": "traversal",
-    "explain": "explain",
+    "explain": "explanation",
     "find_anti_patterns": "patterns",
     "index_of_first_match": "traversal",
     "map_recorded_events_to_aten_ops_with_stack_trace": "fx_mapping",
+    "memory_report": "memory_summary",
     "report_all_anti_patterns": "pattern_report",
     "source_code_location": "traversal",
     "traverse_bfs": "traversal",
@@ -49,6 +51,7 @@ __all__ = [
     "find_anti_patterns",
     "index_of_first_match",
     "map_recorded_events_to_aten_ops_with_stack_trace",
+    "memory_report",
     "report_all_anti_patterns",
     "source_code_location",
     "traverse_bfs",

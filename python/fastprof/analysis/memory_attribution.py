@@ -225,16 +225,22 @@ def _with_own_rows(
     if len(left_over) or len(failed):
         listed = np.concatenate([left_over, failed])
         site, kind = table.column("site").copy(), table.column("kind").copy()
-        # One "[memory]" site per site with unattributed records, which keeps the device.
-        origins, code = np.unique(site[left_over], return_inverse=True)
-        site[left_over] = len(sites) + code.reshape(-1)
-        site[failed] = len(sites) + len(origins)
+        # A site for each site with such records, which keeps the device and the allocator.
+        origins, code = np.unique(site[listed], return_inverse=True)
+        site[listed] = len(sites) + code.reshape(-1)
         kind[listed] = EventKind.RANGE
-        left = [
-            _LEFT_OVER._replace(device_type=origin.device_type, device_index=origin.device_index)
-            for origin in (sites[i] for i in origins.tolist())
-        ]
-        sites = SiteTable.from_sites([*sites, *left, _OUT_OF_MEMORY])
+        failing = {sites[int(i)] for i in np.unique(table.column("site")[failed])}
+        own = []
+        for origin in (sites[i] for i in origins.tolist()):
+            made = _OUT_OF_MEMORY if origin in failing else _LEFT_OVER
+            own.append(
+                made._replace(
+                    device_type=origin.device_type,
+                    device_index=origin.device_index,
+                    function=origin.function,
+                )
+            )
+        sites = SiteTable.from_sites([*sites, *own])
         columns.update(site=site, kind=kind)
         if table.has("parent"):
             parent = table.column("parent").copy()

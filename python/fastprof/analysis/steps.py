@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.named_rows import NamedRows
+from fastprof.analysis.wait_kinds import kinds_of_rows
 
 __all__ = ["StepTimes"]
 
@@ -64,6 +65,11 @@ class StepTimes:
         return np.where(inside, number, -1)
 
     @cached_property
+    def wait_kind(self) -> Array:
+        """Number of each row's kind of wait in wait_kinds.KINDS, -1 for no wait."""
+        return kinds_of_rows(self.events)
+
+    @cached_property
     def names(self) -> Array:
         """Name codes that occur inside of steps, in order of their self time, most first."""
         inside = self.step_of >= 0
@@ -92,6 +98,18 @@ class StepTimes:
         """Time of each step that no event inside of it covers, float64 ns."""
         rest: Array = self.duration - self.self_ns.sum(axis=1)
         return rest
+
+    def gaps_of(self, step: int) -> tuple[Array, Array]:
+        """Return begin and end of the times of a step that no event inside of it covers, longest first."""
+        inside = self.step_of == step
+        inside[self.rows] = False
+        rows = np.flatnonzero(inside)
+        rows = rows[np.argsort(self.events.start[rows], kind="stable")]
+        ends = np.maximum.accumulate(np.append(self.start[step], self.events.end[rows]))
+        begins = np.append(self.events.start[rows], self.end[step])
+        kept = np.flatnonzero(begins > ends)
+        kept = kept[np.argsort(-(begins - ends)[kept], kind="stable")]
+        return ends[kept], begins[kept]
 
     def events_of(self, code: int, step: int | None = None) -> Array:
         """Return the rows of a name inside of steps, longest self time first."""

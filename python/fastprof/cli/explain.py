@@ -5,42 +5,125 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+from typing import Any
 
+from fastprof.base import errors
 from fastprof.cli.options import Subparsers, add_reading_options, command_parser, load_trace
+from fastprof.cli.outcome import check_output, print_message
+from fastprof.cli.program_call import ProgramCall
+from fastprof.cli.program_recording import record_program
+from fastprof.cli.recording_options import add_recording_options, recording_arguments
 from fastprof.cli.screen import Screen
 
 __all__ = ["add_parser"]
 
 _EPILOG = """\
 Steps are the ranges "ProfilerStep#N" that a schedule makes, or those of --step. Nothing is said where
-nothing is wrong. Each claim in the JSON has its figure in ns and the rows of the events behind it.
+nothing is wrong. Each claim in the JSON has its figure (ns, or bytes for memory) and the rows of the
+events behind it.
+
+--live runs a program, as `fastprof run` does, and explains it when it ends: PROGRAM is a script, a folder
+or zip file with a __main__.py, -m MODULE, -c CODE or - (standard input); all later words are its arguments.
+Calls of Python and garbage collections are recorded, so that waits are seen (--no-calls: ranges and ops
+only); no trace is written. The explanation goes to stderr, or to the file of -o. The exit code is the
+program's.
 
 examples:
   fastprof explain train.trace.json
   fastprof explain --step "train step" train.fastprof
   fastprof explain --json torch_trace.json.gz
+  fastprof explain --live train.py --epochs 3
+  fastprof explain --live --json -o why.json --memory -m package.train
 """
 
 
 def add_parser(commands: Subparsers) -> None:
     """Add the subcommand's parser."""
     parser = command_parser(commands, "explain", "say where a step's time went and why", _EPILOG)
-    parser.add_argument("file", metavar="FILE", help="the trace to read; - is standard input")
+    parser.usage = (
+        f"{parser.prog} [options] FILE\n"
+        f"       {parser.prog} --live [options] (SCRIPT | -m MODULE | -c CODE | -) [ARG ...]"
+    )
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="the trace to read; - is standard input"
+    )
+    parser.add_argument(
+        "--live", action="store_true", help="run a program and explain it when it ends"
+    )
+    # For the help text only: program_call.py extracts these before argparse parses the line.
+    parser.add_argument("-m", metavar="MODULE", help="with --live: run a module, like python -m")
+    parser.add_argument("-c", metavar="CODE", help="with --live: run code, like python -c")
     parser.add_argument("--step", metavar="NAME", help="name of the ranges that are steps")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument(
+        "-o", "--output", metavar="PATH", help="write the explanation to a file instead"
+    )
     add_reading_options(parser)
-    parser.set_defaults(command=explain_file)
+    add_recording_options(parser)
+    parser.set_defaults(command=explain_command)
 
 
-def explain_file(options: argparse.Namespace) -> int:
-    """Print the explanation of a trace; return the exit code."""
-    from fastprof.analysis.explain import explain
-
-    found = explain(load_trace(options.file, options), step=options.step)
-    if options.json:
-        print(json.dumps(found.to_dict(), indent=1))
-    else:
-        screen = Screen.of(sys.stdout)
-        print("\n".join(screen.line(line) for line in found.text().splitlines()))
+def explain_command(options: argparse.Namespace) -> int:
+    """Explain a file, or a program that is run; return the exit code."""
+    if options.output is not None:
+        check_output(options.output)
+        options.output = os.path.abspath(options.output)  # the program may change its folder
+    call: ProgramCall | None = getattr(options, "program", None)
+    if options.live:
+        if call is None:
+            raise errors.ValueError("no program to run. Add a SCRIPT, -m MODULE or -c CODE.")
+        return _explain_program(options, call)
+    if options.file is None or options.m or options.c:
+        raise errors.ValueError(
+            "no file to explain. Add the path of a trace, or --live before a program."
+        )
+    text = _text(load_trace(options.file, options), options)
+    if options.output is not None:
+        _write(options.output, text)
+        return 0
+    screen = Screen.of(sys.stdout)
+    print("\n".join(screen.line(line) for line in text.splitlines()))
     return 0
+
+
+def _explain_program(options: argparse.Namespace, call: ProgramCall) -> int:
+    from fastprof import _ExperimentalConfig, profile
+
+    arguments = recording_arguments(options)
+    if arguments["python_calls"] is None:
+        arguments["python_calls"] = True
+    profiler = profile(
+        **arguments, experimental_config=_ExperimentalConfig(record_python_gc_info=True)
+    )
+
+    def report(raised: BaseException | None) -> int:
+        try:
+            text = _text(profiler, options)
+        except errors.Error as error:
+            print_message(f"fastprof: error: {error}")
+            return 2
+        if options.output is not None:
+            _write(options.output, text)
+            print_message(f"fastprof: wrote {options.output}")
+            return 0
+        screen = Screen.of(sys.stderr)
+        print_message("\n".join(screen.line(line) for line in text.splitlines()))
+        return 0
+
+    return record_program(profiler, call, "the explanation", report)
+
+
+def _text(source: Any, options: argparse.Namespace) -> str:
+    from fastprof.analysis.explanation import explain
+
+    found = explain(source, step=options.step)
+    return json.dumps(found.to_dict(), indent=1) if options.json else found.text()
+
+
+def _write(path: str, text: str) -> None:
+    from fastprof.exporters.atomic_file import atomic_text
+
+    with atomic_text(path) as file:
+        file.write(text + "\n")

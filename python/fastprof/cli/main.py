@@ -26,6 +26,7 @@ examples:
   fastprof run -o out.pftrace -m pkg.mod  profile a module, write a trace for ui.perfetto.dev
   fastprof report train.trace.json        print the table of a trace (also of PyTorch's traces)
   fastprof explain train.trace.json       say where the time of a step went, what to do first
+  fastprof explain --live train.py        run a script, then say that of it
   fastprof recover records                print what a killed process had recorded
   fastprof diff before.json after.json    compare two traces by name: what became slower
   fastprof convert a.json a.fastprof      convert a trace to another format
@@ -69,16 +70,18 @@ def make_parser(prog: str) -> CommandParser:
 def split_program(
     parser: argparse.ArgumentParser, given: Sequence[str]
 ) -> tuple[list[str], ProgramCall | None]:
-    """Return (arguments for fastprof, the program of `fastprof run` with its arguments).
+    """Return (arguments for fastprof, the program of `run` or `explain --live` with its arguments).
 
     Split before argparse, which would also parse options after the script's name as fastprof's.
     """
     at = next((i for i, word in enumerate(given) if not word.startswith("-")), None)
-    if at is None or given[at] != "run":
+    if at is None or given[at] not in ("run", "explain"):
         return list(given), None
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    run = commands.choices["run"]
-    count, program = find_program(run._option_string_actions, given[at + 1 :])
+    chosen = commands.choices[given[at]]
+    count, program = find_program(chosen._option_string_actions, given[at + 1 :])
+    if given[at] == "explain" and "--live" not in given[at + 1 : at + 1 + count]:
+        return list(given), None  # explains a file
     return list(given[: at + 1 + count]), program
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the program and its arguments on the command line of `fastprof run`."""
+"""Find the program and its arguments on the command line of `fastprof run` and `fastprof explain --live`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def find_program(
 ) -> tuple[int, ProgramCall | None]:
     """Return (number of words that belong to fastprof, the program; None if there is none).
 
-    options: the options of `fastprof run` by name. As in python, the first word that is neither an
+    options: the command's options by name. As in python, the first word that is neither an
     option nor an option's value is the script; -m and -c take the next word. All words after that
     belong to the program, including "--" and names of fastprof's options.
     """

@@ -41,6 +41,11 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         "--profile-memory", "--memory", action="store_true", help="record allocations and frees"
     )
     recording.add_argument(
+        "--python-memory",
+        action="store_true",
+        help="also record what Python's own allocators do (implies --profile-memory)",
+    )
+    recording.add_argument(
         "--with-stack",
         "--stack",
         action="store_true",
@@ -94,7 +99,8 @@ def recording_arguments(options: argparse.Namespace) -> dict[str, Any]:
         )
     return {
         "record_shapes": options.record_shapes,
-        "profile_memory": options.profile_memory,
+        "profile_memory": options.profile_memory or options.python_memory,
+        "python_memory": options.python_memory,
         "with_stack": options.with_stack or options.native,
         "native": options.native,
         "with_flops": options.with_flops,

@@ -23,6 +23,7 @@ from fastprof.cli.options import (
 )
 from fastprof.cli.outcome import check_output
 from fastprof.cli.screen import Screen, paged
+from fastprof.cli.summary_lines import summary_lines
 
 __all__ = ["add_parser", "add_report_options", "check_report_options", "report_table"]
 
@@ -100,6 +101,12 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="on a terminal, show the text in $PAGER (default: less)",
     )
+    group.add_argument(
+        "--memory",
+        action="store_true",
+        help="print what memory was in use, instead: sums, the peak and what it consists of, long-lived "
+        "temporaries, requests that failed",
+    )
     parser.add_argument("--csv", metavar="PATH", help="also write the averages as CSV")
     parser.add_argument("--json", metavar="PATH", help="also write the averages as JSON")
     add_html_options(parser)
@@ -141,6 +148,9 @@ def _print_report(
     for line in (head, *notes):
         print(screen.line(line))
     print(text if text else "the trace contains no ranges")
+    if not (options.tree or options.flame or options.memory):
+        for line in summary_lines(table):
+            print(screen.line(line))
     if options.html:
         write_report(table, options.html, options, notes)
     if not (options.csv or options.json):
@@ -161,9 +171,16 @@ def _text(events: Any, options: argparse.Namespace, screen: Screen) -> str:
     from fastprof.views.flame_text import flame_text
     from fastprof.views.tree_text import TreeOptions, tree_text
 
-    if not (options.tree or options.flame):
+    if not (options.tree or options.flame or options.memory):
         return print_table(events, options, screen)
     parts = []
+    if options.memory:
+        from fastprof.analysis.memory_summary import memory_report
+
+        text = memory_report(events.to_table()).text(
+            options.row_limit if options.row_limit >= 0 else 1 << 30
+        )
+        parts.append("\n".join(map(screen.line, text.split("\n"))))
     if options.tree:
         limits = TreeOptions(
             options.depth, options.min_percent, options.time_unit, screen.width, screen.style

@@ -19,11 +19,11 @@ from fastprof.cli.options import (
     counted,
     print_table,
 )
-from fastprof.cli.outcome import check_output, keep, patient_with_ctrl_c, print_message
+from fastprof.cli.outcome import check_output, keep, print_message
 from fastprof.cli.program_call import ProgramCall
+from fastprof.cli.program_recording import record_program
 from fastprof.cli.recording_options import add_recording_options, recording_arguments
 from fastprof.cli.screen import Screen
-from fastprof.cli.script import Program, leave_as, wait_for_threads
 
 __all__ = ["add_parser"]
 
@@ -105,7 +105,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the program under a profile; exit the way the program does."""
-    from fastprof import profile, receive_itt, receive_nvtx, record_function
+    from fastprof import profile, receive_itt, receive_nvtx
 
     call: ProgramCall | None = getattr(options, "program", None)
     if call is None:
@@ -119,34 +119,12 @@ def run(options: argparse.Namespace) -> int:
         receive_nvtx()
     if options.itt:
         receive_itt()
-    pid = os.getpid()
-    raised: BaseException | None = None
-    try:
-        program = Program(call)
-    except SyntaxError as error:
-        raised = error
-    if raised is not None:
-        leave_as(raised)
-    profiler.start()
-    whole = record_function(call.label)
-    whole.__enter__()
-    try:
-        try:
-            program.run()
-        finally:
-            wait_for_threads()
-    except BaseException as error:
-        raised = error
-    if os.getpid() == pid:  # in a forked child nothing is reported: the parent does it
-        with patient_with_ctrl_c("writing the trace"):
-            whole.__exit__(None, None, None)
-            profiler.stop()
-            failed = _report(profiler, options, outputs, start_folder, raised)
-        if raised is None:
-            return failed
-    if raised is not None:
-        leave_as(raised)
-    return 0
+    return record_program(
+        profiler,
+        call,
+        "writing the trace",
+        lambda raised: _report(profiler, options, outputs, start_folder, raised),
+    )
 
 
 def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, str]]:
@@ -157,7 +135,7 @@ def _outputs(options: argparse.Namespace, call: ProgramCall) -> list[tuple[str, 
         path = options.output or f"{call.file_stem}.trace.json"
         kind = format_of(path, options.to)
         if kind == "memory":
-            if not options.profile_memory:
+            if not (options.profile_memory or options.python_memory):
                 raise errors.ValueError(
                     f"cannot write {path}: this format shows memory over time. Add --profile-memory."
                 )

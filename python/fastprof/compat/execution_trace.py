@@ -8,15 +8,17 @@ observer, which is driven through torch.profiler.ExecutionTraceObserver. torch i
 from __future__ import annotations
 
 import os
-import sys
-import weakref
+import warnings
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.compat.sole_observer import (
+    check_sole_observer,
+    is_registered,
+    torchs_observer_class,
+)
 
-__all__ = ["ExecutionTraceObserver", "observer_of_environment"]
-
-_made: weakref.WeakSet[ExecutionTraceObserver] = weakref.WeakSet()  # those with a libtorch observer
+__all__ = ["ExecutionTraceObserver", "check_observer_may_start", "observer_of_environment"]
 
 
 class ExecutionTraceObserver:
@@ -44,7 +46,7 @@ class ExecutionTraceObserver:
         """
         if self.is_registered:
             return self
-        theirs = _torchs_class()
+        theirs = torchs_observer_class()
         if theirs is None:
             raise errors.UnavailableError(
                 "execution traces are written by libtorch, which is not loaded. Import torch before "
@@ -56,13 +58,8 @@ class ExecutionTraceObserver:
             raise errors.IoError(
                 f"cannot write {path!r}: the folder {folder!r} is missing or read-only. Choose another."
             )
-        # libtorch accepts a second observer with a warning, and its end then completes the first one's file.
-        if any(other.is_registered for other in _made):
-            raise errors.StateError(
-                "another execution trace observer is registered. Call its unregister_callback() first."
-            )
+        check_sole_observer()
         self._theirs = observer = theirs()
-        _made.add(self)
         observer.register_callback(path)
         if self._collects_extras:
             observer.set_extra_resource_collection(True)
@@ -90,7 +87,7 @@ class ExecutionTraceObserver:
     @property
     def is_registered(self) -> bool:
         """Whether register_callback() was called, and unregister_callback() not since."""
-        return _is_registered(self._theirs)
+        return is_registered(self._theirs)
 
     def is_running(self) -> bool:
         """Return whether it records."""
@@ -143,26 +140,33 @@ class ExecutionTraceObserver:
             return ExecutionTraceObserver().register_callback("")
         observer = ExecutionTraceObserver()
         observer._theirs = theirs
-        _made.add(observer)
         return observer
-
-
-def _torchs_class() -> Any:
-    profiler: Any = getattr(sys.modules.get("torch"), "profiler", None)
-    return getattr(profiler, "ExecutionTraceObserver", None)
-
-
-def _is_registered(observer: Any) -> bool:
-    return bool(getattr(observer, "_registered", False))
 
 
 def observer_of_environment() -> Any:
     """Return the observer that torch's ExecutionTraceObserver builds from the environment, or None.
 
     Reads ENABLE_PYTORCH_EXECUTION_TRACE and ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS. None if torch is not imported,
-    which this function does not do. Any thread.
+    which this function does not do; and, with a warning, while another observer is registered. Any thread.
     """
     if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
         return None
-    build = getattr(_torchs_class(), "build_execution_trace_obs_from_env", None)
-    return None if build is None else build()
+    build = getattr(torchs_observer_class(), "build_execution_trace_obs_from_env", None)
+    if build is None:
+        return None
+    try:
+        check_sole_observer()
+    except errors.StateError as error:
+        warnings.warn(f"ENABLE_PYTORCH_EXECUTION_TRACE=1 has no effect here: {error}", stacklevel=4)
+        return None
+    return build()
+
+
+def check_observer_may_start(observer: Any) -> None:
+    """Raise errors.StateError if another observer than the given one (ours or torch's) is registered.
+
+    Observers of other classes are none of libtorch's: they may start.
+    """
+    mine = getattr(observer, "_theirs", observer)
+    if is_registered(mine) and isinstance(mine, torchs_observer_class() or ()):
+        check_sole_observer(mine)

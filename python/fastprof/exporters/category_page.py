@@ -14,6 +14,8 @@ from fastprof.analysis.memory_categories.kinds import CATEGORY_ORDER, Category, 
 from fastprof.analysis.memory_categories.origins import explain_peak
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_categories.totals import CategoryTotals, reconcile
+from fastprof.exporters.memory_timeline import failures_table
+from fastprof.model.memory_rows import failed_requests
 
 __all__ = ["write_page"]
 
@@ -59,6 +61,7 @@ def write_page(file: Any, profile: MemoryProfile, devices: Sequence[CategoryTota
             f"{one.freed:,} = {one.in_use_at_end:,} bytes in use at the end.</p>\n"
         )
         file.write(_by_category(totals) + _parts(profile, totals.device))
+    file.write(failures_table(failed_requests(profile.table), profile.table.t0_ns))
     file.write("</html>\n")
 
 

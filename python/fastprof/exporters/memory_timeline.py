@@ -16,11 +16,17 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_text
-from fastprof.model.memory_rows import memory_rows
+from fastprof.model.memory_rows import FailedRequest, failed_requests, memory_rows
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
 
-__all__ = ["DeviceMemory", "export_memory_timeline", "memory_rows", "memory_timeline"]
+__all__ = [
+    "DeviceMemory",
+    "export_memory_timeline",
+    "failures_table",
+    "memory_rows",
+    "memory_timeline",
+]
 
 Array: TypeAlias = NDArray[Any]
 _WIDTH, _HEIGHT, _POINTS = 900, 240, 1800
@@ -64,8 +70,10 @@ def export_memory_timeline(
     the session.
 
     JSON: {"unit": "bytes", "t0_ns": ..., "devices": [{"device", "times_us", "bytes", "recorded",
-    "allocated", "reserved"}]}. CSV: the same values, one row per record. HTML: a page without scripts
-    or links; of the records in half a pixel the highest is drawn.
+    "allocated", "reserved"}], "failures": [{"device", "time_us", "bytes"}]}. CSV: the same values, one row
+    per record; failed requests come last, with their size as "bytes" and "out of memory" as "recorded".
+    HTML: a page without scripts or links; of the records in half a pixel the highest is drawn, and failed
+    requests are listed.
 
     Raises errors.ValueError for another suffix or without memory records (they are recorded with
     profile_memory=True).
@@ -79,16 +87,18 @@ def export_memory_timeline(
             f"cannot write {path}: unknown suffix. Use {', '.join(writers)}, optionally with .gz."
         )
     devices = memory_timeline(source)
+    failures = failed_requests(source)
     if device is not None:
         devices = [d for d in devices if device in (d.device, d.device.partition(":")[0])]
-    if not devices:
+        failures = [f for f in failures if device in (f.device, f.device.partition(":")[0])]
+    if not devices and not failures:
         what = "memory records" if device is None else f"memory records of {device}"
         raise errors.ValueError(
             f"the table contains no {what}. Profile with profile_memory=True, and report allocations with "
             "fastprof.report_memory_usage or the C++ API."
         )
     with atomic_text(path) as file:
-        writers[suffix](file, source, devices)
+        writers[suffix](file, source, devices, failures)
 
 
 def _times_us(device: DeviceMemory, table: EventTable) -> list[float]:
@@ -96,7 +106,12 @@ def _times_us(device: DeviceMemory, table: EventTable) -> list[float]:
     return times
 
 
-def _json_text(file: Any, table: EventTable, devices: Sequence[DeviceMemory]) -> None:
+def _json_text(
+    file: Any,
+    table: EventTable,
+    devices: Sequence[DeviceMemory],
+    failures: Sequence[FailedRequest],
+) -> None:
     document = {
         "unit": "bytes",
         "t0_ns": table.t0_ns,
@@ -111,21 +126,39 @@ def _json_text(file: Any, table: EventTable, devices: Sequence[DeviceMemory]) ->
             }
             for device in devices
         ],
+        "failures": [
+            {"device": f.device, "time_us": (f.time_ns - table.t0_ns) / 1000, "bytes": f.size_bytes}
+            for f in failures
+        ],
     }
     json.dump(document, file, allow_nan=False)
     file.write("\n")
 
 
-def _csv_rows(file: Any, table: EventTable, devices: Sequence[DeviceMemory]) -> None:
+def _csv_rows(
+    file: Any,
+    table: EventTable,
+    devices: Sequence[DeviceMemory],
+    failures: Sequence[FailedRequest],
+) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("device", "time_us", "bytes", "recorded", "allocated", "reserved"))
     for device in devices:
         columns = (device.bytes, device.recorded, device.allocated, device.reserved)
         rows = zip(_times_us(device, table), *(c.tolist() for c in columns), strict=True)
         writer.writerows((device.device, *row) for row in rows)
+    writer.writerows(
+        (f.device, (f.time_ns - table.t0_ns) / 1000, f.size_bytes, "out of memory", "", "")
+        for f in failures
+    )
 
 
-def _page(file: Any, table: EventTable, devices: Sequence[DeviceMemory]) -> None:
+def _page(
+    file: Any,
+    table: EventTable,
+    devices: Sequence[DeviceMemory],
+    failures: Sequence[FailedRequest],
+) -> None:
     title = html.escape(table.process_name or "memory")
     file.write(
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
@@ -135,7 +168,23 @@ def _page(file: Any, table: EventTable, devices: Sequence[DeviceMemory]) -> None
     )
     for device in devices:
         file.write(f"<h2>{html.escape(device.device)}</h2>\n{_chart(device, table)}\n")
+    file.write(failures_table(failures, table.t0_ns))
     file.write("</html>\n")
+
+
+def failures_table(failures: Sequence[FailedRequest], t0_ns: int) -> str:
+    """Return the failed requests as HTML; "" for none."""
+    if not failures:
+        return ""
+    rows = "".join(
+        f"<tr><td>{html.escape(f.device)}</td><td>{f.size_bytes:,}</td>"
+        f"<td>{(f.time_ns - t0_ns) / 1e6:,.3f}</td></tr>"
+        for f in failures
+    )
+    return (
+        "<h2>Out of memory</h2><table><tr><th>Device</th><th>Requested bytes</th><th>Time in ms</th></tr>"
+        f"{rows}</table>\n"
+    )
 
 
 def _chart(device: DeviceMemory, table: EventTable) -> str:

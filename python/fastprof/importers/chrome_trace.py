@@ -408,6 +408,7 @@ class _Reader:
             kind,
             device_type=_small(device_type, 0),
             device_index=_small(device_index, -1),
+            function=allocator if type(allocator := args.get("Allocator")) is str else "",
         )
         first = self.rows.add_words(*(words if kind == EventKind.MEMORY else words[1:]))
         start = self._time_ns(event, "ts")

@@ -58,9 +58,12 @@ class EventRows:
         parts = (self.rows, self.stacks, self.flows)
         return sum(part.estimate_bytes() for part in parts)
 
-    def site(self, event: TrackEvent, kind: int, scope: int = 7, **more: Any) -> int:
-        """Return the site of an event's row."""
+    def site(
+        self, event: TrackEvent, kind: int, scope: int = 7, allocator: str = "", **more: Any
+    ) -> int:
+        """Return the site of an event's row. allocator: of a memory report."""
         file, function, line = event.source
+        function = function or allocator
         line &= 0xFFFFFFFF
         site = Site(
             event.name, event.category, file, function, line, kind=kind, scope=scope, **more
@@ -130,6 +133,7 @@ class EventRows:
             kind,
             device_type=max(min(_number(args.get("Device Type")), 32767), -1),
             device_index=max(min(_number(args.get("Device Id")), 32767), -1),
+            allocator=allocator if type(allocator := args.get("Allocator")) is str else "",
         )
         rows.add(kind, time_ns, time_ns, site, event.track, payload=rows.add_words(*words))
 

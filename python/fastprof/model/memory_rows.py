@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory records of a table: which rows they are, and their payload words, per device."""
+"""The memory records of a table: which rows they are, and their payload words, per device or allocator."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,19 @@ from fastprof.base.device_type import DeviceType
 from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.table import EventKind, EventTable
 
-__all__ = ["memory_rows"]
+__all__ = ["FailedRequest", "failed_requests", "is_python_allocator", "memory_rows"]
 
 Array: TypeAlias = NDArray[Any]
+_FAILED_WORDS, _MEMORY_WORDS = 3, 4
 
 
 def memory_rows(table: EventTable) -> list[tuple[str, Array, Array]]:
     """Return (device, table rows in time order, their four words) of the memory records of each device.
 
+    Device: "cpu:0", "cuda:1"; records of an allocator with a name of its own have that ("python:object").
     The words, int64 of shape (rows, 4): address, bytes, total allocated, total reserved.
     """
-    rows = _memory_rows(table)
+    rows = _rows_of(table, EventKind.MEMORY, "[memory]", _MEMORY_WORDS)
     if not len(rows):
         return []
     assert table.payload_words is not None
@@ -31,39 +33,94 @@ def memory_rows(table: EventTable) -> list[tuple[str, Array, Array]]:
     first = table.column("payload")[rows].astype(np.int64)
     words = table.payload_words.view(np.int64)
     site = table.column("site")[rows]
-    types = np.array(table.sites.field("device_type"), np.int64)[site]
-    indices = np.array(table.sites.field("device_index"), np.int64)[site]
-    types, indices = np.maximum(types, 0), np.maximum(indices, 0)
+    types = np.array(table.sites.field("device_type"), np.int64)
+    indices = np.array(table.sites.field("device_index"), np.int64)
+    present = np.unique(site)
+    labels = np.array(_labels(table, present))
+    # By device type and index; allocators with a name of their own after their device.
+    present_order = np.lexsort((labels, indices[present], types[present]))
     found = []
-    for code in np.unique(types << 32 | indices).tolist():
-        chosen = (types << 32 | indices) == code
+    for label in dict.fromkeys(labels[present_order].tolist()):
+        chosen = np.isin(site, present[labels == label])
         at = first[chosen]
-        found.append(
-            (
-                _device_name(code >> 32, code & 0xFFFFFFFF),
-                rows[chosen],
-                words[at[:, None] + np.arange(4)],
-            )
-        )
+        found.append((label, rows[chosen], words[at[:, None] + np.arange(_MEMORY_WORDS)]))
     return found
 
 
-def _memory_rows(table: EventTable) -> Array:
+class FailedRequest(NamedTuple):
+    """An allocation that failed. enclosing: innermost range open on its thread then, as a row; -1 for none."""
+
+    row: int
+    device: str
+    time_ns: int  # Unix time
+    size_bytes: int
+    enclosing: int
+
+
+def failed_requests(table: EventTable) -> list[FailedRequest]:
+    """Return the failed allocations by time, those that attribute_memory made rows of included."""
+    rows = _rows_of(table, EventKind.OUT_OF_MEMORY, "[OutOfMemory]", _FAILED_WORDS)
+    if not len(rows):
+        return []
+    assert table.payload_words is not None
+    rows = rows[np.argsort(table.start_ns[rows], kind="stable")]
+    words = table.payload_words.view(np.int64)
+    payload, site = table.column("payload"), table.column("site")
+    labels = dict(
+        zip(np.unique(site[rows]).tolist(), _labels(table, np.unique(site[rows])), strict=True)
+    )
+    return [
+        FailedRequest(
+            row,
+            labels[int(site[row])],
+            int(table.start_ns[row]),
+            int(words[int(payload[row])]),
+            _enclosing(table, row),
+        )
+        for row in rows.tolist()
+    ]
+
+
+def is_python_allocator(device: str) -> bool:
+    """Return whether the device of a record is one of Python's allocators."""
+    return device.startswith("python:")
+
+
+def _enclosing(table: EventTable, row: int) -> int:
+    time = table.start_ns[row]
+    around = (table.start_ns <= time) & (table.end_ns >= time) & (table.thread == table.thread[row])
+    around &= (table.column("kind") == EventKind.RANGE) & (table.end_ns > table.start_ns)
+    found = np.flatnonzero(around)
+    return int(found[np.argmax(table.start_ns[found])]) if len(found) else -1
+
+
+def _rows_of(table: EventTable, kind: EventKind, name: str, size: int) -> Array:
+    """Return the rows of a kind, and those that attribute_memory converted to ranges of a name."""
     if table.payload_words is None or not table.has("payload"):
         return np.zeros(0, np.int64)
-    payload, kind = table.column("payload"), table.column("kind")
-    left_over = [
-        name == "[memory]" and category == "cpu_instant_event"
-        for name, category in zip(table.sites.names, table.sites.field("category"), strict=True)
+    payload, kinds = table.column("payload"), table.column("kind")
+    converted = [
+        one == name and category == "cpu_instant_event"
+        for one, category in zip(table.sites.names, table.sites.field("category"), strict=True)
     ]
-    is_memory = kind == EventKind.MEMORY
-    is_memory |= np.array(left_over, np.bool_)[table.column("site")] & (kind == EventKind.RANGE)
-    rows: Array = np.flatnonzero(is_memory & (payload != NO_PAYLOAD))
-    if len(rows) and int(payload[rows].max()) + 4 > len(table.payload_words):
+    mine = kinds == kind
+    mine |= np.array(converted, np.bool_)[table.column("site")] & (kinds == EventKind.RANGE)
+    rows: Array = np.flatnonzero(mine & (payload != NO_PAYLOAD))
+    if len(rows) and int(payload[rows].max()) + size > len(table.payload_words):
         raise errors.ValueError(
-            "the payload of a memory row lies outside payload_words. Add four words per memory row."
+            "the payload of a memory row lies outside payload_words. Add four words per memory row, three "
+            "per out-of-memory row."
         )
     return rows
+
+
+def _labels(table: EventTable, sites: Array) -> list[str]:
+    functions = table.sites.field("function")
+    types, indices = table.sites.field("device_type"), table.sites.field("device_index")
+    return [
+        functions[site] or _device_name(max(types[site], 0), max(indices[site], 0))
+        for site in sites.tolist()
+    ]
 
 
 def _device_name(number: int, index: int) -> str:

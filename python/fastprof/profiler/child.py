@@ -59,6 +59,7 @@ _FIELDS = (
     "overflow",
     "counters",
     "gc_events",
+    "python_memory",
     "tasks",
 )
 

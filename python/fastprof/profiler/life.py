@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from fastprof._core import record_function
 from fastprof.base import errors
+from fastprof.compat.execution_trace import check_observer_may_start
 from fastprof.profiler.lifecycle import closed, opened
 from fastprof.profiler.options import Options, outside_level
 from fastprof.profiler.recording import Recording, Result
@@ -289,6 +290,7 @@ class ProfileLife:
         for key, value in self.preset_metadata.items():
             self.add_metadata_json(key, value)
         try:
+            check_observer_may_start(self.execution_trace_observer)
             recording.start()
             # Start the observer after the self-tests of torch, which it must not see.
             observer = self.execution_trace_observer

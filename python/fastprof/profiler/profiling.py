@@ -19,10 +19,12 @@ from fastprof.profiler.life import ProfileLife
 from fastprof.profiler.metadata import check_json, check_name, trace_members
 from fastprof.profiler.options import Options, make_options, outside_level
 from fastprof.profiler.recording import Result, event_list
+from fastprof.record.python_memory import own_allocations
 
 if TYPE_CHECKING:
     from fastprof.analysis.memory_categories import MemoryProfile
     from fastprof.analysis.memory_categories.origins import Leak
+    from fastprof.analysis.memory_summary import MemoryReport
     from fastprof.model.table import EventTable
     from fastprof.record.python_calls import CallFilter
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
@@ -102,6 +104,10 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     from its start: by os.fork, multiprocessing, ProcessPoolExecutor, DataLoader workers, and
     subprocesses that run Python with fastprof installed. Their events are in all results, as those of
     other processes; see docs/children.md.
+    python_memory: also record what Python's own allocators allocate and free (the domains raw, mem and
+    object of CPython: objects, their contents, buffers of bytearray and array), on all threads, as devices
+    "python:raw", "python:mem" and "python:object"; implies profile_memory. A record a block: expect a slower
+    program, and pass max_bytes. Data of NumPy's arrays and memory of C libraries come from malloc and are not seen.
     tasks: True (default): what runs in a task (asyncio, trio) nests by task: each is a track of its
     own. False: everything nests by thread; see docs/tasks.md.
 
@@ -146,6 +152,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         native: bool = False,
         follow_children: bool = False,
         tasks: bool = True,
+        python_memory: bool = False,
     ) -> None:
         if not isinstance(enabled, (bool, int)) and isinstance(enabled, Iterable):
             raise TypeError(
@@ -179,6 +186,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
             "native": native and self.enabled,
             "follow_children": follow_children and self.enabled,
             "tasks": bool(tasks) and self.enabled,
+            "python_memory": bool(python_memory) and self.enabled,
         }
         self.record_shapes = record_shapes
         self.with_flops = with_flops
@@ -465,10 +473,24 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         return html_page(self._finished_results()[-1].events, **self._page_options(title, sources))
 
     def _page_options(self, title: str, sources: bool) -> dict[str, Any]:
+        from fastprof.model.memory_rows import memory_rows
         from fastprof.report.facts import machine_facts
 
         facts = {**machine_facts(), **self._metadata}
-        return {"title": title, "sources": sources, "facts": facts, "missing": self.missing}
+        result = self._finished_results()[-1]
+        # Which inputs an op writes is known here by its schema; a table alone has only names.
+        memory = (
+            self.memory_report()
+            if "input_storages" in result.table.coded and memory_rows(result.table)
+            else None
+        )
+        return {
+            "title": title,
+            "sources": sources,
+            "facts": facts,
+            "missing": self.missing,
+            "memory": memory,
+        }
 
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
@@ -519,13 +541,47 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
     def export_memory_snapshot(
         self, path: str | os.PathLike[str], device: str | None = None
     ) -> None:
-        """Write allocations and frees as a snapshot (.pickle) for PyTorch's memory viewer.
+        """Write memory_snapshot() to a file (.pickle) that PyTorch's memory viewer reads.
 
-        device: only this one ("cpu", "cuda:0"). Requires what memory_profile() requires.
+        Also while the profile runs, on any thread. Raises errors.IoError if the file cannot be written.
         """
-        from fastprof.exporters.memory_snapshot import export_memory_snapshot
+        from fastprof.exporters.memory_snapshot import write_snapshot
 
-        export_memory_snapshot(self.memory_profile(), path, device)
+        write_snapshot(self.memory_snapshot(device), path)
+
+    def memory_snapshot(self, device: str | None = None) -> dict[str, Any]:
+        """Return allocations and frees so far and what is in use now, in the form of torch.cuda.memory._snapshot().
+
+        While the profile runs, recording goes on; may be called on any thread, and in a handler of a signal.
+        Afterwards: of the last recording, at its end. device: only this one ("cpu", "cuda:0", "python").
+        Blocks have categories with record_shapes=True. Requires profile_memory=True; errors.ValueError if
+        no memory was reported, errors.StateError while a profile with overflow="spill" runs.
+
+            signal.signal(signal.SIGUSR1, lambda *_: prof.export_memory_snapshot("now.pickle"))
+        """
+        with own_allocations():
+            from fastprof.exporters.memory_snapshot import memory_snapshot
+
+            result = self._result_so_far()
+            categories = result.memory_profile if "input_storages" in result.table.coded else None
+            return memory_snapshot(result.table, categories, device)
+
+    def _result_so_far(self) -> Result:
+        recording = self._recording
+        if recording is not None and recording.started and not self._stopping:
+            return recording.so_far(self._metadata)
+        return self._finished_results()[-1]
+
+    def memory_report(self, device: str | None = None) -> MemoryReport:
+        """Return sums, the peak and its parts, long-lived temporaries and failed requests; see analysis.memory_report.
+
+        Requires profile_memory=True or python_memory=True; errors.ValueError if no memory was reported.
+
+            print(prof.memory_report().text())
+        """
+        from fastprof.analysis.memory_summary import memory_report
+
+        return memory_report(self, device)
 
     def memory_leaks(self, steps: int = 1) -> list[Leak]:
         """Return what a step allocated that was not freed within `steps` steps after it, by stack.

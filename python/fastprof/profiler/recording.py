@@ -22,6 +22,7 @@ from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, tell_missing
 from fastprof.profiler.recovery import process_facts
 from fastprof.record.python_calls import TracedCalls
+from fastprof.record.python_memory import PythonMemory
 from fastprof.record.thread_starts import FollowedWork
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Recording:
         self._torch_ops: Observation | None = None
         self._gc_events = GcEvents()
         self._calls = None if options.python_calls is None else TracedCalls(options.python_calls)
+        self._allocations = PythonMemory() if options.python_memory else None
         self._tasks = FollowedTasks() if options.tasks else None
         self._work = None if options.all_threads else FollowedWork()
         self._devices = DeviceCollections(options.device_types, partial(tell_missing, options))
@@ -117,6 +119,8 @@ class Recording:
             threads.session_started()
         if self._calls is not None:
             self._report_calls(self._calls.start())
+        if self._allocations is not None:
+            self._allocations.start()
         if problem := self._session.backing_problem:
             tell_missing(self._options, "backing_file", problem)
         if self._options.follow_children:
@@ -142,7 +146,13 @@ class Recording:
         if self._calls is not None:
             self._report_calls(self._calls.stop())
 
+    def _stop_allocations(self) -> None:
+        if self._allocations is not None:
+            for problem in self._allocations.stop():
+                tell_missing(self._options, "python_memory", problem)
+
     def _stop_observing(self) -> None:
+        self._stop_allocations()
         self._stop_calls()
         if self._tasks is not None:
             self._tasks.stop()
@@ -197,6 +207,16 @@ class Recording:
         elif not paused and open_pause:
             self._pauses[-1][1] = now_ns
 
+    def so_far(self, metadata: Mapping[str, Any]) -> Result:
+        """Return what has been recorded so far, of this process, while recording goes on. Any thread.
+
+        Raises errors.StateError if it does not run, or with overflow="spill".
+        """
+        capture = self._session.capture_so_far(_thread_names())
+        now_ns = _core.now_ns()
+        pauses = [(a, now_ns if b is None else b) for a, b in self._pauses]
+        return Result(capture, self._options, metadata, pauses)
+
     def stop(self, metadata: Mapping[str, Any]) -> Result:
         """End, read everything and return the result. A repeated call returns the same result.
 
@@ -204,11 +224,11 @@ class Recording:
         """
         if self._result is None:
             self._stop_calls()  # calls may be recorded only while the session runs
+            self._stop_allocations()
             if self._session.running:
                 self._devices.end(self._session)
-            names = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
             try:
-                capture = self._session.stop(names)
+                capture = self._session.stop(_thread_names())
             finally:
                 self._stop_observing()
             self._warn_of_spill()
@@ -224,6 +244,10 @@ class Recording:
         if self._children is not None:
             self._children.close()
         return self._result
+
+
+def _thread_names() -> dict[int, str]:
+    return {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
 
 
 class Result:

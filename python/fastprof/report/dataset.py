@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.analysis.blocking_calls import is_blocking_call
+from fastprof.analysis.memory_summary import MemoryReport
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
 from fastprof.report.details import (
@@ -21,7 +22,8 @@ from fastprof.report.details import (
     add_values,
     to_bytes,
 )
-from fastprof.report.memory_categories import peaks_by_category
+from fastprof.report.findings import findings_of
+from fastprof.report.memory_details import device_details, failure_details, report_of
 from fastprof.report.packing import Packer
 from fastprof.report.rows import Lane, ReportRows, arrange
 from fastprof.report.signals import add_counters, add_flows, add_marks, add_memory
@@ -54,6 +56,7 @@ def make_dataset(
     facts: Mapping[str, str] | None = None,
     missing: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
+    memory: MemoryReport | None = None,
 ) -> Dataset:
     """Return the dataset of an event list that was made from a table; see report.export.export_html."""
     tree = events.event_tree
@@ -75,9 +78,12 @@ def make_dataset(
         marks = add_marks(pack, rows, lane_of_track, site_numbers)
         mark_arguments = add_mark_arguments(rows, kept_notes) if marks else {}
         counters = add_counters(pack, table, strings)
-        memory = add_memory(pack, rows)
-        peaks = peaks_by_category(table, strings)
-        memory = [{**device, "peak": peaks.get(device["device"])} for device in memory]
+        report = report_of(table) if memory is None else memory
+        details = device_details(report, strings)
+        devices = [
+            {"peak": None, **device, **details.get(device["device"], {})}
+            for device in add_memory(pack, rows)
+        ]
         flows = add_flows(pack, rows, lane_of_track)
         texts: dict[str, Any] = {
             "values": {"columns": values, "stacks": stacks, "marks": mark_arguments}
@@ -102,7 +108,9 @@ def make_dataset(
         "sites": sites,
         "marks": marks,
         "counters": counters,
-        "memory": memory,
+        "memory": devices,
+        "failures": failure_details(report.failures, strings),
+        "findings": findings_of(rows),
         "flows": flows,
         "stacks": len(stacks),
         "use_device": events._use_device,

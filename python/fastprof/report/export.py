@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from fastprof.analysis.memory_summary import MemoryReport
 from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_binary
 from fastprof.model.table import EventTable
@@ -35,12 +36,14 @@ def export_html(
     facts: Mapping[str, str] | None = None,
     missing: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
+    memory: MemoryReport | None = None,
 ) -> None:
     """Write the report of an event list or table; it opens in a browser, without a network.
 
     title: above the page; default: the process name. sources: embed the text of the source files that the
     profile names and that exist now, up to 1 MiB each and 8 MiB in all. facts: label -> text about the machine.
-    missing: what was requested and not recorded -> reason. notes: further lines about what the data lack.
+    missing: what was requested and not recorded -> reason. notes: further lines about what the data lack. memory:
+    memory_report() of the profile; None: of the table.
 
     Raises errors.ValueError for another suffix than .html (or .html.gz), errors.IoError if the file cannot
     be written; an existing file then stays as it was. Any thread.
@@ -49,7 +52,13 @@ def export_html(
     """
     check_html_path(path)
     dataset = make_dataset(
-        _listed(events), title=title, sources=sources, facts=facts, missing=missing, notes=notes
+        _listed(events),
+        title=title,
+        sources=sources,
+        facts=facts,
+        missing=missing,
+        notes=notes,
+        memory=memory,
     )
     _write(path, {"a": dataset})
 

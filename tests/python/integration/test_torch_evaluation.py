@@ -100,3 +100,27 @@ def test_anti_patterns_of_the_same_work_are_those_that_torch_matches():
         matcher = pattern(published)
         assert ours.pop(matcher.name) == len(matcher.matched_events()), matcher.name
     assert ours == {}
+
+
+def test_loops_and_loaders_are_found_as_torch_finds_them():
+    from torch.profiler import _pattern_matcher as theirs
+
+    values = torch.arange(40.0).reshape(20, 2)
+
+    def work():
+        total = torch.zeros(2)
+        for i in range(20):
+            total = total + values[i]
+        for _ in torch.utils.data.DataLoader(list(range(6)), batch_size=2):
+            pass
+
+    work()
+    with torch.profiler.profile(with_stack=True, record_shapes=True) as published:
+        work()
+    with fastprof.profile(with_stack=True, record_shapes=True) as prof:
+        work()
+    ours = {found.pattern.name for found in analysis.find_anti_patterns(prof)}
+    for pattern in (theirs.ForLoopIndexingPattern, theirs.SynchronizedDataLoaderPattern):
+        matcher = pattern(published)
+        assert bool(matcher.matched_events()) == (matcher.name in ours), matcher.name
+    assert "Synchronized DataLoader Pattern" in ours

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
+import os
 import pickle
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -168,3 +171,62 @@ def test_the_snapshot_is_one_that_pytorchs_viewer_reads(tmp_path: Path) -> None:
     assert "aten::empty_strided [optimizer state]" in names and "train" in names
     assert f"{len(events)} entries" in viewer.trace(snapshot)
     assert viewer.segsum(snapshot).startswith("Summary of segments")
+
+
+def test_a_snapshot_while_training_runs_has_categories_of_what_is_in_use() -> None:
+    torch.manual_seed(0)
+    model, shape = perceptron()
+    chosen = torch.optim.Adam(model.parameters())
+    pictures: list[Any] = []
+    former = signal.signal(signal.SIGUSR1, lambda *_: pictures.append(profile.memory_snapshot()))
+    try:
+        with fastprof.profile(record_shapes=True, profile_memory=True, with_stack=True) as profile:
+            for _ in range(2):
+                loss = model(torch.randn(*shape)).square().mean()
+                chosen.zero_grad()
+                loss.backward()
+                chosen.step()
+                os.kill(os.getpid(), signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+    after = profile.memory_snapshot()
+    assert len(pictures) == 2
+    for picture in pictures:
+        names = [segment["frames"][0]["name"] for segment in picture["segments"]]
+        for category in ("parameter", "gradient", "optimizer state"):
+            assert any(f"[{category}]" in name for name in names), names
+    # Each is a beginning of the next.
+    assert len(pictures[0]["device_traces"][0]) < len(pictures[1]["device_traces"][0])
+    traces = [[e["addr"] for e in one["device_traces"][0]] for one in (*pictures, after)]
+    for shorter, longer in itertools.pairwise(traces):
+        assert 0 < len(shorter) <= len(longer)
+        assert longer[: len(shorter)] == shorter
+
+
+def test_memory_of_python_beside_pytorchs_changes_no_category() -> None:
+    def entries(**more: bool) -> list[Entry]:
+        profile = train(
+            perceptron, "Adam", fastprof.profile(record_shapes=True, profile_memory=True, **more)
+        )
+        memory = profile.memory_profile()
+        return [
+            (e.action.name, e.size_bytes, category_name(memory.category(e.storage, e.version)))
+            for e in memory.timeline
+        ]
+
+    assert entries(python_memory=True) == entries()
+
+
+def test_the_report_of_a_training_has_categories_and_sums(tmp_path: Path) -> None:
+    profile = train(perceptron, "Adam", fastprof.profile(record_shapes=True, profile_memory=True))
+    report = profile.memory_report()
+    (device,) = report.devices
+    totals = category_totals(profile.memory_profile())[0]
+    assert device.peak_bytes == int(totals.total.max()) == sum(device.categories.values())
+    assert device.sums.difference_bytes == 0
+    assert sum(part.size_bytes for part in device.parts) <= device.peak_bytes
+    assert "parameter" in report.text()
+    (claim,) = fastprof.analysis.explain(profile).memory
+    assert claim.size_bytes == device.peak_bytes
+    assert "%" in claim.text
+    profile.export_html(tmp_path / "report.html")

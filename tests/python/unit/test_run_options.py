@@ -45,6 +45,7 @@ DEFAULTS: dict[str, Any] = {
     "python_calls": None,
     "native": False,
     "follow_children": False,
+    "python_memory": False,
 }
 
 
@@ -62,6 +63,7 @@ DEFAULTS: dict[str, Any] = {
         ),
         (["--record-shapes"], {"record_shapes": True}),
         (["--profile-memory"], {"profile_memory": True}),
+        (["--python-memory"], {"profile_memory": True, "python_memory": True}),
         (["--with-stack"], {"with_stack": True}),
         (["--with-flops"], {"with_flops": True}),
         (["--with-modules"], {"with_modules": True}),

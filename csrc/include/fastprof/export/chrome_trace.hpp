@@ -451,7 +451,13 @@ class ChromeTraceWriter {
       at = put_decimal_signed(put(at, ",\"Total Reserved\":"), static_cast<int64_t>(words[2]));
     }
     if (event_ids_) at = put_decimal(put(at, ",\"Ev Idx\":"), row);
-    out_.advance(put(at, "}}"));
+    out_.advance(at);
+    if (!info.function.empty()) {  // an allocator of its own, such as Python's
+      std::string allocator = ",\"Allocator\":";
+      append_json_string(allocator, info.function);
+      out_.append(allocator);
+    }
+    out_.append("}}");
   }
 
   const Capture& capture_;

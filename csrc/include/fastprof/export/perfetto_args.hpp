@@ -52,6 +52,7 @@ class PerfettoArgs {
                              "Total Reserved",
                              "Device Type",
                              "Device Id",
+                             "Allocator",
                              "Input Dims",
                              "Input Strides",
                              "Input type",
@@ -122,6 +123,9 @@ class PerfettoArgs {
     }
     add_int(event, "Device Type", info.device_type < 0 ? 0 : info.device_type);
     add_int(event, "Device Id", info.device_index);
+    if (info.function.empty()) return;  // else an allocator of its own, such as Python's
+    named("Allocator").text(perfetto::debug_annotation::string_value, info.function);
+    finish(event);
   }
 
  private:

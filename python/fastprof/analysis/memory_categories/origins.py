@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fastprof.analysis.memory_categories.kinds import Category
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_categories.totals import LiveStorage, category_totals, live_at
+from fastprof.analysis.memory_origin import Origin, origin_around
 from fastprof.base import errors
 from fastprof.model.table import EventKind
 
@@ -24,42 +25,10 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What allocated: names of the ranges and ops around, outermost first; Python stack, innermost first.
-
-    Both are empty for memory from before the session. stack: () without with_stack=True.
-    """
-
-    ranges: tuple[str, ...] = ()
-    stack: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        if not self.ranges and not self.stack:
-            return "before the recording"
-        return " > ".join(self.ranges) + (f" at {self.stack[0]}" if self.stack else "")
-
-
 def origin_of(profile: MemoryProfile, storage: int) -> Origin:
     """Return what allocated a storage."""
     row = profile.storages[storage].row
-    if row < 0:
-        return Origin()
-    table = profile.table
-    parents = profile.parents
-    stacks = table.coded.get("stack")
-    sites, categories = table.column("site"), table.sites.field("category")
-    ranges: list[str] = []
-    stack: tuple[str, ...] = ()
-    row = parents[row]
-    while row >= 0:
-        site = int(sites[row])
-        if categories[site] != "python_function":  # calls of Python are in the stack
-            ranges.append(table.sites.names[site])
-        if stacks is not None and not stack:
-            stack = tuple(stacks[row] or ())
-        row = parents[row]
-    return Origin(tuple(reversed(ranges)), stack)
+    return Origin() if row < 0 else origin_around(profile.table, profile.parents[row])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fastprof.base import errors
 from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
-from fastprof.model.memory_rows import memory_rows
+from fastprof.model.memory_rows import is_python_allocator, memory_rows
 from fastprof.model.table import EventTable
 
 __all__ = ["Allocation", "OpStep", "Storage", "Touch", "read_steps"]
@@ -76,7 +76,8 @@ def read_steps(table: EventTable) -> tuple[list[Storage], list[OpStep]]:
     Raises errors.ValueError for a table without allocations, or without storages of inputs (a profile
     has them with profile_memory=True and record_shapes=True).
     """
-    memory = memory_rows(table)
+    # Python's allocators share the address space, but no tensor lies in their memory.
+    memory = [one for one in memory_rows(table) if not is_python_allocator(one[0])]
     storages_of = table.coded.get("input_storages")
     if not memory or storages_of is None:
         what = "allocations" if not memory else "storages of op inputs"

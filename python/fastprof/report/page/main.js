@@ -96,7 +96,7 @@ R.main = (() => {
     views.table = { title: "Table", start: (section) => { R.table.start(section, model); R.table.update(); } };
     views.source = { title: "Source", start: (section) => { R.source.start(section, model); R.source.update(); } };
     if (model.keys.some((/** @type {any} */ key) => key.name === "ProfilerStep*")) views.steps = { title: "Steps", start: (section) => R.steps.start(section, model) };
-    if (model.head.memory.length) views.memory = { title: "Memory", start: (section) => R.memory.start(section, model) };
+    if (model.head.memory.length || model.head.failures.length) views.memory = { title: "Memory", start: (section) => R.memory.start(section, model) };
     return views;
   }
 

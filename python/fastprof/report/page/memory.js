@@ -11,6 +11,7 @@ R.memory = (() => {
     const scrolled = el("div", { class: "scrolled padded" });
     parent.append(scrolled);
     R.lanes.readSignals(model).then((/** @type {any} */ { memory }) => {
+      if (model.head.failures.length) scrolled.append(failures());
       for (const device of memory) scrolled.append(section(device));
     });
   }
@@ -81,13 +82,45 @@ R.memory = (() => {
     made.append(el("p", { class: "note" }, "Click into the curve to see what was held at that time."), held);
     if (peak >= 0) show(peak, `At the peak, ${time(series.time[peak])}`);
     const known = model.head.memory.find((/** @type {any} */ one) => one.device === device.device);
+    if (known && known.sums) made.append(sums(known.sums));
     if (known && known.peak) made.append(...byCategory(known.peak));
+    if (known && known.temporaries && known.temporaries.length) made.append(...temporaries(known.temporaries));
     return made;
+  }
+
+  const text = (/** @type {number} */ number) => model.head.strings[number];
+  const head = (/** @type {string[]} */ texts, /** @type {string[]} */ numbers) => el("tr", null,
+    ...texts.map((title) => el("th", { class: "text" }, title)), ...numbers.map((title) => el("th", null, title)));
+  const exact = (/** @type {number} */ size) => size.toLocaleString("en");
+
+  /** What was allocated and freed, to the byte. */
+  function sums(/** @type {any} */ of) {
+    const line = `In use at the begin ${exact(of.in_use_at_begin)} + allocated ${exact(of.allocated)} − freed ${exact(of.freed)} = ${exact(of.in_use_at_end)} bytes in use at the end.`;
+    const wrong = of.difference ? ` The records disagree by ${exact(of.difference)} bytes.` : "";
+    const lost = of.lost_frees ? ` The frees of ${count(of.lost_frees)} blocks were not recorded.` : "";
+    return el("p", { class: "sums" }, line + wrong + lost);
+  }
+
+  /** What was held for long, by bytes times life. */
+  function temporaries(/** @type {any[]} */ of) {
+    const rows = of.map(([ranges, frame, size, life]) => el("tr", null,
+      el("td", { class: "text" }, R.format.label(text(ranges), 160)), el("td", { class: "text" }, R.format.label(text(frame), 120)),
+      el("td", null, bytes(size)), el("td", null, time(life))));
+    return [el("h3", null, "Longest-lived temporaries, by bytes times life"),
+      el("table", { class: "averages temporaries" }, head(["Allocated in", "Stack"], ["Size", "Life"]), ...rows)];
+  }
+
+  /** Requests for memory that failed. */
+  function failures() {
+    const rows = model.head.failures.map((/** @type {number[]} */ [device, ranges, frame, size, at]) => el("tr", null,
+      el("td", { class: "text" }, shown(text(device))), el("td", { class: "text" }, R.format.label(text(ranges), 160)),
+      el("td", { class: "text" }, R.format.label(text(frame), 120)), el("td", null, bytes(size)), el("td", null, time(at))));
+    return el("section", { class: "box warning failures" }, el("h2", null, "Out of memory"),
+      el("table", { class: "averages" }, head(["Device", "Requested in", "Stack"], ["Requested", "At"]), ...rows));
   }
 
   /** What a peak consists of: bytes by category, and by category and place of allocation. */
   function byCategory(/** @type {any} */ peak) {
-    const text = (/** @type {number} */ number) => model.head.strings[number];
     const whole = peak.total || 1;
     const most = Math.max(1, ...peak.categories.map((/** @type {number[]} */ [, size]) => size));
     const categories = peak.categories.map((/** @type {number[]} */ [name, size]) => el("tr", null,

@@ -21,7 +21,19 @@ R.summary = (() => {
       streams ? card(time(device), `on ${count(streams)} device ${streams === 1 ? "stream" : "streams"}`) : null,
       card(count(groups.length), "distinct names"),
       ...(await memoryCards(model)));
-    R.base.fill(parent, cards, el("div", { class: "columns" }, tops(model, groups, self), el("div", null, problems(head), about(model))));
+    R.base.fill(parent, cards, el("div", { class: "columns" }, tops(model, groups, self), el("div", null, findings(head), problems(head), about(model))));
+  }
+
+  /** What explain() found: waits, changes, slow steps, anti-patterns; a click selects the first event behind a line. */
+  function findings(/** @type {any} */ head) {
+    const { lines = [], first = "" } = head.findings;
+    if (!lines.length) return null;
+    const items = lines.map(([line, rows]) => el("li", rows.length
+      ? { tabindex: "0", class: "link", onclick: () => select(rows[0]), onkeydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") select(rows[0]); } }
+      : null, shown(line, 700)));
+    const select = (/** @type {number} */ row) => { R.state.selectRow(row); R.state.set({ view: "timeline" }); };
+    return el("section", { class: "box findings" }, el("h2", null, "What stands out"), el("ul", null, ...items),
+      first ? el("p", null, el("b", null, "First: "), shown(first, 700)) : null);
   }
 
   const card = (/** @type {string} */ value, /** @type {string} */ label) => el("div", { class: "card" }, el("b", null, value), el("span", null, label));

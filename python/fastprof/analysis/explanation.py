@@ -12,16 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.analysis.breakdown import Share, by_category, by_module
 from fastprof.analysis.evaluation import table_of
+from fastprof.analysis.memory_claims import MemoryClaim, memory_claims
 from fastprof.analysis.named_rows import NamedRows
 from fastprof.analysis.patterns import find_anti_patterns
 from fastprof.analysis.steps import StepTimes
-from fastprof.analysis.waits import Wait, find_waits, kind_of
+from fastprof.analysis.wait_kinds import KINDS
+from fastprof.analysis.waits import Wait, find_waits, meanwhile
 from fastprof.base import errors
 from fastprof.base.formatting import format_time
 
 __all__ = ["Claim", "Explanation", "explain"]
 
+_SHOWN_PERCENT = 0.1
 _SHOWN_NAMES, _SHOWN_STEPS, _SHOWN_EVENTS = 8, 3, 5
 _SLOW = 1.5  # a step is slow from this multiple of the median on
 _CHANGE = 0.2  # share by which the last third of the steps must differ from the first
@@ -47,6 +51,9 @@ class Explanation:
     median_step_ns: int
     total_ns: int
     where: list[Claim]
+    modules: list[Claim]
+    categories: list[Claim]
+    memory: list[MemoryClaim]
     waits: list[Claim]
     changed: list[Claim]
     slowest: list[Claim]
@@ -57,6 +64,14 @@ class Explanation:
         """Return plain values for JSON."""
         return asdict(self)
 
+    def findings(self) -> list[tuple[str, list[int]]]:
+        """Return (sentence, table rows) of all that is unusual: waits, changes, slow steps, anti-patterns."""
+        found = [(c.text, c.rows) for c in (*self.waits, *self.changed, *self.slowest)]
+        found += [
+            (_pattern_text(p), [event["row"] for event in p["events"]]) for p in self.anti_patterns
+        ]
+        return found
+
     def text(self) -> str:
         """Return one page of text."""
         lines = [
@@ -66,6 +81,9 @@ class Explanation:
         ]
         parts: tuple[tuple[str, Sequence[str]], ...] = (
             ("Where the time went (self time)", [c.text for c in self.where]),
+            ("By module (self time)", [c.text for c in self.modules]),
+            ("By category (self time)", [c.text for c in self.categories]),
+            ("Memory", [c.text for c in self.memory]),
             ("Waits", [c.text for c in self.waits]),
             ("What changed over the steps", [c.text for c in self.changed]),
             ("Slowest steps", [c.text for c in self.slowest]),
@@ -80,11 +98,11 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(prof: Any, *, step: str | None = None) -> Explanation:
+def explain(prof: Any, *, step: str | None = None, memory: bool = True) -> Explanation:
     """Explain a profile that has ended, an EventList, or a table from fastprof.load().
 
-    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. Raises errors.ValueError if
-    no range has that name. Any thread.
+    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. memory: also explain the
+    memory that was recorded. Raises errors.ValueError if no range has that name. Any thread.
 
         print(fastprof.analysis.explain(prof).text())
     """
@@ -106,6 +124,9 @@ def explain(prof: Any, *, step: str | None = None) -> Explanation:
         median_step_ns=int(np.median(times.duration)),
         total_ns=total,
         where=_where(times, total),
+        modules=_shares(times, by_module(times), total),
+        categories=_shares(times, by_category(times), total),
+        memory=memory_claims(prof, times) if memory else [],
         waits=waits,
         changed=_changed(times),
         slowest=slowest,
@@ -139,12 +160,25 @@ def _where(times: StepTimes, total: int) -> list[Claim]:
     for column, code in enumerate(times.names[:_SHOWN_NAMES].tolist()):
         events = times.events_of(code)
         share = 100 * sums[column] / max(total, 1)
+        if share < _SHOWN_PERCENT:
+            break
         text = f"{share:5.1f} %  {_time(sums[column]):>10}  {times.events.names[code]}  ({len(events)} calls)"
         claims.append(Claim(text, int(sums[column]), _table_rows(times.events, events)))
     rest = int(times.unmeasured_ns.sum())
     if rest > _WAIT * max(total, 1):
         share = 100 * rest / total
         claims.append(Claim(f"{share:5.1f} %  {_time(rest):>10}  outside of any event", rest))
+    return claims
+
+
+def _shares(times: StepTimes, shares: list[Share], total: int) -> list[Claim]:
+    claims = []
+    for share in shares[:_SHOWN_NAMES]:
+        percent = 100 * share.ns / max(total, 1)
+        if percent < _SHOWN_PERCENT:
+            break
+        text = f"{percent:5.1f} %  {_time(share.ns):>10}  {share.what}"
+        claims.append(Claim(text, share.ns, _table_rows(times.events, share.rows)))
     return claims
 
 
@@ -189,14 +223,17 @@ def _slowest(times: StepTimes) -> list[Claim]:
         if column >= 0 and more[column] >= _MOST_OF_EXCESS * excess:
             code = int(times.names[column])
             reason = times.events.names[code]
-            kind = kind_of(reason)
-            label = f"{reason} ({kind})" if kind else reason
+            longest = times.events_of(code, step)
+            kind = int(times.wait_kind[longest[0]]) if len(longest) else -1
+            label = f"{reason} ({KINDS[kind].what})" if kind >= 0 else reason
             text += f": {_time(more[column])} of it in {label}"
-            rows += _table_rows(times.events, times.events_of(code, step))
+            rows += _table_rows(times.events, longest)
         else:
             rest = float(times.unmeasured_ns[step] - np.median(times.unmeasured_ns))
             if rest >= _MOST_OF_EXCESS * excess:
                 text += f": {_time(rest)} of it outside of any event"
+                ran = meanwhile(times, *(edge[:1] for edge in times.gaps_of(step)))
+                text += f"; meanwhile {ran}" if ran else ""
         claims.append(Claim(text, int(excess), rows))
     return claims
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// BlockSizes: the sizes of allocated blocks by address, for frees that are told only an address.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace python_adapter {
+
+// A hash table in shards, each with a spin lock and linear probing; memory comes from malloc(),
+// never from an allocator of Python. Any thread; no function allocates under a Python lock.
+class BlockSizes {
+ public:
+  // Adds a block, or replaces the size of one at that address. Returns false if there is no memory
+  // for the entry. address and size must not be 0.
+  bool add(const void* block, size_t size) noexcept {
+    const auto address = reinterpret_cast<uintptr_t>(block);
+    const uint64_t hash = hash_of(address);
+    Shard& shard = shard_of(hash);
+    const Lock hold(shard);
+    if ((shard.count + 1) * 4 > shard.room * 3 && !grow(shard)) return false;
+    Entry& entry = shard.entries[place_of(shard, hash, address)];
+    if (entry.address == 0) ++shard.count;
+    entry = {address, size};
+    return true;
+  }
+
+  // Removes a block. Returns its size in bytes, 0 for an unknown one.
+  size_t remove(const void* block) noexcept {
+    const auto address = reinterpret_cast<uintptr_t>(block);
+    const uint64_t hash = hash_of(address);
+    Shard& shard = shard_of(hash);
+    const Lock hold(shard);
+    if (shard.count == 0) return 0;
+    size_t at = place_of(shard, hash, address);
+    const size_t size = shard.entries[at].size;
+    if (shard.entries[at].address == 0) return 0;
+    // Entries behind the gap move up, unless that would put them before their own place.
+    const size_t mask = shard.room - 1;
+    for (size_t next = (at + 1) & mask; shard.entries[next].address != 0;
+         next = (next + 1) & mask) {
+      const size_t own = hash_of(shard.entries[next].address) & mask;
+      if (((next - own) & mask) < ((next - at) & mask)) continue;
+      shard.entries[at] = shard.entries[next];
+      at = next;
+    }
+    shard.entries[at] = {0, 0};
+    --shard.count;
+    return size;
+  }
+
+  // Forgets all blocks and returns the memory.
+  void clear() noexcept {
+    for (Shard& shard : shards_) {
+      const Lock hold(shard);
+      std::free(shard.entries);
+      shard.entries = nullptr;
+      shard.count = shard.room = 0;
+    }
+  }
+
+  // In a forked child: as clear(), although other threads of the parent may have held locks. A
+  // shard whose lock was held may be inconsistent: its memory is given up.
+  void forget_in_child() noexcept {
+    for (Shard& shard : shards_) {
+      if (!shard.locked.load(std::memory_order_relaxed)) std::free(shard.entries);
+      shard.entries = nullptr;
+      shard.count = shard.room = 0;
+      shard.locked.store(false, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  struct Entry {
+    uintptr_t address;  // 0: free
+    size_t size;
+  };
+  struct alignas(64) Shard {
+    std::atomic<bool> locked{false};
+    Entry* entries = nullptr;
+    size_t count = 0;
+    size_t room = 0;  // a power of two
+  };
+  class Lock {
+   public:
+    explicit Lock(Shard& shard) noexcept : shard_(shard) {
+      while (shard_.locked.exchange(true, std::memory_order_acquire)) ::sched_yield();
+    }
+    ~Lock() { shard_.locked.store(false, std::memory_order_release); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    Shard& shard_;
+  };
+
+  // The finalizer of splitmix64: blocks are multiples of 16 apart.
+  static uint64_t hash_of(uintptr_t address) noexcept {
+    uint64_t mixed = static_cast<uint64_t>(address) * 0x9E3779B97F4A7C15u;
+    mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u;
+    return mixed ^ (mixed >> 32);
+  }
+  Shard& shard_of(uint64_t hash) noexcept { return shards_[hash >> 58]; }
+
+  // The place of the address, or where it belongs. The shard must have a free entry.
+  static size_t place_of(const Shard& shard, uint64_t hash, uintptr_t address) noexcept {
+    const size_t mask = shard.room - 1;
+    size_t at = hash & mask;
+    while (shard.entries[at].address != 0 && shard.entries[at].address != address)
+      at = (at + 1) & mask;
+    return at;
+  }
+
+  static bool grow(Shard& shard) noexcept {
+    Shard larger;
+    larger.room = shard.room == 0 ? 256 : shard.room * 2;
+    larger.entries = static_cast<Entry*>(std::calloc(larger.room, sizeof(Entry)));
+    if (larger.entries == nullptr) return false;
+    for (size_t i = 0; i < shard.room; ++i) {
+      const Entry& entry = shard.entries[i];
+      if (entry.address == 0) continue;
+      larger.entries[place_of(larger, hash_of(entry.address), entry.address)] = entry;
+    }
+    std::free(shard.entries);
+    shard.entries = larger.entries;
+    shard.room = larger.room;
+    return true;
+  }
+
+  Shard shards_[64];
+};
+
+}  // namespace python_adapter
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What explain() says of memory: the peak of each device, when it was, of what it consists; requests that failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fastprof.analysis.memory_summary import DeviceReport, Failure, memory_report
+from fastprof.analysis.steps import StepTimes
+from fastprof.base.formatting import format_memory, format_time
+from fastprof.model.memory_rows import failed_requests, memory_rows
+
+__all__ = ["MemoryClaim", "memory_claims"]
+
+
+@dataclass(frozen=True)
+class MemoryClaim:
+    """A sentence, its figure in bytes, and the table rows behind it."""
+
+    text: str
+    size_bytes: int
+    rows: list[int] = field(default_factory=list)
+
+
+def memory_claims(prof: Any, times: StepTimes) -> list[MemoryClaim]:
+    """Return a claim for each device with memory records, and one for failed requests; [] without records."""
+    table = times.events.table
+    if not memory_rows(table) and not failed_requests(table):
+        return []
+    report = memory_report(prof)
+    claims = [_peak(device, times) for device in report.devices]
+    if report.failures:
+        claims.append(_failed(report.failures))
+    return claims
+
+
+def _peak(device: DeviceReport, times: StepTimes) -> MemoryClaim:
+    text = (
+        f"peak of {device.device}: {format_memory(device.peak_bytes)} at "
+        f"{format_time(device.peak_ns / 1000)}"
+    )
+    at = times.events.table.t0_ns + device.peak_ns
+    inside = np.flatnonzero((times.start <= at) & (at < times.end))
+    if len(inside) and len(times.rows):
+        text += f" in {times.events.name(int(times.rows[inside[0]]))}"
+    if device.categories:
+        largest = max(device.categories, key=lambda name: device.categories[name])
+        share = 100 * device.categories[largest] / max(device.peak_bytes, 1)
+        text += f"; {share:.0f} % {largest}"
+    rows = []
+    if device.parts:
+        part = device.parts[0]
+        place = " > ".join(part.ranges[-2:])
+        if part.stack:
+            place += f" at {part.stack[0]}"
+        text += f"; most of it, {format_memory(part.size_bytes)}, allocated in {place.strip()}"
+        rows = [part.row] if part.row >= 0 else []
+    return MemoryClaim(text, device.peak_bytes, rows)
+
+
+def _failed(failures: list[Failure]) -> MemoryClaim:
+    largest = max(failures, key=lambda failure: failure.size_bytes)
+    place = " > ".join(largest.ranges[-2:]) or "no range"
+    what = "1 request for memory" if len(failures) == 1 else f"{len(failures)} requests for memory"
+    text = f"{what} failed; the largest: {format_memory(largest.size_bytes)} of {largest.device} in {place}"
+    return MemoryClaim(text, largest.size_bytes, [failure.row for failure in failures])

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""memory_report(): per device, sums, the peak and what it consists of, the longest-lived temporaries, failed requests.
+
+Memory of PyTorch has categories where shapes were recorded; any other memory has origins alone. Any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fastprof.analysis.evaluation import table_of
+from fastprof.analysis.memory_blocks import Blocks, MemorySums, memory_blocks
+from fastprof.analysis.memory_categories import CATEGORY_ORDER, MemoryProfile, category_name
+from fastprof.analysis.memory_categories.origins import explain_peak, longest_lived_temporaries
+from fastprof.analysis.memory_categories.totals import category_totals, reconcile
+from fastprof.analysis.memory_origin import Origin, origin_around
+from fastprof.base import errors
+from fastprof.model.memory_rows import failed_requests
+from fastprof.model.table import EventTable
+
+__all__ = ["DeviceReport", "Failure", "MemoryPart", "MemoryReport", "Temporary", "memory_report"]
+
+_PARTS, _TEMPORARIES = 20, 10
+_OUTSIDE = "outside of any range"
+
+
+@dataclass(frozen=True)
+class MemoryPart:
+    """A part of the peak: bytes and blocks of one category ("" without categories) from one origin."""
+
+    size_bytes: int
+    count: int
+    category: str
+    ranges: tuple[str, ...]
+    stack: tuple[str, ...]
+    row: int = -1  # of the innermost range around the largest of the blocks, in the table
+
+
+@dataclass(frozen=True)
+class Temporary:
+    """A block that was allocated and freed in the recording."""
+
+    size_bytes: int
+    life_ns: int
+    ranges: tuple[str, ...]
+    stack: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A request that the allocator could not satisfy."""
+
+    device: str
+    time_ns: int  # from the session's begin
+    size_bytes: int
+    ranges: tuple[str, ...]
+    stack: tuple[str, ...]
+    row: int
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """Memory of one device ("cuda:0") or allocator ("python:object").
+
+    peak_ns: from the session's begin. categories: bytes at the peak, {} without categories. parts: what the
+    peak consists of, largest first. temporaries: by bytes times life, most first.
+    """
+
+    device: str
+    sums: MemorySums
+    peak_bytes: int
+    peak_ns: int
+    categories: dict[str, int]
+    parts: list[MemoryPart]
+    temporaries: list[Temporary]
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """What memory_report() found; failures: out-of-memory events of all devices, by time."""
+
+    devices: list[DeviceReport]
+    failures: list[Failure] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, with each device's difference_bytes beside its sums."""
+        found = asdict(self)
+        for one, device in zip(found["devices"], self.devices, strict=True):
+            one["sums"]["difference_bytes"] = device.sums.difference_bytes
+        return found
+
+    def text(self, rows: int = 10) -> str:
+        """Return tables as text, with at most `rows` lines each; sizes in bytes are exact."""
+        from fastprof.analysis.memory_text import memory_text
+
+        return memory_text(self, rows)
+
+
+def memory_report(prof: Any, device: str | None = None) -> MemoryReport:
+    """Return what the memory records of a profile, list or table say; see DeviceReport.
+
+    prof: a profile that has ended, an EventList, or a table from fastprof.load(). device: only this one
+    ("cpu", "cuda:0", "python"). Raises errors.ValueError if it has no memory records.
+
+        print(fastprof.analysis.memory_report(prof).text())
+    """
+    table = table_of(prof)
+    blocks = [one for one in memory_blocks(table) if _is_chosen(one.device, device)]
+    failures = [f for f in failed_requests(table) if _is_chosen(f.device, device)]
+    if not blocks and not failures:
+        what = "memory records" if device is None else f"memory records of {device}"
+        raise errors.ValueError(
+            f"the table contains no {what}. Profile with profile_memory=True, or with python_memory=True for "
+            "memory of Python objects."
+        )
+    by_category = _categorised(prof, table)
+    return MemoryReport(
+        [by_category.get(one.device) or _from_blocks(one) for one in blocks],
+        [
+            Failure(
+                f.device, f.time_ns - table.t0_ns, f.size_bytes, *_plain(table, f.enclosing), f.row
+            )
+            for f in failures
+        ],
+    )
+
+
+def _is_chosen(name: str, device: str | None) -> bool:
+    return device is None or device in (name, name.partition(":")[0])
+
+
+def _plain(table: EventTable, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    origin = origin_around(table, row)
+    return origin.ranges, origin.stack
+
+
+def _categorised(prof: Any, table: EventTable) -> dict[str, DeviceReport]:
+    if "input_storages" not in table.coded:
+        return {}
+    make = getattr(prof, "memory_profile", None)
+    profile: MemoryProfile = make() if callable(make) else MemoryProfile(table)
+    sums = {one.device: one for one in reconcile(profile)}
+    temporaries: dict[str, list[Temporary]] = {}
+    for storage, life, origin in longest_lived_temporaries(profile, 50 * _TEMPORARIES):
+        one = profile.storages[storage]
+        temporaries.setdefault(one.device, []).append(
+            Temporary(one.size_bytes, life, origin.ranges, origin.stack)
+        )
+    found = {}
+    for totals in category_totals(profile):
+        own = sums[totals.device]
+        sizes = totals.bytes[totals.peak].tolist()
+        found[totals.device] = DeviceReport(
+            totals.device,
+            MemorySums(
+                own.device, own.in_use_at_begin, own.allocated, own.freed, own.in_use_at_end, 0
+            ),
+            sum(sizes),
+            int(totals.time_ns[totals.peak]) - table.t0_ns,
+            {
+                category_name(category): size
+                for category, size in zip(CATEGORY_ORDER, sizes, strict=True)
+                if size
+            },
+            [
+                MemoryPart(
+                    part.size_bytes,
+                    part.count,
+                    category_name(part.category),
+                    part.origin.ranges,
+                    part.origin.stack,
+                )
+                for part in explain_peak(profile, totals.device)[:_PARTS]
+            ],
+            temporaries.get(totals.device, [])[:_TEMPORARIES],
+        )
+    return found
+
+
+def _from_blocks(blocks: Blocks) -> DeviceReport:
+    table = blocks.table
+    peak = blocks.peak
+    return DeviceReport(
+        blocks.device,
+        blocks.sums(),
+        int(blocks.held[peak]),
+        int(blocks.record_ns[peak]) - table.t0_ns,
+        {},
+        _parts(blocks, blocks.live_after(peak)),
+        _temporaries(blocks),
+    )
+
+
+def _parts(blocks: Blocks, live: Any) -> list[MemoryPart]:
+    if not len(live):
+        return []
+    # Rows of -1 are outside of ranges, -2 from before the recording.
+    row = np.array(
+        [blocks.allocating_row(b) if blocks.created[b] >= 0 else -2 for b in live.tolist()]
+    )
+    owners, code = np.unique(row, return_inverse=True)
+    size = np.bincount(code.reshape(-1), blocks.size_bytes[live]).astype(np.int64)
+    count = np.bincount(code.reshape(-1))
+    sums: dict[Origin, list[int]] = {}
+    for at in np.argsort(-size, kind="stable").tolist():
+        owner = int(owners[at])
+        if owner == -2:
+            origin = Origin(("before the recording",))
+        else:
+            origin = origin_around(blocks.table, owner) if owner >= 0 else Origin((_OUTSIDE,))
+        of_origin = sums.setdefault(origin, [0, 0, owner])
+        of_origin[0] += int(size[at])
+        of_origin[1] += int(count[at])
+    parts = [
+        MemoryPart(total, number, "", origin.ranges, origin.stack, max(owner, -1))
+        for origin, (total, number, owner) in sums.items()
+    ]
+    return sorted(parts, key=lambda part: -part.size_bytes)[:_PARTS]
+
+
+def _temporaries(blocks: Blocks) -> list[Temporary]:
+    ended = np.flatnonzero((blocks.created >= 0) & (blocks.destroyed >= 0))
+    life = blocks.record_ns[blocks.destroyed[ended]] - blocks.record_ns[blocks.created[ended]]
+    weight = blocks.size_bytes[ended].astype(np.float64) * life
+    found = []
+    for at in np.argsort(-weight, kind="stable")[:_TEMPORARIES].tolist():
+        block = int(ended[at])
+        ranges, stack = _plain(blocks.table, blocks.allocating_row(block))
+        found.append(Temporary(int(blocks.size_bytes[block]), int(life[at]), ranges, stack))
+    return found

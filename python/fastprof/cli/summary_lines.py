@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines below the table of `fastprof report`: what explain() finds unusual, and requests for memory that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["summary_lines"]
+
+_MOST = 3
+
+
+def summary_lines(table: Any) -> list[str]:
+    """Return a few lines of text; [] where nothing is unusual."""
+    from fastprof.analysis.explanation import explain
+    from fastprof.base.formatting import format_memory
+    from fastprof.model.memory_rows import failed_requests
+
+    found = explain(table, memory=False)
+    texts = [text for text, _ in found.findings()]
+    lines = [f"  {text}" for text in texts[:_MOST]]
+    if len(texts) > _MOST:
+        lines.append(f"  {len(texts) - _MOST} more: see `fastprof explain`")
+    if lines:
+        lines.insert(0, "What stands out:")
+        if found.first is not None:
+            lines.append(f"What to do first: {found.first.text}")
+    failures = failed_requests(table)
+    if failures:
+        largest = max(failure.size_bytes for failure in failures)
+        lines.append(
+            f"Out of memory: {len(failures)} requests failed, the largest of {format_memory(largest)}: "
+            "see `fastprof report --memory`"
+        )
+    return lines

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What explain() finds unusual in a profile, for the report's summary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastprof.analysis.explanation import explain
+from fastprof.report.rows import ReportRows
+from fastprof.report.texts import bounded
+
+__all__ = ["findings_of"]
+
+_ROWS = 5
+
+
+def findings_of(rows: ReportRows) -> dict[str, Any]:
+    """Return {"first": what to do first, "lines": [(text, report rows of the events behind it)]}; {} for nothing."""
+    found = explain(rows.table, memory=False)
+    own = rows.of_table_rows()
+    lines = [(bounded(text, 600), _known(own, behind)) for text, behind in found.findings()]
+    if not lines:
+        return {}
+    return {"first": bounded(found.first.text, 600) if found.first else "", "lines": lines}
+
+
+def _known(own: Any, table_rows: list[int]) -> list[int]:
+    rows = own[np.array(table_rows[:_ROWS], np.int64)] if table_rows else own[:0]
+    return [int(row) for row in rows if row >= 0]

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""explain() by module and category, waits by what an event is, and the command on a program that it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof.analysis import explain
+
+MS = 1_000_000
+Row = tuple[str, str, int, int, int]  # name, category, start, end in ms, track
+
+
+def table_of(rows: list[Row], **coded: Any) -> fastprof.EventTable:
+    kinds = list(dict.fromkeys((name, category) for name, category, *_ in rows))
+    return fastprof.EventTable(
+        {
+            "start_ns": [row[2] * MS for row in rows],
+            "end_ns": [row[3] * MS for row in rows],
+            "site": [kinds.index(row[:2]) for row in rows],
+            "track": [row[4] for row in rows],
+        },
+        sites=[fastprof.Site(name, category=category) for name, category in kinds],
+        tracks=[fastprof.Track(1, name="main"), fastprof.Track(2, name="writer")],
+        **coded,
+    )
+
+
+def steps(*inner: tuple[str, str, int]) -> list[Row]:
+    """Return ten steps, each of the given (name, category, ms) one after another, and 1 ms more."""
+    rows: list[Row] = []
+    at = 0
+    for number in range(10):
+        begin = at
+        for name, category, ms in inner:
+            rows.append((name, category, at, at + ms, 0))
+            at += ms
+        at += 1
+        rows.append((f"ProfilerStep#{number}", "user_annotation", begin, at, 0))
+    return rows
+
+
+WORK = ("aten::mm", "cpu_op", 9)
+
+
+def waits_of(rows: list[Row]) -> list[str]:
+    return [claim.text.split(":")[0] for claim in explain(table_of(rows)).waits]
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "wait"),
+    [
+        ("load data", "user_annotation", "waiting for data"),
+        ("load data", "python_function", None),
+        ("train.py(3): load_batch", "python_function", None),
+        ("torch/utils/data/dataloader.py(630): __next__", "python_function", "waiting for data"),
+        ("<built-in method acquire of _thread.lock object at 0x1>", "python_function", "waiting for another thread"),
+        ("threading.py(589): wait", "python_function", "waiting for another thread"),
+        ("my_threading.py(1): waited", "python_function", None),
+        ("acquire the lock", "user_annotation", "waiting for another thread"),
+        ("acquire the lock", "cpu_op", None),
+        ("cudaStreamSynchronize", "cuda_runtime", "waiting for the device"),
+        ("cudaLaunchKernel", "cuda_runtime", None),
+        ("aten::item", "cpu_op", None),
+        ("<built-in function sleep>", "python_function", "sleeping"),
+        ("sleep", "user_annotation", None),
+        ("<method 'recv' of '_socket.socket' objects>", "python_function", "waiting for input or output"),
+        ("fetch", "task_await", "suspended in a task"),
+        ("fetch", "task_lifetime", None),
+        ("cudaStreamSynchronize", "another profiler's", "waiting for the device"),
+    ],
+)  # fmt: skip
+def test_an_event_is_a_wait_by_its_category_and_name(
+    name: str, category: str, wait: str | None
+) -> None:
+    assert waits_of(steps(WORK, (name, category, 9))) == ([] if wait is None else [wait])
+
+
+def test_reading_a_value_waits_for_a_device_only_where_there_is_one() -> None:
+    rows = steps(WORK, ("aten::item", "cpu_op", 9))
+    assert waits_of(rows) == []
+    rows.append(("cudaLaunchKernel", "cuda_runtime", 0, 1, 1))
+    assert waits_of(rows) == ["waiting for the device"]
+
+
+def test_a_wait_in_a_wait_counts_once() -> None:
+    rows = steps(("load data", "user_annotation", 9))
+    rows += [
+        ("<built-in function sleep>", "python_function", a, b, 0) for _, _, a, b, _ in rows[::2]
+    ]
+    (wait,) = explain(table_of(rows)).waits
+    assert (wait.text.split(":")[0], wait.ns) == ("waiting for data", 90 * MS)
+
+
+def test_time_by_category_adds_up_to_the_steps() -> None:
+    found = explain(
+        table_of(steps(WORK, ("load data", "user_annotation", 5), ("f", "python_function", 3)))
+    )
+    assert [(c.ns // MS, c.text.split("  ")[-1]) for c in found.categories] == [
+        (90, "ops of PyTorch"),
+        (50, "waits"),
+        (30, "Python functions"),
+    ]
+    assert sum(c.ns for c in found.categories) + found.where[-1].ns == found.total_ns
+    assert found.where[-1].text.endswith("outside of any event")
+
+
+def test_time_by_module_is_without_inner_modules() -> None:
+    rows = steps(("nn.Module: Net_0", "python_function", 20))
+    for _, _, a, _, _ in list(rows[::2]):
+        rows += [
+            ("nn.Module: Linear_0", "python_function", a + 2, a + 10, 0),
+            ("aten::addmm", "cpu_op", a + 3, a + 9, 0),
+            ("aten::relu", "cpu_op", a + 12, a + 15, 0),
+        ]
+    table = table_of(rows)
+    found = explain(table)
+    assert [(c.ns // MS, c.text.split("  ")[-1]) for c in found.modules] == [
+        (120, "Net_0"),
+        (80, "Linear_0"),
+    ]
+    assert {table.name(row) for row in found.modules[1].rows} == {
+        "aten::addmm"
+    }  # those with most of it
+    assert "By module" in found.text()
+    assert explain(table_of(steps(WORK))).modules == []
+
+
+def test_what_stands_out_is_listed_with_its_rows() -> None:
+    table = table_of(steps(WORK, ("load data", "user_annotation", 9)))
+    ((text, rows),) = explain(table).findings()
+    assert text.startswith("waiting for data")
+    assert {table.name(row) for row in rows} == {"load data"}
+    assert explain(table_of(steps(WORK))).findings() == []
+
+
+def test_a_slow_step_outside_of_events_names_what_another_thread_ran() -> None:
+    rows = steps(WORK)
+    late = 1000
+    rows += [
+        (WORK[0], WORK[1], late, late + 9, 0),
+        ("ProfilerStep#10", "user_annotation", late, late + 100, 0),
+        ("write checkpoint", "user_annotation", late + 5, late + 95, 1),
+    ]
+    (slow,) = explain(table_of(rows)).slowest
+    assert slow.text.endswith(
+        "90.000ms of it outside of any event; meanwhile thread writer ran write checkpoint"
+    )
+
+
+PROGRAM = """
+    import sys, time
+    import fastprof
+    for _ in range(5):
+        with fastprof.record_function("step"):
+            with fastprof.record_function("load data"):
+                time.sleep(0.02)
+    print("the program's output", sys.argv[1:])
+    if sys.argv[1:] == ["--fail"]:
+        sys.exit(3)
+"""
+
+
+def explain_live(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    (folder / "program.py").write_text(textwrap.dedent(PROGRAM))
+    return subprocess.run(
+        [sys.executable, "-m", "fastprof", "explain", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=folder,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+
+
+def test_the_command_runs_a_program_and_explains_it(tmp_path: Path) -> None:
+    done = explain_live(tmp_path, "--live", "--step", "step", "program.py", "--live", "x")
+    assert done.stdout == "the program's output ['--live', 'x']\n"
+    assert done.returncode == 0
+    assert done.stderr.startswith("5 steps, median ")
+    assert "waiting for data" in done.stderr
+    assert "Load data ahead" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
+
+
+def test_the_command_passes_the_exit_code_on_and_writes_json(tmp_path: Path) -> None:
+    done = explain_live(
+        tmp_path, "--live", "--json", "-o", "why.json", "--no-calls", "--python-memory", "program.py", "--fail"
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    found = json.loads((tmp_path / "why.json").read_text())
+    assert found["waits"][0]["text"].startswith("waiting for data")
+    devices = {claim["text"].split()[2] for claim in found["memory"]}
+    assert "python:object:" in devices <= {"python:mem:", "python:object:", "python:raw:"}
+    assert not any("sleep" in claim["text"] for claim in found["where"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no file to explain"),
+        (["--live"], "no program to run"),
+        (["--live", "--step", "none such", "program.py"], "no range is named 'none such'"),
+        (["-o", "missing/why.txt", "--live", "program.py"], "does not exist"),
+    ],
+)
+def test_the_command_says_what_is_wrong(tmp_path: Path, words: list[str], message: str) -> None:
+    done = explain_live(tmp_path, *words)
+    assert message in done.stderr
+    assert done.returncode == 2
