@@ -45,6 +45,7 @@ COMPILED = {
     "core": set[str](),
     "core/trace_json": set[str](),
     "backends/cuda": {"core"},
+    "backends/plugin": {"core"},
     "bindings": {"adapters", "core", "core/trace_json", "backends"},
 }
 
@@ -102,6 +103,7 @@ ROOT: dict[str, set[str] | None] = {
     "_paths": set[str](),
     "_version": set[str](),
     # public paths of modules that live in a room
+    "devices": {"record"},
     "errors": {"base"},
     "itt": {"compat"},
     "memory_attribution": {"analysis"},
