@@ -54,10 +54,10 @@ class DeviceSink {
   std::vector<std::string> finish(Reading begin, Reading end, Reading device_begin,
                                   Reading device_end, double hz) {
     if (!(hz > 0)) raise<ValueError>("the clock of a device must have more than 0 Hz");
-    const double ticks_per_ns =
-        end.first > begin.first ? static_cast<double>(end.second - begin.second) /
-                                      static_cast<double>(end.first - begin.first)
-                                : 1;
+    const double ticks_per_ns = end.first > begin.first
+                                    ? static_cast<double>(end.second - begin.second) /
+                                          static_cast<double>(end.first - begin.first)
+                                    : 1;
     const auto line = [ticks_per_ns](Reading from, Reading until, double rate) {
       return devices::ClockLine({from.first, from.second}, {until.first, until.second},
                                 ticks_per_ns * 1e9 / rate, static_cast<uint64_t>(rate / 1000));

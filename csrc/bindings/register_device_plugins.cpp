@@ -92,7 +92,8 @@ void register_device_plugins(py::module_& module) {
       py::arg("path"),
       "Load a library that exports fastprof_device_plugin_open, check its plug-in and register its "
       "backend. Return its name, its device type (PyTorch's number) and whether it has stubs. "
-      "errors.UnavailableError or errors.ValueError, with the reason, if it is refused. Any thread.");
+      "errors.UnavailableError or errors.ValueError, with the reason, if it is refused. Any "
+      "thread.");
   module.def("select_device_stubs", &plugins::select_stubs, py::arg("name"), without_gil,
              "Make the stubs of a plug-in those of the exclusive profiler's state PRIVATEUSE1; "
              "errors.UnavailableError if it has none.");
@@ -109,8 +110,8 @@ void register_device_plugins(py::module_& module) {
   py::class_<DeviceSink>(module, "DeviceSink",
                          "Receives the activities of one collection of a device of Python. Invalid "
                          "ones are left out, counted and reported. Use from one thread at a time.")
-      .def(py::init<std::string, int32_t, const std::vector<std::string>&>(), py::arg("device_kind"),
-           py::arg("device_type"), py::arg("types"),
+      .def(py::init<std::string, int32_t, const std::vector<std::string>&>(),
+           py::arg("device_kind"), py::arg("device_type"), py::arg("types"),
            "device_kind: name of the device. types: of traces, which are wanted.")
       .def("queue", &DeviceSink::queue, py::arg("device"), py::arg("number"), py::arg("name") = "",
            "Return the index of a queue of a device; 2**32 - 1 if it is invalid.")
@@ -126,16 +127,18 @@ void register_device_plugins(py::module_& module) {
            py::arg("correlation") = 0, py::arg("text") = FASTPROF_NO_INDEX,
            py::arg("arguments") = py::none(),
            "Add activities, one for each value of begin and end (uint64, stamps of the device's "
-           "clock); the other columns may be one value for all. arguments: a row of uint64 words for "
+           "clock); the other columns may be one value for all. arguments: a row of uint64 words "
+           "for "
            "each. Return how many were accepted. errors.ValueError for columns that do not fit.")
       .def("dropped", &DeviceSink::dropped, py::arg("count"),
            "Count activities that the device had no room for.")
       .def("problem", &DeviceSink::problem, py::arg("text"),
            "Report what is missing in the profile, and why.")
-      .def("finish", &DeviceSink::finish, py::arg("begin"), py::arg("end"),
-           py::arg("device_begin"), py::arg("device_end"), py::arg("hz"),
-           "End: convert stamps by readings of device_clock(), of time.monotonic_ns() for calls and "
-           "of the device's clock of hz Hz for work. Return what went wrong.");
+      .def(
+          "finish", &DeviceSink::finish, py::arg("begin"), py::arg("end"), py::arg("device_begin"),
+          py::arg("device_end"), py::arg("hz"),
+          "End: convert stamps by readings of device_clock(), of time.monotonic_ns() for calls and "
+          "of the device's clock of hz Hz for work. Return what went wrong.");
 }
 
 }  // namespace bindings

@@ -40,8 +40,8 @@ class ClockLine {
  public:
   // Stamps are ticks already.
   ClockLine() = default;
-  // A line through two readings. If they are less than `least` of the other clock apart, the error of
-  // the readings would exceed the drift, and `ticks_per_theirs` is the slope.
+  // A line through two readings. If they are less than `least` of the other clock apart, the error
+  // of the readings would exceed the drift, and `ticks_per_theirs` is the slope.
   ClockLine(ClockReading begin, ClockReading end, double ticks_per_theirs, uint64_t least)
       : same_(false), begin_(begin), slope_(ticks_per_theirs) {
     const uint64_t theirs = end.theirs - begin.theirs;

@@ -13,6 +13,7 @@ import typing
 __all__: list[str] = [
     "Capture",
     "DeviceCollection",
+    "DeviceSink",
     "LegacyEvents",
     "OpenRange",
     "PythonCalls",
@@ -36,6 +37,7 @@ __all__: list[str] = [
     "counter",
     "counters_missing",
     "default_node_id",
+    "device_clock",
     "device_problem",
     "enter_task",
     "flow_begin",
@@ -56,6 +58,7 @@ __all__: list[str] = [
     "legacy_state_missing",
     "libraries_of_other_abi",
     "listed_rows",
+    "load_device_plugin",
     "mark",
     "memory_usage",
     "merge_captures",
@@ -72,6 +75,7 @@ __all__: list[str] = [
     "report_out_of_memory",
     "running_task_left",
     "save_sessions",
+    "select_device_stubs",
     "set_default_node_id",
     "set_sessions_variable",
     "set_thread_name",
@@ -181,6 +185,98 @@ class record_function:
         """
 
 
+class DeviceSink:
+    """
+    Receives the activities of one collection of a device of Python. Invalid ones are left out, counted and reported. Use from one thread at a time.
+    """
+
+    def __init__(
+        self,
+        device_kind: str,
+        device_type: typing.SupportsInt | typing.SupportsIndex,
+        types: collections.abc.Sequence[str],
+    ) -> None:
+        """
+        device_kind: name of the device. types: of traces, which are wanted.
+        """
+
+    def add(
+        self,
+        kind: typing.Any,
+        place: typing.Any,
+        begin: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+        end: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+        correlation: typing.Any = 0,
+        text: typing.Any = 4294967295,
+        arguments: typing.Any = None,
+    ) -> int:
+        """
+        Add activities, one for each value of begin and end (uint64, stamps of the device's clock); the other columns may be one value for all. arguments: a row of uint64 words for each. Return how many were accepted. errors.ValueError for columns that do not fit.
+        """
+
+    def dropped(self, count: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Count activities that the device had no room for.
+        """
+
+    def finish(
+        self,
+        begin: tuple[
+            typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+        ],
+        end: tuple[
+            typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+        ],
+        device_begin: tuple[
+            typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+        ],
+        device_end: tuple[
+            typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+        ],
+        hz: typing.SupportsFloat | typing.SupportsIndex,
+    ) -> list[str]:
+        """
+        End: convert stamps by readings of device_clock(), of time.monotonic_ns() for calls and of the device's clock of hz Hz for work. Return what went wrong.
+        """
+
+    def kind(
+        self,
+        name: str,
+        type: typing.SupportsInt | typing.SupportsIndex,
+        arguments: collections.abc.Sequence[
+            tuple[str, typing.SupportsInt | typing.SupportsIndex]
+        ] = [],
+    ) -> int:
+        """
+        Return the index of what activities have in common. type, and those of the arguments: numbers of fastprof/device_plugin.h.
+        """
+
+    def problem(self, text: str) -> None:
+        """
+        Report what is missing in the profile, and why.
+        """
+
+    def queue(
+        self,
+        device: typing.SupportsInt | typing.SupportsIndex,
+        number: typing.SupportsInt | typing.SupportsIndex,
+        name: str = "",
+    ) -> int:
+        """
+        Return the index of a queue of a device; 2**32 - 1 if it is invalid.
+        """
+
+    def text(self, json: str) -> int:
+        """
+        Return the index of further arguments, a JSON object; 2**32 - 1 if it is none.
+        """
+
+    def thread(self, thread_id: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        Return the index of a thread of this process, by threading.get_native_id().
+        """
+
+
 class DeviceCollection:
     """
     What a backend collects from here to end(). Use from one thread at a time.
@@ -270,7 +366,7 @@ class Capture:
         Return the table that string arguments index.
         """
 
-    def tracks(self) -> list[tuple[int, int, int, str, bool, int]]:
+    def tracks(self) -> list[tuple[int, int, int, str, bool, int, str]]:
         """
         Return (id, pid, tid, name, alive, thread_id) of each track.
         """
@@ -352,6 +448,11 @@ class Session:
     def add_backing_metadata(self, key: str, value: str) -> None:
         """
         Tell the reader of the backing file more of the process; of equal keys, the last value counts. No effect without a backing file.
+        """
+
+    def add_sink(self, sink: DeviceSink) -> None:
+        """
+        Take what a finished sink has, likewise.
         """
 
     def drain(self) -> int:
@@ -750,6 +851,12 @@ def default_node_id() -> int:
     """
 
 
+def device_clock(read: typing.Any) -> tuple[int, int]:
+    """
+    Return a reading of a clock, a callable without arguments (None: the recorder's own), and one of the recorder's clock, made at the same time.
+    """
+
+
 def device_problem(name: str) -> str:
     """
     Return why a backend cannot collect here, empty if it can; errors.ValueError for an unknown one. May load libraries. Any thread.
@@ -930,6 +1037,12 @@ def listed_rows(
     """
 
 
+def load_device_plugin(path: str) -> tuple[str, int, bool]:
+    """
+    Load a library that exports fastprof_device_plugin_open, check its plug-in and register its backend. Return its name, its device type (PyTorch's number) and whether it has stubs. errors.UnavailableError or errors.ValueError, with the reason, if it is refused. Any thread.
+    """
+
+
 def mark(name: str) -> None:
     """
     Record an instant on the calling thread.
@@ -1053,6 +1166,12 @@ def running_task_left(task: typing.Any, ended: bool = False) -> None:
 def save_sessions() -> typing.Any:
     """
     Return the thread-local sessions of the calling thread, opaque; None if it is in none.
+    """
+
+
+def select_device_stubs(name: str) -> None:
+    """
+    Make the stubs of a plug-in those of the exclusive profiler's state PRIVATEUSE1; errors.UnavailableError if it has none.
     """
 
 

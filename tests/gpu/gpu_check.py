@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # also when run as a program
 
-from gpu_workloads import reason_without
+from gpu_workloads import reason_without  # noqa: E402
 
 RESULTS = HERE.parents[1] / "benchmarks" / "results"
 # In this order: torch.profiler's runs come after ours, so that ours are the first to use the GPU.
@@ -101,7 +101,9 @@ def check_all(folder: Path) -> dict[str, Any]:
         for text in [*result["faults"], *([result["skipped"]] if "skipped" in result else [])]:
             print(f"    {text}", flush=True)
     if "skipped" not in results["torch_profiler"] and not results["kernels"]["faults"]:
-        differences = compare_kernels(results["kernels"]["facts"], results["torch_profiler"]["facts"])
+        differences = compare_kernels(
+            results["kernels"]["facts"], results["torch_profiler"]["facts"]
+        )
         results["torch_profiler"]["faults"] += differences
         for text in differences:
             print(f"    {text}")
@@ -117,7 +119,9 @@ def check_all(folder: Path) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     """Run the program; return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, prog="gpu_check.py")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the file (default: %(default)s)")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, help="folder of the file (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     try:
         import fastprof

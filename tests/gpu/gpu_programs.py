@@ -90,7 +90,9 @@ def kernels(gpu: Gpu) -> Result:
     kernel_us = sum(entry[1] for entry in _totals(prof).values())
     facts = {"kernels": _totals(prof), "events_us": total_us, "kernels_us": kernel_us}
     if total_us is not None and kernel_us > total_us * 1.15:
-        faults.append(f"kernels take {kernel_us:.0f} us, and CUDA's events measure {total_us:.0f} us")
+        faults.append(
+            f"kernels take {kernel_us:.0f} us, and CUDA's events measure {total_us:.0f} us"
+        )
     return {"faults": faults, "facts": {**facts, "dropped": dict(table.dropped)}}
 
 
@@ -106,7 +108,10 @@ def _stream_order(table: Any, found: list[int]) -> list[str]:
         last[track] = max(last.get(track, 0), int(table.end_ns[row]))
     return [
         f"{count} kernels {what}"
-        for count, what in ((overlaps, "end before one that began earlier"), (empty, "have no duration"))
+        for count, what in (
+            (overlaps, "end before one that began earlier"),
+            (empty, "have no duration"),
+        )
         if count
     ]
 
@@ -200,7 +205,11 @@ def launch_fastprof(gpu: Gpu) -> Result:
         recording = _ns_per_launch(gpu)
     after = _ns_per_launch(gpu)
     faults = [f"CUDA was not recorded: {prof.missing['CUDA']}"] if "CUDA" in prof.missing else []
-    facts = {"recording_ns": recording, "after_ns": after, "dropped": dict(prof.event_table.dropped)}
+    facts = {
+        "recording_ns": recording,
+        "after_ns": after,
+        "dropped": dict(prof.event_table.dropped),
+    }
     return {"faults": faults, "facts": facts}
 
 
@@ -229,7 +238,11 @@ def memory_kinds(gpu: Gpu) -> Result:
         for begin, count in wanted.items()
         if sum(c for n, c in names.items() if n.startswith(begin)) < count
     ]
-    bad = [e["name"] for e in found if e["args"]["bytes"] <= 0 or e["args"]["memory bandwidth (GB/s)"] <= 0]
+    bad = [
+        e["name"]
+        for e in found
+        if e["args"]["bytes"] <= 0 or e["args"]["memory bandwidth (GB/s)"] <= 0
+    ]
     if bad:
         faults.append(f"without size or bandwidth: {bad}")
     return {"faults": faults, "facts": {"copies": dict(names), "dropped": dict(table.dropped)}}

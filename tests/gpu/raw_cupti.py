@@ -51,7 +51,9 @@ def _load() -> ctypes.CDLL:
 
     chosen = os.environ.get("FASTPROF_CUPTI_LIBRARY")
     tried = []
-    for path in [chosen] if chosen else [*_libraries(), "libcupti.so.13", "libcupti.so.12", "libcupti.so"]:
+    for path in (
+        [chosen] if chosen else [*_libraries(), "libcupti.so.13", "libcupti.so.12", "libcupti.so"]
+    ):
         try:
             return ctypes.CDLL(path)
         except OSError as error:

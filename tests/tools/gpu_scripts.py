@@ -4,8 +4,8 @@
 A script is a list of actions in the order of time, each [thread, what, ...]: ["push", name] and ["pop"] of ranges,
 and launches ["kernel" | "driver", name, device, stream, ns], ["graph", name, device, stream, ns, nodes],
 ["copy", name, device, stream, ns, bytes] and ["fill", device, stream, ns, bytes]. `expected()` says what a profile of
-it must contain. Traces of others are not part of the project: set FASTPROF_GPU_TRACES to a folder with some (those of
-HolisticTraceAnalysis's tests, in tests/data of its repository, and PyTorch's samples); `made_trace()` has their structure.
+it must contain. Traces of others are not part of the project: set FASTPROF_GPU_TRACES to a folder with some, such as
+those in tests/data of HolisticTraceAnalysis's repository. `made_trace()` has their structure.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ __all__ = ["REPLAY", "expected", "made_trace", "read_trace", "sample_traces", "s
 
 _DIRECTIONS = {"HtoD": 1, "DtoH": 2, "DtoD": 8, "HtoH": 9, "PtoP": 10}
 _MEMORIES = {"Pageable": 1, "Pinned": 2, "Device": 3, "Array": 4, "Managed": 5}
+_COPIES = (
+    "HtoD (Pageable -> Device)",
+    "HtoD (Pinned -> Device)",
+    "DtoH (Device -> Pinned)",
+    "DtoD (Device -> Device)",
+)
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 _RANGES = ("cpu_op", "user_annotation")
 # Kineto's names of calls that the double can make, by what they launch.
@@ -147,14 +153,21 @@ def made_trace(seed: int, steps: int = 12) -> list[Event]:
     now = 1_000_000
 
     def range_(name: str, category: str, thread: int, begin: int, end: int) -> None:
+        times = {"ts": begin, "dur": end - begin}
         events.append(
-            {"ph": "X", "cat": category, "name": name, "pid": 9, "tid": thread, "ts": begin, "dur": end - begin, "args": {}}
-        )  # fmt: skip
+            {"ph": "X", "cat": category, "name": name, "pid": 9, "tid": thread, **times, "args": {}}
+        )
 
-    def launch(call: str, category: str, name: str, thread: int, device: int, stream: int, nodes: int = 1) -> None:
+    def launch(
+        call: str, category: str, name: str, thread: int, device: int, stream: int, nodes: int = 1
+    ) -> None:
         nonlocal correlation, now
         correlation += 1
-        runtime = "cuda_driver" if call.startswith("cu") and not call.startswith("cuda") else "cuda_runtime"
+        runtime = (
+            "cuda_driver"
+            if call.startswith("cu") and not call.startswith("cuda")
+            else "cuda_runtime"
+        )
         events.append(
             {"ph": "X", "cat": runtime, "name": call, "pid": 9, "tid": thread, "ts": now, "dur": 4,
              "args": {"correlation": correlation}}
@@ -185,14 +198,24 @@ def made_trace(seed: int, steps: int = 12) -> list[Event]:
                 name = f"void at::native::elementwise_kernel<{chance.randrange(9)}, float>(int, float*)"
                 launch("cudaLaunchKernel", "kernel", name, thread, device, 7)
             elif kind < 0.8:
-                name = f"Memcpy {chance.choice(('HtoD (Pageable -> Device)', 'HtoD (Pinned -> Device)', 'DtoH (Device -> Pinned)', 'DtoD (Device -> Device)'))}"
+                name = f"Memcpy {chance.choice(_COPIES)}"
                 launch("cudaMemcpyAsync", "gpu_memcpy", name, thread, device, 20)
             elif kind < 0.87:
                 launch("cudaMemsetAsync", "gpu_memset", "Memset (Device)", thread, device, 7)
             elif kind < 0.94:
-                launch("cuLaunchKernel", "kernel", f"triton_{chance.randrange(5)}", thread, device, 7)
+                launch(
+                    "cuLaunchKernel", "kernel", f"triton_{chance.randrange(5)}", thread, device, 7
+                )
             else:
-                launch("cudaGraphLaunch", "kernel", "in_graph", thread, device, 20, nodes=chance.randrange(1, 6))
+                launch(
+                    "cudaGraphLaunch",
+                    "kernel",
+                    "in_graph",
+                    thread,
+                    device,
+                    20,
+                    nodes=chance.randrange(1, 6),
+                )
         range_(f"aten::op{chance.randrange(30)}", "cpu_op", thread, begin, now)
         now += 1
 

@@ -47,7 +47,7 @@ std::string text_of(const char* text) {
 
 const char* category_of(uint32_t type, int32_t device_type) noexcept {
   const DeviceCategories& device = categories_of(device_type);
-  const char* const names[kNumTypes] = {"kernel",       "gpu_memcpy",   "gpu_memset", device.sync,
+  const char* const names[kNumTypes] = {"kernel",       "gpu_memcpy",  "gpu_memset", device.sync,
                                         device.runtime, device.driver, "overhead"};
   return type < kNumTypes ? names[type] : nullptr;
 }
@@ -97,8 +97,8 @@ uint32_t ActivityBuilder::thread(int64_t thread_id, const char* name) {
 
 uint32_t ActivityBuilder::kind(ReportedKind reported) {
   const size_t count = reported.argument_names.size();
-  if (reported.type >= kNumTypes || count != reported.argument_types.size() || count > kMaxArguments ||
-      kinds_.size() >= kMaxKinds) {
+  if (reported.type >= kNumTypes || count != reported.argument_types.size() ||
+      count > kMaxArguments || kinds_.size() >= kMaxKinds) {
     refuse("kinds of activities of an unknown type, or with too many arguments");
     return FASTPROF_NO_INDEX;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ActivityBuilder: makes Activities of what a device plug-in reports. The plug-in is not trusted: what
-// is invalid is left out, counted by its reason, and reported; the rest is kept.
+// ActivityBuilder: makes Activities of what a device plug-in reports. The plug-in is not trusted:
+// what is invalid is left out, counted by its reason, and reported; the rest is kept.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ constexpr uint32_t bit_of(uint32_t type) noexcept {
 }
 constexpr uint32_t kNumTypes = FASTPROF_ACTIVITY_OVERHEAD + 1;
 
-// Returns the category that traces have for a type of activities ("kernel", "xpu_runtime"); null for
-// an unknown type.
+// Returns the category that traces have for a type of activities ("kernel", "xpu_runtime"); null
+// for an unknown type.
 const char* category_of(uint32_t type, int32_t device_type) noexcept;
-// Returns the bits of the types with these categories, and of calls if there is any work: it is linked
-// to ranges by the calls that started it.
+// Returns the bits of the types with these categories, and of calls if there is any work: it is
+// linked to ranges by the calls that started it.
 uint32_t types_of(const std::vector<std::string>& categories, int32_t device_type) noexcept;
 
 // One kind of activities, as the plug-in describes it.
@@ -41,8 +41,8 @@ struct ReportedKind {
 // Not thread-safe. Functions that return an index return FASTPROF_NO_INDEX for invalid values.
 class ActivityBuilder {
  public:
-  // device_name: shown with the device's number ("npu" -> "npu 0"). types: bits of what is wanted; the
-  // rest is left out without being counted.
+  // device_name: shown with the device's number ("npu" -> "npu 0"). types: bits of what is wanted;
+  // the rest is left out without being counted.
   ActivityBuilder(std::string device_name, int32_t device_type, uint32_t types)
       : device_name_(std::move(device_name)), device_type_(device_type), types_(types) {}
 

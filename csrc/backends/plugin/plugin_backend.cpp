@@ -66,9 +66,8 @@ struct Sink {
     });
   }
   static uint32_t text(void* state, const char* json) {
-    return guarded(state, FASTPROF_NO_INDEX, [&](ActivityBuilder& to) {
-      return to.text(json != nullptr ? json : "");
-    });
+    return guarded(state, FASTPROF_NO_INDEX,
+                   [&](ActivityBuilder& to) { return to.text(json != nullptr ? json : ""); });
   }
   static size_t add(void* state, const fastprof_activity* activities, size_t count) {
     size_t accepted = 0;
@@ -184,8 +183,7 @@ Activities PluginBackend::end(uint64_t number, std::vector<std::string>& problem
     builder.problem("the end of its collection failed, so that work may be missing: " +
                     text_of(reason, "its plug-in gives no reason"));
   }
-  const double elapsed_ns =
-      static_cast<double>(clock_ns(CLOCK_MONOTONIC) - collection.begin_ns);
+  const double elapsed_ns = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - collection.begin_ns);
   const double ticks_per_ns =
       elapsed_ns > 0
           ? static_cast<double>(until.calls.ticks - collection.begin.calls.ticks) / elapsed_ns

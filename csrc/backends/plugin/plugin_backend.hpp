@@ -18,7 +18,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
 
-// Calls of the plug-in are serialised, and whatever they do becomes a problem or an UnavailableError.
+// Calls of the plug-in are serialised, and whatever they do becomes a problem or an
+// UnavailableError.
 class PluginBackend final : public devices::DeviceBackend {
  public:
   // `plugin` has been checked (fault_of()) and lives as long as the process.

@@ -127,8 +127,9 @@ const LoadedPlugin& load_plugin(const std::string& path) {
   const auto open = reinterpret_cast<fastprof_device_plugin_open_function>(
       ::dlsym(library, "fastprof_device_plugin_open"));
   if (open == nullptr)
-    raise<UnavailableError>("the library " + path +
-                            " is no device plug-in: it does not export fastprof_device_plugin_open");
+    raise<UnavailableError>(
+        "the library " + path +
+        " is no device plug-in: it does not export fastprof_device_plugin_open");
   const fastprof_device_plugin* plugin = nullptr;
   std::string thrown;
   if (!call_plugin([&] { plugin = open(&kHost); }, thrown))

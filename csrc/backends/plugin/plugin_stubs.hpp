@@ -12,8 +12,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
 
-// Thread-safe. A call that fails or throws has no effect: an event that was not recorded is null, and
-// its range has no device time.
+// Thread-safe. A call that fails or throws has no effect: an event that was not recorded is null,
+// and its range has no device time.
 class FASTPROF_HIDDEN PluginStubs final : public DeviceStubs {
  public:
   // `plugin` has stubs, which have been checked, and lives as long as the process.

@@ -219,7 +219,9 @@ def _gpus() -> Iterator[Finding]:
         device = here.get(activity.name, "")
         if reason is None:
             by = ", ".join(f"{p.name} ({p.origin})" for p in plugins if p.activity is activity)
-            yield Finding(activity.name, True, f"recorded by the plug-in {by}" if by else "recorded")
+            yield Finding(
+                activity.name, True, f"recorded by the plug-in {by}" if by else "recorded"
+            )
         else:
             found = f"{device} was found, but " if device else "no device found; "
             yield Finding(activity.name, False, found + reason)

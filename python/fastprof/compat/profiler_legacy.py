@@ -121,7 +121,8 @@ class profile:  # noqa: N801 - PyTorch's name
             if reason:
                 device = self.use_device.upper()
                 warnings.warn(
-                    f"{device} is not available, disabling {device} profiling: {reason}", stacklevel=2
+                    f"{device} is not available, disabling {device} profiling: {reason}",
+                    stacklevel=2,
                 )
                 self.use_device = None
 

@@ -194,9 +194,16 @@ def _sites(fields: dict[str, list[Any]]) -> SiteTable:
 
 def _track(row: Any) -> Track:
     number, pid, tid, name, alive, *rest = row
-    thread_id, device_kind = (*rest, *(-1, "")[len(rest) :])
+    of_task: list[Any] = rest
+    thread_id, device_kind = (*of_task, *(-1, "")[len(of_task) :])
     return Track(
-        _int(number), _int(pid), _int(tid), _text(name), bool(alive), _int(thread_id), _text(device_kind)
+        _int(number),
+        _int(pid),
+        _int(tid),
+        _text(name),
+        bool(alive),
+        _int(thread_id),
+        _text(device_kind),
     )
 
 

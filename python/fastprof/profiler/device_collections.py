@@ -51,8 +51,8 @@ class DeviceCollections:
         _synchronize_torch()
         while self._open:
             name, collection = next(iter(self._open.items()))
-            for problem in collection.end():
-                self._tell(name, problem)
+            if problems := collection.end():
+                self._tell(name, "; ".join(problems))
             if isinstance(collection, PythonCollection):
                 session.add_sink(collection.sink)
             else:
@@ -76,8 +76,8 @@ class PythonCollection:
         """Raises errors.UnavailableError if the device cannot begin."""
         self._device: Any = device.python
         self._read_clock: Callable[[], int] = getattr(device.python, "clock", time.monotonic_ns)
-        self.sink = _core.DeviceSink(device.name, device.device_type, list(types))
         self._open = False
+        self.sink = _core.DeviceSink(device.name, device.device_type, list(types))
         try:
             self._hz = float(getattr(device.python, "clock_hz", 1e9))
             if not self._hz > 0:
@@ -120,6 +120,10 @@ class PythonCollection:
             self._device.abandon(self._collection)
         except Exception:  # nobody wants what it has
             return
+
+    def __del__(self) -> None:
+        # Of a recording that was dropped while it ran.
+        self.abandon()
 
 
 def _python_device(name: str) -> Device | None:

@@ -118,7 +118,9 @@ def unregister(name: str) -> None:
     """
     with _lock:
         if _devices.pop(name, None) is None:
-            raise errors.ValueError(f"there is no device named {name!r}: see fastprof.devices.registered()")
+            raise errors.ValueError(
+                f"there is no device named {name!r}: see fastprof.devices.registered()"
+            )
 
 
 def registered() -> tuple[Device, ...]:
@@ -158,7 +160,9 @@ def _library(path: str | os.PathLike[str]) -> Device:
 
 def _object(device: PythonDevice) -> Device:
     origin = f"{type(device).__module__}.{type(device).__qualname__}"
-    lacking = [name for name in ("begin", "end", "abandon") if not callable(getattr(device, name, None))]
+    lacking = [
+        name for name in ("begin", "end", "abandon") if not callable(getattr(device, name, None))
+    ]
     if lacking:
         raise errors.ValueError(
             f"the device {origin} lacks {', '.join(lacking)}: see fastprof.devices.PythonDevice"
@@ -174,7 +178,9 @@ def _object(device: PythonDevice) -> Device:
     activity = as_activity(getattr(device, "activity", ProfilerActivity.PrivateUse1))
     if activity not in _TYPES:
         allowed = ", ".join(sorted(a.name for a in _TYPES))
-        raise errors.ValueError(f"the device {name!r} cannot record {activity.name}. Use {allowed}.")
+        raise errors.ValueError(
+            f"the device {name!r} cannot record {activity.name}. Use {allowed}."
+        )
     return Device(name, activity, origin, _TYPES[activity], has_stubs=False, python=device)
 
 
@@ -252,7 +258,7 @@ def _of_packages() -> Iterator[tuple[str, Any]]:
 def _names_the_group(folder: Path) -> bool:
     group = f"[{_ENTRY_POINTS}]".encode()
     try:
-        with os.scandir(folder or Path()) as entries:
+        with os.scandir(folder) as entries:
             names = [e.name for e in entries if e.name.endswith((".dist-info", ".egg-info"))]
     except OSError:
         return False  # a zip file, or nothing

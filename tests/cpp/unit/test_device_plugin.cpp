@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device plug-ins in one process: clocks, collections from many threads, forked children, faults, and
-// the exclusive profiler.
+// Device plug-ins in one process: clocks, collections from many threads, forked children, faults,
+// and the exclusive profiler.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
-#include <mutex>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -23,8 +23,8 @@ using namespace recorder_checks;
 
 namespace {
 
-// A device whose collections contain one kernel and the call that launched it. What it does wrong is
-// set by the tests.
+// A device whose collections contain one kernel and the call that launched it. What it does wrong
+// is set by the tests.
 struct Device {
   uint32_t clock = FASTPROF_CLOCK_TICKS;
   bool throws = false;
@@ -72,7 +72,8 @@ uint64_t begin(void* self, uint32_t, fastprof_reason*) {
   return ++device.last;
 }
 
-int end(void* self, uint64_t collection, const fastprof_activity_sink* sink, fastprof_reason* reason) {
+int end(void* self, uint64_t collection, const fastprof_activity_sink* sink,
+        fastprof_reason* reason) {
   Device& device = device_of(self);
   const Alone alone(device);
   --device.open;
@@ -103,7 +104,9 @@ uint64_t read_clock(void*) {
 
 // A plug-in that is never destroyed, as its interface demands.
 fastprof_device_plugin& new_plugin(const char* name, Device& device) {
-  auto* const plugin = new fastprof_device_plugin();
+  static auto* const all = new std::vector<std::unique_ptr<fastprof_device_plugin>>;
+  all->push_back(std::make_unique<fastprof_device_plugin>());
+  fastprof_device_plugin* const plugin = all->back().get();
   plugin->size = sizeof *plugin;
   plugin->major = FASTPROF_DEVICE_PLUGIN_MAJOR;
   plugin->name = name;

@@ -41,7 +41,10 @@ def test_all_checks_pass_on_the_double(double: Path, tmp_path: Path) -> None:
     document = json.loads((tmp_path / "gpu-double-of-libcupti.json").read_text())
     checks = document["checks"]
     assert document["faults"] == 0 and document["launch"]["bare_ns"] > 0
-    assert checks["kernels"]["facts"]["kernels"].keys() == {"gemm(float*, float*, int)", "relu(float*)"}
+    assert checks["kernels"]["facts"]["kernels"].keys() == {
+        "gemm(float*, float*, int)",
+        "relu(float*)",
+    }
     assert checks["cycles"]["facts"]["kernels_by_profile"] == {"2": 100}
     assert "another tool" in checks["conflict"]["facts"]["missing"]
     assert checks["delivery"]["facts"]["records"] == {"runtime": 1000, "concurrent_kernel": 1000}

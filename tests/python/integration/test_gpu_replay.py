@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPU work of whole programs, replayed through the double of libcupti and compared with the trace, event by event.
 
-The traces are made up in the structure of Kineto's. With FASTPROF_GPU_TRACES=folder, every trace in it is replayed, too:
-see tests/tools/gpu_scripts.py.
+The traces are made up in the structure of Kineto's. With FASTPROF_GPU_TRACES=folder, every trace in it is replayed,
+too: see tests/tools/gpu_scripts.py.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ class ActivityRows {
     rows.info.name = place.name;
     rows.info.device_index = place.device_index;
     rows.info.device_kind = place.device_kind;
-    rows.info.pid = place.device_index >= 0 ? pid_of_device(place) : static_cast<int64_t>(::getpid());
+    rows.info.pid =
+        place.device_index >= 0 ? pid_of_device(place) : static_cast<int64_t>(::getpid());
     drained_.tracks.push_back(std::move(rows));
     return drained_.tracks.size() - 1;
   }
