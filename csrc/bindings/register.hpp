@@ -11,6 +11,7 @@ namespace bindings {
 
 void register_blocks(pybind11::module_& module);
 void register_devices(pybind11::module_& module);
+void register_device_plugins(pybind11::module_& module);
 void register_emission(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_legacy(pybind11::module_& module);

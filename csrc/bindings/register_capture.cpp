@@ -23,7 +23,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-using TrackTuple = py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_, py::int_>;
+using TrackTuple =
+    py::typing::Tuple<py::int_, py::int_, py::int_, py::str, py::bool_, py::int_, py::str>;
 
 // Returns a read-only array over a vector of the capture, which it keeps alive.
 template <class T, class Allocator>
@@ -112,7 +113,7 @@ py::typing::List<TrackTuple> tracks(const CaptureObject& self) {
   py::typing::List<TrackTuple> all;
   for (const TrackInfo& track : self.capture->tracks)
     all.append(py::make_tuple(track.id, track.pid, track.tid, str_of(track.name), track.alive,
-                              track.thread_id));
+                              track.thread_id, str_of(track.device_kind)));
   return all;
 }
 

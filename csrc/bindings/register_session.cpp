@@ -13,6 +13,7 @@
 
 #include "bindings/capture_object.hpp"
 #include "bindings/device_collection.hpp"
+#include "bindings/device_sink.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/python_stack.hpp"
 #include "bindings/register.hpp"
@@ -135,6 +136,12 @@ class SessionObject {
     session_->add_activities(collection.take());
   }
 
+  // What a finished sink has, likewise.
+  void add_sink(DeviceSink& sink) {
+    const py::gil_scoped_release release;
+    session_->add_activities(sink.take());
+  }
+
   // For the reader of the backing file; no effect if the session has none.
   void add_backing_metadata(const std::string& key, const std::string& value) {
     const py::gil_scoped_release release;
@@ -214,6 +221,8 @@ void register_session(py::module_& module) {
       .def("add_activities", &SessionObject::add_activities, py::arg("collection"),
            "Take what an ended collection has, for the next stop(); once for each kind of device. "
            "errors.StateError if the session does not run.")
+      .def("add_sink", &SessionObject::add_sink, py::arg("sink"),
+           "Take what a finished sink has, likewise.")
       .def("add_backing_metadata", &SessionObject::add_backing_metadata, py::arg("key"),
            py::arg("value"),
            "Tell the reader of the backing file more of the process; of equal keys, the last value "

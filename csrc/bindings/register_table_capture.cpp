@@ -96,8 +96,8 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
   for (const py::handle site : sites) capture->sites.push_back(site_of(site.cast<py::tuple>()));
   for (const py::handle item : tracks) {
     const auto row = item.cast<py::tuple>();
-    if (row.size() != 5 && row.size() != 6)
-      raise<ValueError>("a track must have the 6 fields of fastprof.Track, the last one optional");
+    if (row.size() < 5 || row.size() > 7)
+      raise<ValueError>("a track must have the 7 fields of fastprof.Track, the last two optional");
     TrackInfo track;
     track.id = static_cast<uint32_t>(row[0].cast<int64_t>());
     track.pid = row[1].cast<int64_t>();
@@ -105,6 +105,7 @@ CaptureObject capture_of(const py::object& given_columns, const py::object& site
     track.name = bytes_of(row[3]);
     track.alive = row[4].cast<bool>();
     if (row.size() > 5) track.thread_id = row[5].cast<int64_t>();
+    if (row.size() > 6) track.device_kind = bytes_of(row[6]);
     capture->tracks.push_back(std::move(track));
   }
   for (const py::handle text : strings) capture->strings.push_back(bytes_of(text));

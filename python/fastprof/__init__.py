@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fastprof._version import __version__
 
 if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
-    from fastprof import errors, itt, profiler_legacy
+    from fastprof import devices, errors, itt, profiler_legacy
     from fastprof.analysis.flops import FlopEstimate, estimate_flops
     from fastprof.analysis.memory_attribution import attribute_memory
     from fastprof.base.device_type import DeviceType
@@ -100,6 +100,7 @@ _LAZY: dict[str, str] = {
     "parse_nvprof_trace": "fastprof.compat.nvprof",
     "KinetoStepTracker": "fastprof.profiler.step_tracker",
     "RecordScope": "fastprof.base.record_scope",
+    "devices": "",
     "errors": "",
     "itt": "",
     "profiler_legacy": "",
@@ -184,6 +185,7 @@ __all__ = [
     "parse_nvprof_trace",
     "KinetoStepTracker",
     "RecordScope",
+    "devices",
     "errors",
     "itt",
     "profiler_legacy",

@@ -13,9 +13,9 @@ import typing
 __all__: list[str] = [
     "Capture",
     "DeviceCollection",
+    "DeviceSink",
     "LegacyEvents",
     "OpenRange",
-    "PythonAllocations",
     "PythonCalls",
     "ScannedEvents",
     "Session",
@@ -37,6 +37,7 @@ __all__: list[str] = [
     "counter",
     "counters_missing",
     "default_node_id",
+    "device_clock",
     "device_problem",
     "enter_task",
     "flow_begin",
@@ -49,7 +50,6 @@ __all__: list[str] = [
     "group_usage",
     "learn_task_steps",
     "leave_out_frames_of",
-    "leave_out_python_allocations",
     "leave_task",
     "legacy_disable",
     "legacy_enable",
@@ -58,6 +58,7 @@ __all__: list[str] = [
     "legacy_state_missing",
     "libraries_of_other_abi",
     "listed_rows",
+    "load_device_plugin",
     "mark",
     "memory_usage",
     "merge_captures",
@@ -67,7 +68,6 @@ __all__: list[str] = [
     "nested_codes",
     "note_running_task",
     "now_ns",
-    "python_memory_after_fork_in_child",
     "record_function",
     "recover",
     "register_cuda",
@@ -75,6 +75,7 @@ __all__: list[str] = [
     "report_out_of_memory",
     "running_task_left",
     "save_sessions",
+    "select_device_stubs",
     "set_default_node_id",
     "set_sessions_variable",
     "set_thread_name",
@@ -108,7 +109,6 @@ __all__: list[str] = [
     "torch_stop_observing",
     "torch_try_inputs",
     "unix_offset_ns",
-    "untracked_python_allocations",
     "version",
 ]
 
@@ -182,6 +182,98 @@ class record_function:
     def _begin_async(self) -> OpenRange:
         """
         Begin a range that may overlap others of its thread; what is returned ends it.
+        """
+
+
+class DeviceSink:
+    """
+    Receives the activities of one collection of a device of Python. Invalid ones are left out, counted and reported. Use from one thread at a time.
+    """
+
+    def __init__(
+        self,
+        device_kind: str,
+        device_type: typing.SupportsInt | typing.SupportsIndex,
+        types: collections.abc.Sequence[str],
+    ) -> None:
+        """
+        device_kind: name of the device. types: of traces, which are wanted.
+        """
+
+    def add(
+        self,
+        kind: typing.Any,
+        place: typing.Any,
+        begin: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+        end: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+        correlation: typing.Any = 0,
+        text: typing.Any = 4294967295,
+        arguments: typing.Any = None,
+    ) -> int:
+        """
+        Add activities, one for each value of begin and end (uint64, stamps of the device's clock); the other columns may be one value for all. arguments: a row of uint64 words for each. Return how many were accepted. errors.ValueError for columns that do not fit.
+        """
+
+    def dropped(self, count: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Count activities that the device had no room for.
+        """
+
+    def finish(
+        self,
+        begin: tuple[
+            typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+        ],
+        end: tuple[
+            typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+        ],
+        device_begin: tuple[
+            typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+        ],
+        device_end: tuple[
+            typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+        ],
+        hz: typing.SupportsFloat | typing.SupportsIndex,
+    ) -> list[str]:
+        """
+        End: convert stamps by readings of device_clock(), of time.monotonic_ns() for calls and of the device's clock of hz Hz for work. Return what went wrong.
+        """
+
+    def kind(
+        self,
+        name: str,
+        type: typing.SupportsInt | typing.SupportsIndex,
+        arguments: collections.abc.Sequence[
+            tuple[str, typing.SupportsInt | typing.SupportsIndex]
+        ] = [],
+    ) -> int:
+        """
+        Return the index of what activities have in common. type, and those of the arguments: numbers of fastprof/device_plugin.h.
+        """
+
+    def problem(self, text: str) -> None:
+        """
+        Report what is missing in the profile, and why.
+        """
+
+    def queue(
+        self,
+        device: typing.SupportsInt | typing.SupportsIndex,
+        number: typing.SupportsInt | typing.SupportsIndex,
+        name: str = "",
+    ) -> int:
+        """
+        Return the index of a queue of a device; 2**32 - 1 if it is invalid.
+        """
+
+    def text(self, json: str) -> int:
+        """
+        Return the index of further arguments, a JSON object; 2**32 - 1 if it is none.
+        """
+
+    def thread(self, thread_id: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        Return the index of a thread of this process, by threading.get_native_id().
         """
 
 
@@ -274,7 +366,7 @@ class Capture:
         Return the table that string arguments index.
         """
 
-    def tracks(self) -> list[tuple[int, int, int, str, bool, int]]:
+    def tracks(self) -> list[tuple[int, int, int, str, bool, int, str]]:
         """
         Return (id, pid, tid, name, alive, thread_id) of each track.
         """
@@ -358,9 +450,9 @@ class Session:
         Tell the reader of the backing file more of the process; of equal keys, the last value counts. No effect without a backing file.
         """
 
-    def capture_so_far(self, thread_names: dict[int, str]) -> Capture:
+    def add_sink(self, sink: DeviceSink) -> None:
         """
-        Return a capture of what has been recorded so far, while recording goes on. Any thread. Raises StateError if the session does not run, spills or was drained.
+        Take what a finished sink has, likewise.
         """
 
     def drain(self) -> int:
@@ -533,26 +625,6 @@ class PythonCalls:
     def end(self) -> str:
         """
         End it if it is on; returns who took the place of the profile function meanwhile. The destructor does, too.
-        """
-
-    @property
-    def active(self) -> bool: ...
-
-
-class PythonAllocations:
-    """
-    One profile's recording of Python's allocator domains.
-    """
-
-    def __init__(self) -> None: ...
-    def begin(self) -> None:
-        """
-        Record the blocks of all threads while a session runs that records memory.
-        """
-
-    def end(self) -> str:
-        """
-        End it if it is on, and return the domains that another tool took away meanwhile; empty for none. The destructor does, too.
         """
 
     @property
@@ -779,6 +851,12 @@ def default_node_id() -> int:
     """
 
 
+def device_clock(read: typing.Any) -> tuple[int, int]:
+    """
+    Return a reading of a clock, a callable without arguments (None: the recorder's own), and one of the recorder's clock, made at the same time.
+    """
+
+
 def device_problem(name: str) -> str:
     """
     Return why a backend cannot collect here, empty if it can; errors.ValueError for an unknown one. May load libraries. Any thread.
@@ -894,12 +972,6 @@ def leave_out_frames_of(file: str) -> None:
     """
 
 
-def leave_out_python_allocations(on: bool) -> bool:
-    """
-    Leave out (True) what this thread allocates; frees are recorded. Return the former value.
-    """
-
-
 def leave_task(task: typing.Any, ended: bool = False) -> None:
     """
     Record that the calling thread has left the task that it entered last.
@@ -962,6 +1034,12 @@ def listed_rows(
 ) -> tuple[numpy.typing.NDArray[numpy.int64] | None, numpy.typing.NDArray[numpy.int32]]:
     """
     Return (listed rows or None for all, parent of each as a position in the list), without the repeated rows of wrappers; see capture/listed_rows.hpp.
+    """
+
+
+def load_device_plugin(path: str) -> tuple[str, int, bool]:
+    """
+    Load a library that exports fastprof_device_plugin_open, check its plug-in and register its backend. Return its name, its device type (PyTorch's number) and whether it has stubs. errors.UnavailableError or errors.ValueError, with the reason, if it is refused. Any thread.
     """
 
 
@@ -1038,7 +1116,6 @@ def now_ns() -> int:
     """
 
 
-def python_memory_after_fork_in_child() -> None: ...
 def recover(
     path: bytes,
     session_id: typing.SupportsInt | typing.SupportsIndex = 0,
@@ -1089,6 +1166,12 @@ def running_task_left(task: typing.Any, ended: bool = False) -> None:
 def save_sessions() -> typing.Any:
     """
     Return the thread-local sessions of the calling thread, opaque; None if it is in none.
+    """
+
+
+def select_device_stubs(name: str) -> None:
+    """
+    Make the stubs of a plug-in those of the exclusive profiler's state PRIVATEUSE1; errors.UnavailableError if it has none.
     """
 
 
@@ -1293,12 +1376,6 @@ def torch_try_inputs(
 def unix_offset_ns() -> int:
     """
     Return what the clock of captures adds to CLOCK_MONOTONIC. Valid as now_ns() is.
-    """
-
-
-def untracked_python_allocations() -> int:
-    """
-    Return the number of blocks that were not recorded since the begin, for lack of memory.
     """
 
 

@@ -52,6 +52,7 @@ COMPILED = {
     "backends/nvtx/injection": {"backends/annotations", "backends/nvtx"},
     "backends/itt": {"core"},
     "backends/itt/collector": {"backends/annotations", "backends/itt"},
+    "backends/plugin": {"core"},
     "bindings": {"adapters", "core", "core/trace_json", "backends"},
 }
 
@@ -109,6 +110,7 @@ ROOT: dict[str, set[str] | None] = {
     "_paths": set[str](),
     "_version": set[str](),
     # public paths of modules that live in a room
+    "devices": {"record"},
     "errors": {"base"},
     "itt": {"record"},
     "memory_attribution": {"analysis"},

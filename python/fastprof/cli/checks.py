@@ -11,6 +11,7 @@ import os
 import platform
 import struct
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -235,6 +236,11 @@ def _gpus() -> Iterator[Finding]:
     }
     try:
         from fastprof.record.activities import ProfilerActivity, missing_reason
+        from fastprof.record.devices import refused, registered
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is refused is reported below
+            plugins = registered()
     except Exception as error:
         yield Finding("activities", False, str(error))
         return
@@ -242,10 +248,15 @@ def _gpus() -> Iterator[Finding]:
         reason = missing_reason(activity)
         device = here.get(activity.name, "")
         if reason is None:
-            yield Finding(activity.name, True, "recorded")
+            by = ", ".join(f"{p.name} ({p.origin})" for p in plugins if p.activity is activity)
+            yield Finding(
+                activity.name, True, f"recorded by the plug-in {by}" if by else "recorded"
+            )
         else:
             found = f"{device} was found, but " if device else "no device found; "
             yield Finding(activity.name, False, found + reason)
+    for name, reason in refused().items():
+        yield Finding("device plug-in", False, f"{name} is not used: {reason}")
 
 
 # Package -> its use in fastprof.

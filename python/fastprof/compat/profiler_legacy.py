@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from fastprof import _core
+from fastprof.base import errors
 from fastprof.base.native_numbers import ProfilerState
 from fastprof.compat.records import LegacyRecord, parse_records
 from fastprof.views import EventList, FunctionEventAvg
@@ -76,6 +77,8 @@ class profile:  # noqa: N801 - PyTorch's name
     enabled: False makes a context manager that does nothing.
     use_cuda: time device work with the registered device support
     (fastprof::register_device_stubs); without any, warn and record only CPU times.
+    use_device: "cuda" for use_cuda; "privateuse1" or the name of a device plug-in's device
+    (fastprof.devices) to time its work, with the same warning.
     record_shapes: record shapes of inputs. with_flops: estimate FLOPs; implies record_shapes.
     profile_memory: record memory that allocators report.
     with_stack: record Python frames at the begin of each range.
@@ -101,6 +104,7 @@ class profile:  # noqa: N801 - PyTorch's name
         profile_memory: bool = False,
         with_stack: bool = False,
         with_modules: bool = False,
+        use_device: str | None = None,
     ) -> None:
         self.enabled = enabled
         self.function_events: EventList[Any] | None = None
@@ -110,15 +114,22 @@ class profile:  # noqa: N801 - PyTorch's name
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_modules = with_modules
-        self.use_cuda = use_cuda
+        self.use_device = "cuda" if use_cuda else _device_of(use_device)
         self._events: _core.LegacyEvents | None = None
-        if enabled and use_cuda:
-            reason = _core.legacy_state_missing(ProfilerState.CUDA)
+        if enabled and self.use_device is not None:
+            reason = _missing(self.use_device)
             if reason:
+                device = self.use_device.upper()
                 warnings.warn(
-                    f"CUDA is not available, disabling CUDA profiling: {reason}", stacklevel=2
+                    f"{device} is not available, disabling {device} profiling: {reason}",
+                    stacklevel=2,
                 )
-                self.use_cuda = False
+                self.use_device = None
+
+    @property
+    def use_cuda(self) -> bool:
+        """Whether work on CUDA devices is timed."""
+        return self.use_device == "cuda"
 
     def __enter__(self) -> profile | None:
         if not self.enabled:
@@ -126,7 +137,7 @@ class profile:  # noqa: N801 - PyTorch's name
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         _core.legacy_enable(
-            state=ProfilerState.CUDA if self.use_cuda else ProfilerState.CPU,
+            state=_state_of(self.use_device),
             record_shapes=self.record_shapes,
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
@@ -146,7 +157,7 @@ class profile:  # noqa: N801 - PyTorch's name
             self._events = _core.legacy_disable()
             self.function_events = parse_records(
                 _records(self._events) if self._events.records() else _EMPTY,
-                use_device="cuda" if self.use_cuda else None,
+                use_device=self.use_device,
                 profile_memory=self.profile_memory,
                 with_flops=self.with_flops,
             )
@@ -239,6 +250,28 @@ class profile:  # noqa: N801 - PyTorch's name
 
         with atomic_text(path) as file:
             file.write(self._recorded().json())
+
+
+def _device_of(name: str | None) -> str | None:
+    """Return the name of a device, None for the CPU."""
+    kind = None if name is None else str(name).split(":")[0].lower()
+    return None if kind == "cpu" else kind
+
+
+def _state_of(device: str | None) -> ProfilerState:
+    if device is None:
+        return ProfilerState.CPU
+    return ProfilerState.CUDA if device == "cuda" else ProfilerState.PRIVATEUSE1
+
+
+def _missing(device: str) -> str:
+    """Return why work on a device cannot be timed; empty if it can. Selects the stubs of a plug-in."""
+    if device not in ("cuda", "privateuse1", "privateuseone"):
+        try:
+            _core.select_device_stubs(device)
+        except errors.UnavailableError as error:
+            return str(error)
+    return _core.legacy_state_missing(_state_of(device))
 
 
 # Records of a profile inherited from the parent process by a fork: none but the start mark.

@@ -114,7 +114,7 @@ def parse_records(
     }
     events: list[FunctionEvent] = []
     for records in kept:
-        events += _ThreadParser(start, marks).parse(records)
+        events += _ThreadParser(start, marks, use_device or "cuda").parse(records)
     events.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
     return EventList(
         events, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops
@@ -171,7 +171,10 @@ class _Open:
 class _ThreadParser:
     """Parser of one list."""
 
-    def __init__(self, start: _Record, marks: dict[tuple[int, int], _Record]) -> None:
+    def __init__(
+        self, start: _Record, marks: dict[tuple[int, int], _Record], use_device: str
+    ) -> None:
+        self.use_device = use_device
         self.start = start
         self.marks = marks
         self.open: dict[tuple[int, int], _Open] = {}
@@ -265,7 +268,7 @@ class _ThreadParser:
             input_shapes=push.read("shapes"),
             stack=[entry for entry in push.read("stack") if keeps_stack_entry(entry)],
             scope=push.read("scope"),
-            use_device="cuda" if push.has_cuda else None,
+            use_device=self.use_device if push.has_cuda else None,
             cpu_memory_usage=range_.cpu_memory,
             device_memory_usage=range_.device_memory,
             is_async=is_async,
@@ -274,7 +277,7 @@ class _ThreadParser:
             is_legacy=True,
             flops=push.read("flops"),
         )
-        if not is_async and push.has_cuda:
+        if not is_async and push.has_cuda and pop.has_cuda:
             duration = push.source.cuda_elapsed_us(pop.source)
             if duration > 0:
                 self._add_kernel(event, push, duration)

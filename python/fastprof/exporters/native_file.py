@@ -129,7 +129,8 @@ def _header(table: EventTable) -> dict[str, Any]:
         "sites": {field: encode_value(list(table.sites.field(field))) for field in Site._fields},
         "tracks": [
             [int(t.id), int(t.pid), int(t.tid), t.name, bool(t.alive)]
-            + ([int(t.thread_id)] if t.thread_id >= 0 else [])
+            + ([int(t.thread_id)] if t.thread_id >= 0 or t.device_kind else [])
+            + ([t.device_kind] if t.device_kind else [])
             for t in table.tracks
         ],
         "strings": list(table.strings),

@@ -13,7 +13,8 @@ All numbers are little-endian. A file is::
 
 Header members: "rows"; "blocks": [{"name", "dtype", "count", "offset", "crc32"}], offset counted
 from the end of the padded header; "sites": {field: [value per site]}; "tracks": [[id, pid, tid,
-name, alive]], for a task followed by the id of its thread's track; "strings"; "coded":
+name, alive]], for a task followed by the id of its thread's track, for the queue of a
+plug-in's device by -1 and the device's kind; "strings"; "coded":
 {column: [values]}; "kernel_names"; "scalars"; "dropped";
 "metadata". Blocks are named "column:<name>", "codes:<name>", "kernels:<field>", "payload_words";
 their dtypes are NumPy's names. A block can be mapped with np.memmap(path, dtype, "r", offset, count).

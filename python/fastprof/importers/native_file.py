@@ -193,9 +193,18 @@ def _sites(fields: dict[str, list[Any]]) -> SiteTable:
 
 
 def _track(row: Any) -> Track:
-    number, pid, tid, name, alive, *of_task = row
-    (thread_id,) = of_task or (-1,)
-    return Track(_int(number), _int(pid), _int(tid), _text(name), bool(alive), _int(thread_id))
+    number, pid, tid, name, alive, *rest = row
+    of_task: list[Any] = rest
+    thread_id, device_kind = (*of_task, *(-1, "")[len(of_task) :])
+    return Track(
+        _int(number),
+        _int(pid),
+        _int(tid),
+        _text(name),
+        bool(alive),
+        _int(thread_id),
+        _text(device_kind),
+    )
 
 
 def _texts(values: Any) -> tuple[str, ...]:

@@ -44,6 +44,7 @@ class Track(NamedTuple):
     """One thread of the process, or a task that ran on it (TrackInfo in capture.hpp).
 
     thread_id: id of the thread's track if this is the track of a task; -1 for threads.
+    device_kind: of the queue of a device of a plug-in ("npu"); else empty.
     """
 
     id: int
@@ -52,6 +53,7 @@ class Track(NamedTuple):
     name: str = ""
     alive: bool = True
     thread_id: int = -1
+    device_kind: str = ""
 
 
 class SiteTable:

@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
 from fastprof.base import errors
+
+if TYPE_CHECKING:
+    from fastprof.record.devices import Device
 
 __all__ = ["DeviceCollections"]
 
@@ -21,13 +26,18 @@ class DeviceCollections:
         """types: backend -> types of traces. tell: is called with (backend, what is missing and why)."""
         self._types = types
         self._tell = tell
-        self._open: dict[str, _core.DeviceCollection] = {}
+        self._open: dict[str, _core.DeviceCollection | PythonCollection] = {}
 
     def begin(self) -> None:
         """Begin to collect; before the session starts, so that it contains all calls that are seen."""
         for name, types in self._types.items():
+            device = _python_device(name)
             try:
-                self._open[name] = _core.DeviceCollection(name, list(types))
+                self._open[name] = (
+                    _core.DeviceCollection(name, list(types))
+                    if device is None
+                    else PythonCollection(device, types)
+                )
             except errors.UnavailableError as error:
                 self._tell(name, str(error))
 
@@ -41,9 +51,12 @@ class DeviceCollections:
         _synchronize_torch()
         while self._open:
             name, collection = next(iter(self._open.items()))
-            for problem in collection.end():
-                self._tell(name, problem)
-            session.add_activities(collection)
+            if problems := collection.end():
+                self._tell(name, "; ".join(problems))
+            if isinstance(collection, PythonCollection):
+                session.add_sink(collection.sink)
+            else:
+                session.add_activities(collection)
             del self._open[name]
 
     def abandon(self) -> None:
@@ -51,6 +64,80 @@ class DeviceCollections:
         while self._open:
             _, collection = self._open.popitem()
             collection.abandon()
+
+
+class PythonCollection:
+    """What a device of Python collects from here to end(). Whatever it does, the recording goes on.
+
+    Errors of the device become problems; a KeyboardInterrupt passes, and ends the collection.
+    """
+
+    def __init__(self, device: Device, types: tuple[str, ...]) -> None:
+        """Raises errors.UnavailableError if the device cannot begin."""
+        self._device: Any = device.python
+        self._read_clock: Callable[[], int] = getattr(device.python, "clock", time.monotonic_ns)
+        self._open = False
+        self.sink = _core.DeviceSink(device.name, device.device_type, list(types))
+        try:
+            self._hz = float(getattr(device.python, "clock_hz", 1e9))
+            if not self._hz > 0:
+                raise ValueError(f"clock_hz must be greater than 0, not {self._hz}")
+            self._begin = _core.device_clock(time.monotonic_ns)
+            self._device_begin = _core.device_clock(self._read_clock)
+            self._collection = self._device.begin(types)
+        except Exception as error:
+            raise errors.UnavailableError(
+                f"work on {device.name} cannot be collected: its plug-in raised {_text(error)}"
+            ) from error
+        self._open = True
+
+    def end(self) -> list[str]:
+        """Wait for the device, end, and return what went wrong. No effect when called again."""
+        if not self._open:
+            return []
+        self._open = False
+        try:
+            self._device.end(self._collection, self.sink)
+        except Exception as error:
+            self.sink.problem(
+                "the end of its collection failed, so that work may be missing: its plug-in raised "
+                + _text(error)
+            )
+        device_end = self._device_begin
+        try:
+            device_end = _core.device_clock(self._read_clock)
+        except Exception as error:
+            self.sink.problem(f"its clock could not be read: its plug-in raised {_text(error)}")
+        end = _core.device_clock(time.monotonic_ns)
+        return self.sink.finish(self._begin, end, self._device_begin, device_end, self._hz)
+
+    def abandon(self) -> None:
+        """End without reading what was collected. No effect when ended."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            self._device.abandon(self._collection)
+        except Exception:  # nobody wants what it has
+            return
+
+    def __del__(self) -> None:
+        # Of a recording that was dropped while it ran.
+        self.abandon()
+
+
+def _python_device(name: str) -> Device | None:
+    """Return the device of this name if it is one of Python."""
+    if name == "CUDA":
+        return None
+    from fastprof.record.devices import find
+
+    device = find(name)
+    return None if device is None or device.python is None else device
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _synchronize_torch() -> None:

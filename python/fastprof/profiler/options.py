@@ -24,6 +24,7 @@ from fastprof.record.activities import (
     cuda_types,
     missing_reason,
     parse_activities,
+    plugin_types,
     supported_activities,
 )
 
@@ -37,6 +38,9 @@ OVERFLOW_POLICIES = {
 
 # The names of fastprof.analysis.memory_attribution.RULES; importing that module would load NumPy.
 MEMORY_RULES = ("innermost", "interval")
+
+# What plug-ins record.
+_PLUGIN_ACTIVITIES = frozenset(ProfilerActivity) - {ProfilerActivity.CPU, ProfilerActivity.CUDA}
 
 _warned: set[str] = set()
 
@@ -131,7 +135,7 @@ def make_options(
     if use_cuda and use_device is None:
         use_device = "cuda"
     if use_device is not None and str(use_device).lower() != "cpu":
-        asked.setdefault(as_activity(_device_name(use_device)), None)
+        asked.setdefault(_activity_of(_device_name(use_device)), None)
         explicit = True
     elif use_cuda is False:
         asked.pop(ProfilerActivity.CUDA, None)
@@ -228,8 +232,17 @@ def make_options(
         categories |= Category.RUNTIME | Category.DEVICE
         missing.pop("enable_cuda_sync_events", None)
         use_device = "cuda" if use_device is None else use_device
+    for activity in sorted(kept & _PLUGIN_ACTIVITIES, key=lambda a: a.value):
+        from fastprof.record.devices import registered
+
+        for plugin in registered():
+            if plugin.activity is activity and plugin.problem() is None:
+                device_types[plugin.name] = plugin_types(activity, asked[activity])
+                categories |= Category.RUNTIME | Category.DEVICE
+                if use_device is None or _device_name(use_device) == activity.name.lower():
+                    use_device = plugin.name
     device = _device_name(use_device) if use_device is not None else None
-    if device is not None and as_activity(device) not in kept:
+    if device is not None and _activity_of(device) not in kept:
         device = None
     _warn_once(missing)
     return Options(
@@ -300,6 +313,17 @@ def _performance_events(config: Mapping[str, Any]) -> list[str]:
 
 def _names(activities: Iterable[ProfilerActivity]) -> str:
     return ", ".join(sorted(a.name for a in activities))
+
+
+def _activity_of(device: str) -> ProfilerActivity:
+    """Return the activity of a kind of device, or of a plug-in's device by its name."""
+    if device not in {activity.name.lower() for activity in ProfilerActivity}:
+        from fastprof.record.devices import find
+
+        plugin = find(device)
+        if plugin is not None:
+            return plugin.activity
+    return as_activity(device)
 
 
 def _device_name(device: Any) -> str:

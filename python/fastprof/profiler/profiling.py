@@ -212,7 +212,7 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         )
         self.activities = set(self._options.asked)
         self.activity_filters = {a: set(names) for a, names in self._options.filters.items()}
-        self.use_device = use_device if use_device is not None else _first_device(self.activities)
+        self.use_device = use_device or self._options.use_device or _first_device(self.activities)
         self._made_from = self._attributes()
 
     def _asked(self) -> dict[str, Any]:

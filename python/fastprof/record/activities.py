@@ -19,6 +19,7 @@ __all__ = [
     "kineto_available",
     "missing_reason",
     "parse_activities",
+    "plugin_types",
     "supported_activities",
 ]
 
@@ -45,6 +46,8 @@ _CPU_TYPES: dict[str, int] = {
     "overhead": 0,
     "cuda_runtime": Category.RUNTIME,
     "cuda_driver": Category.RUNTIME,
+    "privateuse1_runtime": Category.RUNTIME,
+    "privateuse1_driver": Category.RUNTIME,
 }
 
 
@@ -79,7 +82,17 @@ def missing_reason(activity: ProfilerActivity) -> str | None:
         from fastprof.record.cuda import cuda_problem  # loads the native part
 
         return cuda_problem()
-    return f"this build of fastprof has no {activity.name} backend, so work on that device is not recorded"
+    from fastprof.record.devices import registered  # likewise
+
+    problems = {d.name: d.problem() for d in registered() if d.activity is activity}
+    if not problems:
+        return (
+            f"this build of fastprof has no {activity.name} backend, and no device plug-in is registered"
+            " for it (fastprof.devices.register), so work on that device is not recorded"
+        )
+    if None in problems.values():
+        return None
+    return "; ".join(f"work on {name} is not recorded: {why}" for name, why in problems.items())
 
 
 def as_activity(value: Any) -> ProfilerActivity:
@@ -124,6 +137,24 @@ def cuda_types(types: tuple[str, ...] | None, *, sync: bool = False) -> tuple[st
         return tuple(sorted(set(_CUDA_TYPES.values()) - (set() if sync else {"cuda_sync"})))
     chosen = {_known(name, _CUDA_TYPES, "CUDA") for name in types}
     return tuple(sorted(chosen | ({"cuda_sync"} if sync else set())))
+
+
+def plugin_types(activity: ProfilerActivity, types: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the types of traces that type names of the group of a plug-in's activity stand for.
+
+    None: all. Raises errors.UnavailableError for an unknown name.
+    """
+    prefix = activity.name.lower()
+    known = {
+        name: name
+        for name in (
+            "kernel", "gpu_memcpy", "gpu_memset", f"{prefix}_runtime", f"{prefix}_driver",
+            f"{prefix}_sync", "overhead",
+        )
+    }  # fmt: skip
+    known["concurrent_kernel"] = "kernel"
+    chosen = known if types is None else types
+    return tuple(sorted({_known(name, known, activity.name) for name in chosen}))
 
 
 def category_mask(types: tuple[str, ...] | None) -> int:

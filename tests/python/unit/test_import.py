@@ -18,6 +18,7 @@ from fastprof import _paths
 ROOT = Path(__file__).resolve().parents[3]
 # Modules that programs import from the root of the package -> the folder that contains them.
 PUBLIC_PATHS = {
+    "devices": "record",
     "errors": "base",
     "itt": "record",
     "memory_attribution": "analysis",

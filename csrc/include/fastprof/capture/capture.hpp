@@ -76,8 +76,11 @@ struct TrackInfo {
   // several threads has the first one.
   int64_t thread_id = -1;
   // Index of the device if the track is one of its queues: `tid` is the queue's number, and `pid`
-  // the index once more, as in Kineto's traces. -1 for threads and tasks.
+  // the index once more, as in Kineto's traces (plus 1000 for each kind of device that came
+  // before). -1 for threads and tasks.
   int32_t device_index = -1;
+  // Kind of that device ("npu"); empty for GPUs of CUDA, and for threads and tasks.
+  std::string device_kind;
 
   bool is_device() const noexcept { return device_index >= 0; }
   bool is_task() const noexcept { return thread_id >= 0; }

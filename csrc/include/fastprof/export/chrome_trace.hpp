@@ -198,9 +198,10 @@ class ChromeTraceWriter {
       if (!track.is_device() && std::find(pids.begin(), pids.end(), track.pid) == pids.end())
         pids.push_back(track.pid);
     }
-    for (const int32_t device : devices_of(capture_)) {  // as Kineto names and sorts them
+    for (const TrackInfo* track : devices_of(capture_)) {  // as Kineto names and sorts them
+      const int64_t device = track->pid;
       metadata_event("process_name", device, 0, "name", quoted(capture_.process_name));
-      metadata_event("process_labels", device, 0, "labels", quoted(device_name(device)));
+      metadata_event("process_labels", device, 0, "labels", quoted(device_name(*track)));
       metadata_event("process_sort_index", device, 0, "sort_index",
                      std::to_string(kFirstDeviceSortIndex + device));
     }

@@ -14,19 +14,22 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Indices of the devices that have tracks, in the order of the tracks.
-inline std::vector<int32_t> devices_of(const Capture& capture) {
-  std::vector<int32_t> devices;
+// The first track of each device, in the order of the tracks. A device is known by its pid.
+inline std::vector<const TrackInfo*> devices_of(const Capture& capture) {
+  std::vector<const TrackInfo*> devices;
   for (const TrackInfo& track : capture.tracks)
     if (track.is_device() &&
-        std::find(devices.begin(), devices.end(), track.device_index) == devices.end())
-      devices.push_back(track.device_index);
+        std::find_if(devices.begin(), devices.end(), [&track](const TrackInfo* known) {
+          return known->pid == track.pid;
+        }) == devices.end())
+      devices.push_back(&track);
   return devices;
 }
 
-// "GPU 0", as in Kineto's traces.
-inline std::string device_name(int32_t index) {
-  return "GPU " + std::to_string(index);
+// "GPU 0", as in Kineto's traces; "npu 0" for a device of a plug-in.
+inline std::string device_name(const TrackInfo& track) {
+  return (track.device_kind.empty() ? "GPU" : track.device_kind) + " " +
+         std::to_string(track.device_index);
 }
 
 class DeviceLinks {

@@ -76,7 +76,7 @@ class PerfettoTraceWriter {
     return uuid_base_ + 1 + (static_cast<uint64_t>(pid - capture_.pid) << 44);
   }
   // A track that groups the queues of a device.
-  uint64_t device_uuid(int32_t device) const noexcept {
+  uint64_t device_uuid(int64_t device) const noexcept {
     return uuid_base_ + 0x4000000000 + static_cast<uint64_t>(device);
   }
   uint64_t lane_uuid(uint32_t lane) const noexcept { return uuid_base_ + 0x10000000 + lane; }
@@ -191,11 +191,11 @@ class PerfettoTraceWriter {
                            .message(track_descriptor::process, process),
                        kProcessSequence);
     }
-    for (const int32_t device : devices_of(capture_))
+    for (const TrackInfo* device : devices_of(capture_))
       write_descriptor(ProtoMessage()
-                           .number(track_descriptor::uuid, device_uuid(device))
+                           .number(track_descriptor::uuid, device_uuid(device->pid))
                            .number(track_descriptor::parent_uuid, process_uuid(capture_.pid))
-                           .text(track_descriptor::name, device_name(device)),
+                           .text(track_descriptor::name, device_name(*device)),
                        kProcessSequence);
     for (size_t i = 0; i < counters_.size(); ++i) {
       write_descriptor(ProtoMessage()
@@ -249,7 +249,7 @@ class PerfettoTraceWriter {
     if (info.use == TraceLane::Use::thread) {
       const TrackInfo& place = capture_.tracks[info.track];
       track.number(track_descriptor::parent_uuid,
-                   place.is_device() ? device_uuid(place.device_index) : process_uuid(pid));
+                   place.is_device() ? device_uuid(place.pid) : process_uuid(pid));
       if (info.real_tid) {
         track.message(track_descriptor::thread,
                       ProtoMessage()

@@ -20,6 +20,8 @@ struct ActivityPlace {
   int32_t device_index = -1;
   int64_t id = 0;    // kernel's id of the thread, or number of the queue
   std::string name;  // of the queue; a thread has its name from the recorder
+  // Kind of the device, as TrackInfo::device_kind.
+  std::string device_kind;
 };
 
 // One activity. Stamps are ticks of the recorder's clock (ticks()).

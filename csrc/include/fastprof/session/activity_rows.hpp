@@ -103,7 +103,9 @@ class ActivityRows {
     size_t found = SIZE_MAX;
     for (size_t i = 0; i < drained_.tracks.size(); ++i) {
       const TrackInfo& info = drained_.tracks[i].info;
-      if (info.device_index != place.device_index || info.tid != place.id) continue;
+      if (info.device_index != place.device_index || info.tid != place.id ||
+          info.device_kind != place.device_kind)
+        continue;
       if (found == SIZE_MAX || info.id > drained_.tracks[found].info.id) found = i;
     }
     return found;
@@ -117,9 +119,19 @@ class ActivityRows {
     rows.info.tid = place.id;
     rows.info.name = place.name;
     rows.info.device_index = place.device_index;
-    rows.info.pid = place.device_index >= 0 ? place.device_index : static_cast<int64_t>(::getpid());
+    rows.info.device_kind = place.device_kind;
+    rows.info.pid =
+        place.device_index >= 0 ? pid_of_device(place) : static_cast<int64_t>(::getpid());
     drained_.tracks.push_back(std::move(rows));
     return drained_.tracks.size() - 1;
+  }
+
+  // Devices of different kinds with the same index are different processes in traces.
+  int64_t pid_of_device(const ActivityPlace& place) {
+    const auto known = std::find(device_kinds_.begin(), device_kinds_.end(), place.device_kind);
+    const auto number = known - device_kinds_.begin();
+    if (known == device_kinds_.end()) device_kinds_.push_back(place.device_kind);
+    return 1000 * static_cast<int64_t>(number) + place.device_index;
   }
 
   uint32_t add_payload(const Activities& from, const Activity& activity) {
@@ -148,6 +160,7 @@ class ActivityRows {
   DrainedRows& drained_;
   const Snapshot& snapshot_;
   std::vector<uint32_t> text_index_;
+  std::vector<std::string> device_kinds_;  // that have tracks, in the order in which they came
 };
 
 }  // namespace assembling

@@ -96,8 +96,8 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
                         const std::vector<PlacedActivities>& activities = {}) {
   using assembling::append;
   Capture capture;
-  for (const PlacedActivities& each : activities)
-    assembling::ActivityRows(drained, snapshot).add(each.from, each.track_ids);
+  assembling::ActivityRows device_rows(drained, snapshot);
+  for (const PlacedActivities& each : activities) device_rows.add(each.from, each.track_ids);
   for (TrackRows& rows : drained.tracks) assembling::sort_by_begin(rows);
   capture.dropped = snapshot.dropped;
   capture.dropped[static_cast<size_t>(DropCause::in_flight)] += drained.in_flight;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// ActivityBuilder: makes Activities of what a device plug-in reports. The plug-in is not trusted:
+// what is invalid is left out, counted by its reason, and reported; the rest is kept.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/clock_line.hpp"
+#include "fastprof/device_plugin.h"
+#include "fastprof/session/activities.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace plugins {
+
+constexpr uint32_t bit_of(uint32_t type) noexcept {
+  return uint32_t{1} << type;
+}
+constexpr uint32_t kNumTypes = FASTPROF_ACTIVITY_OVERHEAD + 1;
+
+// Returns the category that traces have for a type of activities ("kernel", "xpu_runtime"); null
+// for an unknown type.
+const char* category_of(uint32_t type, int32_t device_type) noexcept;
+// Returns the bits of the types with these categories, and of calls if there is any work: it is
+// linked to ranges by the calls that started it.
+uint32_t types_of(const std::vector<std::string>& categories, int32_t device_type) noexcept;
+
+// One kind of activities, as the plug-in describes it.
+struct ReportedKind {
+  uint32_t type = 0;
+  std::string name;
+  std::vector<std::string> argument_names;
+  std::vector<ArgType> argument_types;
+};
+
+// Not thread-safe. Functions that return an index return FASTPROF_NO_INDEX for invalid values.
+class ActivityBuilder {
+ public:
+  // device_name: shown with the device's number ("npu" -> "npu 0"). types: bits of what is wanted;
+  // the rest is left out without being counted.
+  ActivityBuilder(std::string device_name, int32_t device_type, uint32_t types)
+      : device_name_(std::move(device_name)), device_type_(device_type), types_(types) {}
+
+  uint32_t queue(int32_t device, int64_t number, const char* name);
+  uint32_t thread(int64_t thread_id, const char* name);
+  uint32_t kind(ReportedKind kind);
+  uint32_t text(const char* json);
+  // Returns whether it was accepted; true also for a type that nobody wants.
+  bool add(const fastprof_activity& given);
+  void dropped(uint64_t count) noexcept { found_.dropped += count; }
+  void problem(std::string text) { problems_.push_back(std::move(text)); }
+
+  // Returns what was added, with its stamps converted by `clocks`. Activities that lie outside of
+  // [begin, end] of the recorder's ticks (by more than a millisecond) are left out. Appends to
+  // `problems`.
+  Activities take(const devices::ClockLines& clocks, uint64_t begin, uint64_t end,
+                  double ticks_per_ns, std::vector<std::string>& problems);
+
+ private:
+  struct Kind {
+    ReportedKind reported;
+    size_t bytes = SIZE_MAX;  // position of the argument "bytes" of a copy or fill
+  };
+  struct Added {
+    fastprof_activity activity;
+    size_t words = 0;  // first of its arguments, in words_
+  };
+
+  uint32_t place(ActivityPlace place);
+  uint32_t site(uint32_t kind, int32_t device);
+  bool refuse(const char* why);
+  void add_words(const Added& added, const Kind& kind, const ActivityPlace& place, double ns);
+  void report_refused(std::vector<std::string>& problems);
+
+  const std::string device_name_;
+  const int32_t device_type_;
+  const uint32_t types_;
+  Activities found_;
+  std::vector<Kind> kinds_;
+  std::map<std::string, uint32_t> kind_numbers_;
+  std::vector<Added> added_;
+  std::vector<uint64_t> words_;
+  std::map<std::pair<int32_t, int64_t>, uint32_t> places_;  // device (-1: threads), number
+  std::map<std::pair<uint32_t, int32_t>, uint32_t> sites_;  // kind, device
+  std::map<std::string, uint32_t> texts_;
+  std::unordered_set<uint32_t> calls_;  // correlations of calls
+  std::map<std::string, uint64_t> refused_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace plugins
+FASTPROF_NAMESPACE_END

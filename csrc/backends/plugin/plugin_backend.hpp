@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// PluginBackend: the backend of one device plug-in (fastprof/device_plugin.h).
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/clock_line.hpp"
+#include "core/device_backend.hpp"
+#include "fastprof/device_plugin.h"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace plugins {
+
+// Calls of the plug-in are serialised, and whatever they do becomes a problem or an
+// UnavailableError.
+class PluginBackend final : public devices::DeviceBackend {
+ public:
+  // `plugin` has been checked (fault_of()) and lives as long as the process.
+  explicit PluginBackend(const fastprof_device_plugin& plugin) : plugin_(plugin) {}
+
+  std::string name() const override { return plugin_.name; }
+  std::string problem() override;
+  uint64_t begin(const devices::CollectionRequest& request) override;
+  Activities end(uint64_t collection, std::vector<std::string>& problems) override;
+  void abandon(uint64_t collection) noexcept override;
+
+ private:
+  struct Readings {
+    devices::ClockReading work, calls;
+  };
+  struct Collection {
+    uint64_t token = 0;  // the plug-in's number
+    uint32_t types = 0;
+    Readings begin;
+    int64_t begin_ns = 0;
+  };
+  // What belongs to one process: a forked child has neither its parent's collections nor its lock.
+  struct OfProcess {
+    explicit OfProcess(pid_t of) : pid(of) {}
+    const pid_t pid;
+    std::mutex lock;
+    uint64_t last = 0;
+    std::map<uint64_t, Collection> collections;
+  };
+
+  OfProcess& mine();
+  std::string fork_problem();
+  Readings read_clocks() const;
+  devices::ClockReading read_clock(uint32_t clock) const;
+  devices::ClockLine line(uint32_t clock, devices::ClockReading from, devices::ClockReading until,
+                          double ticks_per_ns) const;
+
+  const fastprof_device_plugin& plugin_;
+  std::atomic<OfProcess*> process_{nullptr};
+  const pid_t loaded_in_ = ::getpid();
+};
+
+}  // namespace plugins
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_plugin.h: the C interface by which a library makes fastprof record the work of one kind of
+ * device (an accelerator without support of its own in fastprof). C99 and C++; needs no other header of
+ * fastprof, and nothing to link with.
+ *
+ * A plug-in is a shared library that exports
+ *
+ *     const fastprof_device_plugin* fastprof_device_plugin_open(const fastprof_device_host* host);
+ *
+ * It returns a table of its functions, which stays valid and unchanged until the process ends (fastprof
+ * never unloads the library), or NULL if it cannot work with this host; fastprof then refuses it with a
+ * message. docs/device_plugins.md says how to build, register and test one; examples/device_plugin is
+ * a complete one.
+ *
+ * Rules for all functions of the table, unless said otherwise:
+ * - They may be called from any thread, one at a time (those of fastprof_device_stubs: concurrently).
+ * - No exception and no longjmp should leave them. fastprof catches C++ exceptions, and reports them.
+ * - Texts are UTF-8 and end with a null byte. fastprof copies what it is given before the call returns.
+ * - `self` is the table's `self`.
+ *
+ * Versions: a host accepts a plug-in of the same major version. Within a major version, structs only
+ * grow at their end; whoever reads one looks at its `size` before it reads a member that was added. */
+#ifndef FASTPROF_DEVICE_PLUGIN_H
+#define FASTPROF_DEVICE_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FASTPROF_DEVICE_PLUGIN_MAJOR 1
+#define FASTPROF_DEVICE_PLUGIN_MINOR 0
+
+#if defined(__GNUC__)
+#define FASTPROF_DEVICE_PLUGIN_EXPORT __attribute__((visibility("default")))
+#else
+#define FASTPROF_DEVICE_PLUGIN_EXPORT
+#endif
+
+/* Returned instead of an index by functions of the sink that refuse what they are given, and given as
+ * `text` by activities without one. */
+#define FASTPROF_NO_INDEX 0xFFFFFFFFu
+
+/* Types of activities. Calls and overhead take place on threads, all others on queues of a device. */
+enum {
+  FASTPROF_ACTIVITY_KERNEL = 0,      /* traces: "kernel" */
+  FASTPROF_ACTIVITY_COPY = 1,        /* "gpu_memcpy" */
+  FASTPROF_ACTIVITY_FILL = 2,        /* "gpu_memset" */
+  FASTPROF_ACTIVITY_WAIT = 3,        /* a queue waits: "privateuse1_sync" */
+  FASTPROF_ACTIVITY_CALL = 4,        /* of the runtime: "privateuse1_runtime" */
+  FASTPROF_ACTIVITY_DRIVER_CALL = 5, /* "privateuse1_driver" */
+  FASTPROF_ACTIVITY_OVERHEAD = 6     /* what collecting costs: "overhead" */
+};
+
+/* Types of arguments, each one word of 64 bits. */
+enum {
+  FASTPROF_ARGUMENT_INT64 = 0,
+  FASTPROF_ARGUMENT_UINT64 = 1,
+  FASTPROF_ARGUMENT_FLOAT64 = 2, /* the bits of a double */
+  FASTPROF_ARGUMENT_BOOL = 3
+};
+
+/* Clocks of stamps. */
+enum {
+  FASTPROF_CLOCK_TICKS = 0,     /* fastprof's own: host->ticks(). Needs no conversion: the best. */
+  FASTPROF_CLOCK_MONOTONIC = 1, /* CLOCK_MONOTONIC, in ns */
+  FASTPROF_CLOCK_REALTIME = 2,  /* CLOCK_REALTIME, in ns */
+  /* Any other steady clock, which read_clock() reads. Stamps are converted by the line through a
+   * reading at the begin and one at the end of the collection. */
+  FASTPROF_CLOCK_OWN = 3
+};
+
+/* Flags of a plug-in. */
+enum {
+  /* Collections may be begun in forked children. Without it no function is called there. */
+  FASTPROF_DEVICE_FORK_SAFE = 1
+};
+
+/* Why a call failed. The plug-in writes a text for users, which says what would help. */
+typedef struct fastprof_reason {
+  char text[512];
+} fastprof_reason;
+
+/* What fastprof offers to a plug-in; valid until the process ends. */
+typedef struct fastprof_device_host {
+  uint32_t size; /* sizeof(fastprof_device_host) of the host */
+  uint16_t major;
+  uint16_t minor;
+  const char* version; /* of fastprof: "0.1.0" */
+  /* fastprof's clock, in its ticks. Any thread, also in signal handlers; a few ns. */
+  uint64_t (*ticks)(void);
+} fastprof_device_host;
+
+/* What activities have in common: a kernel's name, a function of the runtime. */
+typedef struct fastprof_activity_kind {
+  uint32_t size; /* sizeof(fastprof_activity_kind) of the plug-in */
+  uint32_t type; /* FASTPROF_ACTIVITY_... */
+  const char* name;
+  /* Arguments that each activity has, beside its device, queue and correlation, which fastprof adds.
+   * "bytes" of a copy or fill also gives its bandwidth. */
+  uint32_t argument_count;
+  const char* const* argument_names;
+  const uint8_t* argument_types; /* FASTPROF_ARGUMENT_... */
+} fastprof_activity_kind;
+
+/* One activity. Fixed for a major version. */
+typedef struct fastprof_activity {
+  uint64_t begin; /* stamps of the plug-in's clock, of calls and overhead of its call_clock; */
+  uint64_t end;   /* end >= begin > 0 */
+  /* Joins a call and the work that it started: the same number, not 0, unique among the calls of a
+   * collection. 0: none. Work is linked to the range in which its call was made. */
+  uint32_t correlation;
+  uint32_t kind;             /* returned by sink->kind() */
+  uint32_t place;            /* returned by sink->queue() or sink->thread() */
+  uint32_t text;             /* returned by sink->text(), or FASTPROF_NO_INDEX */
+  const uint64_t* arguments; /* argument_count words of its kind; may be NULL if there are none */
+} fastprof_activity;
+
+/* Receives the activities of one collection; valid during the call of end() alone, on its thread. What
+ * is invalid is left out, counted, and reported to the user of the profile; the rest is kept. */
+typedef struct fastprof_activity_sink {
+  uint32_t size; /* sizeof(fastprof_activity_sink) of the host */
+  void* state;   /* the first argument of all functions */
+  /* A queue of a device, by their numbers, >= 0. name: NULL for "queue N". Returns its index; the same
+   * one for the same queue. */
+  uint32_t (*queue)(void* state, int32_t device, int64_t number, const char* name);
+  /* A thread of this process, by the kernel's id (gettid()). name: NULL for the recorder's. */
+  uint32_t (*thread)(void* state, int64_t thread_id, const char* name);
+  /* Returns the index of a kind; the same one for the same kind. */
+  uint32_t (*kind)(void* state, const fastprof_activity_kind* kind);
+  /* Further arguments, as a JSON object: {"grid":[1,1,1]}. Share it between activities. */
+  uint32_t (*text)(void* state, const char* json);
+  /* Returns how many of the activities were accepted. In any order. */
+  size_t (*add)(void* state, const fastprof_activity* activities, size_t count);
+  /* Counts activities that the plug-in had no room for. */
+  void (*dropped)(void* state, uint64_t count);
+  /* Reports to the user of the profile what is missing in it, and why. */
+  void (*problem)(void* state, const char* text);
+} fastprof_activity_sink;
+
+/* Timed events on a device and annotations, for the exclusive profiler (state PRIVATEUSE1), as PyTorch's
+ * ProfilerStubs. Called concurrently. Functions that return int return 0 if they succeed; after a failed
+ * record() the range has no device time. */
+typedef struct fastprof_device_stubs {
+  uint32_t size; /* sizeof(fastprof_device_stubs) of the plug-in */
+  /* Records an event on the calling thread's current device and queue: the device's number, a handle
+   * of the event, and the time of the call (CLOCK_MONOTONIC, ns). */
+  int (*record)(void* self, int32_t* device, uint64_t* event, int64_t* cpu_ns);
+  void (*release)(void* self, uint64_t event);
+  /* Time between two events of one device, in us. Waits for them. */
+  int (*elapsed_us)(void* self, uint64_t begin, uint64_t end, double* us);
+  /* Calls action(state, device) once for each device, with that device current. */
+  int (*on_each_device)(void* self, void (*action)(void* state, int32_t device), void* state);
+  int (*synchronize)(void* self); /* waits for the work of the current device */
+  int (*enabled)(void* self);     /* 1: usable. NULL: always */
+  /* Annotations for the device's own tools; each may be NULL. */
+  void (*mark)(void* self, const char* text);
+  void (*range_push)(void* self, const char* text);
+  void (*range_pop)(void* self);
+} fastprof_device_stubs;
+
+/* A plug-in: one kind of device. */
+typedef struct fastprof_device_plugin {
+  uint32_t size;  /* sizeof(fastprof_device_plugin) of the plug-in */
+  uint16_t major; /* FASTPROF_DEVICE_PLUGIN_MAJOR */
+  uint16_t minor;
+  /* Name of the device in tables and as use_device: a lower-case letter, then up to 31 lower-case
+   * letters, digits and underscores; not "cpu" or "cuda". */
+  const char* name;
+  /* PyTorch's number of the device type: PrivateUse1 20, XPU 12, HPU 15, MTIA 19. */
+  int32_t device_type;
+  uint32_t flags; /* FASTPROF_DEVICE_... */
+  uint32_t clock; /* of work on queues: FASTPROF_CLOCK_... */
+  /* Of calls and overhead, on threads: any but FASTPROF_CLOCK_OWN. A call is linked to the range that its
+   * stamps lie in, so use FASTPROF_CLOCK_TICKS; others are converted to within some hundred ns. */
+  uint32_t call_clock;
+  double clock_hz; /* of FASTPROF_CLOCK_OWN: ticks per second; 0: 1e9. Used for collections of less
+                      than 1 ms. */
+  void* self;
+  /* Returns 1 if activities can be collected now, else 0 and a reason. NULL: always. */
+  int (*usable)(void* self, fastprof_reason* reason);
+  /* Begins a collection: of activities whose type's bit (1 << FASTPROF_ACTIVITY_...) is set in types.
+   * Any number may be open at once, and each gets all activities from its begin to its end. Returns
+   * a number, or 0 and a reason. */
+  uint64_t (*begin)(void* self, uint32_t types, fastprof_reason* reason);
+  /* Waits for the device's work, gives what a collection has to the sink, and ends it. Collections end
+   * in any order, each once, by end() or abandon(). Returns 0, or another number and a reason; what
+   * the sink has been given is kept. */
+  int (*end)(void* self, uint64_t collection, const fastprof_activity_sink* sink,
+             fastprof_reason* reason);
+  void (*abandon)(void* self, uint64_t collection);
+  uint64_t (*read_clock)(void* self); /* of FASTPROF_CLOCK_OWN, else NULL. Any thread, concurrently. */
+  const fastprof_device_stubs* stubs; /* NULL: none */
+} fastprof_device_plugin;
+
+/* The function that the library exports. */
+typedef const fastprof_device_plugin* (*fastprof_device_plugin_open_function)(
+    const fastprof_device_host* host);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FASTPROF_DEVICE_PLUGIN_H */

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make gpu-check` without a GPU: it says why it cannot run, and checks the double of libcupti in its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compilers import ROOT
+from cuda_double import genuine_headers
+
+pytest.importorskip("torch")
+
+pytestmark = [
+    pytest.mark.integrations,
+    pytest.mark.skipif(not genuine_headers(), reason="NVIDIA's headers of CUPTI are not here"),
+]
+
+
+def gpu_check(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "gpu" / "gpu_check.py"), "--results", str(folder)],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_without_a_gpu_it_says_why(tmp_path: Path) -> None:
+    done = gpu_check(tmp_path)
+    assert done.returncode == 2 and not list(tmp_path.iterdir())
+    assert "there is nothing to check here: PyTorch" in done.stderr and "CUDA" in done.stderr
+
+
+def test_all_checks_pass_on_the_double(double: Path, tmp_path: Path) -> None:
+    done = gpu_check(tmp_path, FASTPROF_CUPTI_LIBRARY=str(double), FASTPROF_GPU_CHECK_DOUBLE="1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads((tmp_path / "gpu-double-of-libcupti.json").read_text())
+    checks = document["checks"]
+    assert document["faults"] == 0 and document["launch"]["bare_ns"] > 0
+    assert checks["kernels"]["facts"]["kernels"].keys() == {
+        "gemm(float*, float*, int)",
+        "relu(float*)",
+    }
+    assert checks["cycles"]["facts"]["kernels_by_profile"] == {"2": 100}
+    assert "another tool" in checks["conflict"]["facts"]["missing"]
+    assert checks["delivery"]["facts"]["records"] == {"runtime": 1000, "concurrent_kernel": 1000}
+    assert checks["delivery"]["facts"]["calling_threads"] == 2
+    assert sorted(n for n, c in checks.items() if "skipped" in c) == [
+        "launch_torch_profiler", "torch_profiler",
+    ]  # fmt: skip
+
+
+def test_faults_are_found(double: Path, tmp_path: Path) -> None:
+    """A libcupti that refuses us, and one that loses records."""
+    made = {"FASTPROF_CUPTI_LIBRARY": str(double), "FASTPROF_GPU_CHECK_DOUBLE": "1"}
+    done = gpu_check(tmp_path, **made, FAKE_CUPTI_FAIL="cuptiActivityFlushAll=999")
+    assert done.returncode == 1
+    checks = json.loads((tmp_path / "gpu-double-of-libcupti.json").read_text())["checks"]
+    faulty = {name for name, check in checks.items() if check["faults"]}
+    assert {"kernels", "streams", "graphs", "cycles"} <= faulty
+
+
+def test_kernels_are_compared_by_name_count_and_time() -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "gpu"))
+    try:
+        from gpu_check import compare_kernels, launch_costs
+    finally:
+        sys.path.pop(0)
+    ours = {"kernels": {"gemm": [50, 100.0], "relu": [50, 10.0], "only": [1, 1.0]}}
+    theirs = {"kernels": {"gemm": [50, 110.0], "relu": [50, 12.0], "add": [2, 3.0]}}
+    differences = "\n".join(compare_kernels(ours, theirs))
+    assert "relu: 10.0 us, torch.profiler says 12.0" in differences and "gemm" not in differences
+    assert "only: 1 times, torch.profiler says 0" in differences
+    assert "add: 0 times, torch.profiler says 2" in differences
+    costs = launch_costs(
+        {
+            "launch_bare": {"facts": {"ns": 1000.0}},
+            "launch_fastprof": {"facts": {"recording_ns": 1500.0, "after_ns": 1000.0}},
+            "launch_torch_profiler": {"facts": {"recording_ns": 3000.0}},
+        }
+    )
+    assert costs["fastprof_to_torch_profiler"] == 0.25 and costs["after_stop_more_ns"] == 0
