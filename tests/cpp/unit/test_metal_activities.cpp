@@ -77,22 +77,23 @@ TEST(work_is_below_the_range_that_launched_it) {
   session.stop();
   const fastprof::Capture& capture = session.capture();
   size_t call = SIZE_MAX, work = SIZE_MAX, step = SIZE_MAX;
-  for (size_t i = 0; i < capture.columns.size(); ++i) {
-    const std::string& name = capture.sites[capture.columns.site[i]].name;
+  for (size_t i = 0; i < capture.size(); ++i) {
+    const std::string& name = capture.sites[capture.site[i]].name;
     if (name == "encode add") call = i;
     if (name == "add") work = i;
     if (name == "step") step = i;
   }
   CHECK(call != SIZE_MAX && work != SIZE_MAX && step != SIZE_MAX);
-  const fastprof::TrackInfo& track = capture.tracks[capture.columns.track[work]];
+  const fastprof::TrackInfo& track = capture.tracks[capture.track[work]];
   CHECK_EQ(track.name, std::string("main queue"));
   // The clocks' mapping: the GPU ran for as long as the host's clock says, to 50 us.
-  const auto ns = static_cast<double>(capture.columns.end[work] - capture.columns.begin[work]);
+  const auto ns = static_cast<double>(capture.end_ns[work] - capture.start_ns[work]);
   CHECK(ns > (end_s - begin_s) * 1e9 - 50e3 && ns < (end_s - begin_s) * 1e9 + 50e3);
-  CHECK(capture.columns.begin[work] >= capture.columns.begin[step]);
+  CHECK(capture.start_ns[work] >= capture.start_ns[step]);
   bool linked = false;
   for (const auto& link : capture.device_links)
-    if (link.row == work) linked = link.launching == step;
+    if (link.row == work)
+      linked = static_cast<size_t>(link.range) == step && static_cast<size_t>(link.call) == call;
   CHECK(linked);
 }
 
