@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "backends/metal/metal_platform.hpp"
+#include "check.hpp"
 #include "fake_metal.h"
 #include "fastprof/metal.hpp"
-
-#include "check.hpp"
 
 namespace {
 
@@ -165,9 +164,9 @@ TEST(threads_profile_at_once) {
       Work work;
       for (int i = 0; i < kRuns; ++i) {
         profiler->begin_profile_kernel(&kernel + (t % 2), "shared", {}, work.stream.get());
-        profiler->end_profile_kernel(&kernel + (t % 2), work.stream.get(),
-                                     i % 5 == 0 ? metal::SyncType::COMMIT_AND_WAIT
-                                                : metal::SyncType::COMMIT);
+        profiler->end_profile_kernel(
+            &kernel + (t % 2), work.stream.get(),
+            i % 5 == 0 ? metal::SyncType::COMMIT_AND_WAIT : metal::SyncType::COMMIT);
         sum += static_cast<int>(profiler->statistics().operations.size() != 0);
       }
       work.stream->synchronize(metal::SyncType::COMMIT_AND_WAIT);
@@ -228,7 +227,10 @@ TEST(all_commits_of_the_process_are_observed_in_sessions) {
   fake_metal_commit(queue, "not observed", 1);
   fake_metal_devices(2);  // their command buffers are of one class
   std::string reason;
-  CHECK(platform.observe_commits(observed.get(), reason));
+  const auto profiler = metal::Profiler::make(platform);
+  profiler->set_observer(observed);
+  const auto commits = std::make_shared<metal::CommandBuffers>(profiler);
+  CHECK(platform.observe_commits(commits, reason));
   const uint64_t collection = observed->open();
   fastprof::Session session;
   session.start();
@@ -240,6 +242,12 @@ TEST(all_commits_of_the_process_are_observed_in_sessions) {
   fake_metal_fail_next("out of memory");
   fake_metal_commit(queue, "", 1);
   fastprof::Activities got = observed->close(collection);
+  profiler->start_trace("interval", true);  // signposts of every command buffer; commits wait
+  fake_metal_take_log();
+  fake_metal_commit(queue, "traced", 0);
+  const std::string log = fake_metal_take_log();
+  CHECK(has(log, " Metal operation: traced (id=K3, run=1)\n") && has(log, "Intervals end "));
+  profiler->stop_trace();
   CHECK(platform.observe_commits(nullptr, reason));
   fake_metal_commit(queue, "not observed", 1);
   CHECK_EQ(got.dropped, 0u);
@@ -268,7 +276,7 @@ TEST(all_commits_of_the_process_are_observed_in_sessions) {
   }
   CHECK_EQ(checked, 2);
   fake_metal_devices(0);
-  CHECK(!platform.observe_commits(observed.get(), reason));
+  CHECK(!platform.observe_commits(commits, reason));
   CHECK_EQ(reason, std::string("no Metal device makes command buffers here"));
   fake_metal_devices(1);
   fake_metal_run_ms(1, 0.1);

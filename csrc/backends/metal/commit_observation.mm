@@ -7,7 +7,10 @@
 #include <objc/runtime.h>
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "backends/metal/commit_observation.hpp"
 #include "backends/metal/metal_platform.hpp"
@@ -30,7 +33,31 @@ constexpr size_t kMaxMethods = 8;
 // been restored.
 Exchanged g_exchanged[kMaxMethods];
 std::atomic<size_t> g_count{0};
-std::atomic<CommitObserver*> g_observer{nullptr};
+// Taken and put by atomic_load() and atomic_store(). Never destroyed.
+std::shared_ptr<CommitObserver>& observer_slot() {
+  static auto* const only = new std::shared_ptr<CommitObserver>;
+  return *only;
+}
+
+// The command buffer that is being committed, as a stream.
+class CommittedBuffer final : public Stream {
+ public:
+  explicit CommittedBuffer(void* buffer) : buffer_(buffer) {}
+  void on_scheduled(std::function<void()> run) override {
+    on_buffer_scheduled(buffer_, std::move(run));
+  }
+  void on_completed(std::function<void(const BufferTimes&)> run) override {
+    on_buffer_completed(buffer_, std::move(run));
+  }
+  void synchronize(SyncType sync) override { waits_ |= sync == SyncType::COMMIT_AND_WAIT; }
+  Queue queue() override { return queue_of_buffer(buffer_); }
+  uint64_t buffer() override { return buffer_id(buffer_); }
+  bool waits() const noexcept { return waits_; }
+
+ private:
+  void* buffer_;
+  bool waits_ = false;
+};
 
 CommitMethod genuine_method(id buffer, SEL command) {
   const Method method = class_getInstanceMethod(object_getClass(buffer), command);
@@ -42,15 +69,17 @@ CommitMethod genuine_method(id buffer, SEL command) {
 }
 
 void observed_commit(id self, SEL command) {
-  CommitObserver* const observer = g_observer.load(std::memory_order_acquire);
-  uint64_t number = 0;
-  if (observer != nullptr) number = observer->committing(queue_of_buffer((__bridge void*)self));
-  if (number != 0)
-    [(id<MTLCommandBuffer>)self addCompletedHandler:^(id<MTLCommandBuffer> completed) {
-      observer->completed(number, times_of_buffer((__bridge void*)completed));
-    }];
+  const std::shared_ptr<CommitObserver> observer = std::atomic_load(&observer_slot());
+  if (observer == nullptr) {
+    genuine_method(self, command)(self, command);
+    return;
+  }
+  CommittedBuffer stream((__bridge void*)self);
+  const std::shared_ptr<void> commit =
+      observer->committing(stream, label_of_buffer((__bridge void*)self));
   genuine_method(self, command)(self, command);
-  if (number != 0) observer->committed(number);
+  if (commit != nullptr) observer->committed(commit);
+  if (stream.waits()) [(id<MTLCommandBuffer>)self waitUntilCompleted];
 }
 
 // The method -commit of the command buffers that a device makes; null if it makes none.
@@ -80,10 +109,10 @@ void exchange(Method method) {
 
 }  // namespace
 
-bool observe_commits(CommitObserver* observer, std::string& reason) {
+bool observe_commits(std::shared_ptr<CommitObserver> observer, std::string& reason) {
   static std::mutex lock;
   const std::lock_guard<std::mutex> hold(lock);
-  g_observer.store(observer, std::memory_order_release);
+  std::atomic_store(&observer_slot(), observer);
   if (observer == nullptr) {
     // Somebody may have exchanged a method after us: then ours stays below theirs, and observes
     // nothing.
@@ -103,7 +132,7 @@ bool observe_commits(CommitObserver* observer, std::string& reason) {
       }
     if (methods != 0) return true;
   }
-  g_observer.store(nullptr, std::memory_order_release);
+  std::atomic_store(&observer_slot(), std::shared_ptr<CommitObserver>());
   reason = "no Metal device makes command buffers here";
   return false;
 }

@@ -3,6 +3,7 @@
 // passed as void*, so that C++ files can include this: (__bridge void*)object.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -29,13 +30,22 @@ Platform& metal_platform();
 std::unique_ptr<QueueStream> make_queue_stream(void* command_queue);
 
 // The stream on which PyTorch encodes, found in libtorch when this process has loaded it; null if
-// it has not, or its libtorch has no Metal. torch_stream.mm says how. Never destroyed.
+// it has not, or its libtorch has no Metal. torch_stream.cpp says how. Never destroyed.
 Stream* torch_stream();
 // Commits and awaits what PyTorch has encoded; no effect without torch_stream().
 void synchronize_torch_streams();
 
+// Makes `run` a handler of a command buffer (id<MTLCommandBuffer>) that is not committed yet.
+void on_buffer_scheduled(void* command_buffer, std::function<void()> run);
+void on_buffer_completed(void* command_buffer, std::function<void(const BufferTimes&)> run);
+// Identifies a command buffer among those alive.
+inline uint64_t buffer_id(const void* command_buffer) noexcept {
+  return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(command_buffer));
+}
+
 // What Metal has measured of a completed command buffer (id<MTLCommandBuffer>).
 BufferTimes times_of_buffer(void* command_buffer);
+std::string label_of_buffer(void* command_buffer);
 // The queue of a command buffer.
 Queue queue_of_buffer(void* command_buffer);
 

@@ -153,18 +153,12 @@ class AppleStream final : public QueueStream {
   }
   void on_scheduled(std::function<void()> run) override {
     const std::lock_guard<std::recursive_mutex> hold(lock_);
-    command_buffer();
-    [buffer_ addScheduledHandler:^(id<MTLCommandBuffer>) {
-      run();
-    }];
+    on_buffer_scheduled(command_buffer(), std::move(run));
   }
   void on_completed(std::function<void(const BufferTimes&)> run) override {
     const std::lock_guard<std::recursive_mutex> hold(lock_);
-    command_buffer();
+    on_buffer_completed(command_buffer(), std::move(run));
     ++works_;
-    [buffer_ addCompletedHandler:^(id<MTLCommandBuffer> completed) {
-      run(times_of_buffer((__bridge void*)completed));
-    }];
   }
   void synchronize(SyncType sync) override {
     id<MTLCommandBuffer> waits = nil;
@@ -192,6 +186,7 @@ class AppleStream final : public QueueStream {
     const std::lock_guard<std::recursive_mutex> hold(lock_);
     return queue_of_buffer(command_buffer());
   }
+  uint64_t buffer() override { return buffer_id(command_buffer()); }
 
  private:
   std::recursive_mutex lock_;
@@ -272,8 +267,8 @@ class ApplePlatform final : public Platform {
     }
     synchronize_torch_streams();
   }
-  bool observe_commits(CommitObserver* observer, std::string& reason) override {
-    return metal::observe_commits(observer, reason);
+  bool observe_commits(std::shared_ptr<CommitObserver> observer, std::string& reason) override {
+    return metal::observe_commits(std::move(observer), reason);
   }
 
  private:
@@ -293,6 +288,19 @@ std::unique_ptr<QueueStream> make_queue_stream(void* command_queue) {
   return std::make_unique<AppleStream>((__bridge id<MTLCommandQueue>)command_queue);
 }
 
+void on_buffer_scheduled(void* command_buffer, std::function<void()> run) {
+  [(__bridge id<MTLCommandBuffer>)command_buffer addScheduledHandler:^(id<MTLCommandBuffer>) {
+    run();
+  }];
+}
+
+void on_buffer_completed(void* command_buffer, std::function<void(const BufferTimes&)> run) {
+  [(__bridge id<MTLCommandBuffer>)command_buffer
+      addCompletedHandler:^(id<MTLCommandBuffer> completed) {
+        run(times_of_buffer((__bridge void*)completed));
+      }];
+}
+
 BufferTimes times_of_buffer(void* command_buffer) {
   BufferTimes times;
   @autoreleasepool {
@@ -301,7 +309,7 @@ BufferTimes times_of_buffer(void* command_buffer) {
     times.gpu_end_s = [buffer GPUEndTime];
     times.kernel_start_s = [buffer kernelStartTime];
     times.kernel_end_s = [buffer kernelEndTime];
-    times.buffer = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(command_buffer));
+    times.buffer = buffer_id(command_buffer);
     times.label = text_of([buffer label]);
     if ([buffer status] == MTLCommandBufferStatusError) {
       NSError* const error = [buffer error];
@@ -309,6 +317,12 @@ BufferTimes times_of_buffer(void* command_buffer) {
     }
   }
   return times;
+}
+
+std::string label_of_buffer(void* command_buffer) {
+  @autoreleasepool {
+    return text_of([(__bridge id<MTLCommandBuffer>)command_buffer label]);
+  }
 }
 
 // Position of a device among those that were seen.

@@ -14,6 +14,7 @@
 #undef min
 #undef max
 
+#include "fastprof/metal/command_buffers.hpp"
 #include "fastprof/metal/exit_report.hpp"
 #include "fastprof/metal/gpu_capture.hpp"
 #include "fastprof/metal/profiler.hpp"

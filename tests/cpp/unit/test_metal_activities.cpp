@@ -102,25 +102,22 @@ TEST(works_of_one_command_buffer_are_one_row) {
   const auto profiler = metal::Profiler::make(clocked.platform);
   profiler->set_observer(clocked.observed);
   const uint64_t collection = clocked.observed->open();
-  metal::Queue queue;
   profiler->begin_profile_kernel(&kernel, "one");
   profiler->end_profile_kernel(&kernel);
   profiler->begin_profile_kernel(&second, "two");
   profiler->end_profile_kernel(&second);
-  const uint64_t commit = clocked.observed->committing(queue);
-  clocked.observed->committed(commit);
+  // Its commit is no work beside them.
+  CHECK(profiler->begin_command_buffer(clocked.platform.stream, "label") == nullptr);
   const double now = clocked.tick();
   clocked.platform.stream.complete(clocked.times(now, now + 0.001, 5));
-  clocked.observed->completed(commit, clocked.times(now, now + 0.001, 5));
   const Activities got = clocked.observed->close(collection);
   fastprof::check_activities(got);
-  CHECK_EQ(got.rows.size(), 4u);
+  CHECK_EQ(got.rows.size(), 3u);
   CHECK_EQ(name_of(got, 0), std::string("encode one"));
   CHECK_EQ(name_of(got, 1), std::string("encode two"));
   CHECK_EQ(name_of(got, 2), std::string("2 operations"));
   CHECK_EQ(got.rows[2].correlation, got.rows[1].correlation);
   CHECK_EQ(got.texts.at(got.rows[2].text), std::string("{\"operations\":[\"one\",\"two\"]}"));
-  CHECK_EQ(name_of(got, 3), std::string("MTLCommandBuffer commit"));
 }
 
 TEST(commits_copies_fallbacks_and_failures) {
@@ -128,16 +125,16 @@ TEST(commits_copies_fallbacks_and_failures) {
   const auto profiler = metal::Profiler::make(clocked.platform);
   profiler->set_observer(clocked.observed);
   const uint64_t collection = clocked.observed->open();
-  metal::Queue queue;
-  queue.id = 3;
-  const uint64_t commit = clocked.observed->committing(queue);
-  clocked.observed->committed(commit);
+  const auto commits = std::make_shared<metal::CommandBuffers>(profiler);
+  const std::shared_ptr<void> commit = commits->committing(clocked.platform.stream, "training");
+  CHECK(commit != nullptr);
+  commits->committed(commit);
   metal::BufferTimes failed;
-  failed.label = "training";
   failed.error = "out of memory";
-  clocked.observed->completed(commit, failed);
+  clocked.platform.stream.complete(failed);
 
   const metal::CopyEnd gpu{nullptr, nullptr, true}, cpu{nullptr, nullptr, false};
+  clocked.platform.stream.made_queue.id = 3;
   const uint64_t copy = profiler->begin_profile_copy(cpu, gpu, 4096);
   profiler->end_profile_copy(copy, metal::SyncType::NONE);
   const double now = clocked.tick();
@@ -146,8 +143,7 @@ TEST(commits_copies_fallbacks_and_failures) {
                              metal::SyncType::NONE);
   profiler->begin_profile_cpu_fallback("aten::sort", {});
   profiler->end_profile_cpu_fallback("aten::sort");
-  const uint64_t lost = clocked.observed->committing(queue);
-  clocked.observed->committed(lost);
+  commits->committed(commits->committing(clocked.platform.stream, ""));  // never completes
 
   uint64_t unfinished = 0;
   const Activities got = clocked.observed->close(collection, 0.01, &unfinished);
@@ -166,17 +162,23 @@ TEST(commits_copies_fallbacks_and_failures) {
   CHECK_EQ(site.category, std::string("gpu_memcpy"));
   CHECK_EQ(got.words[got.rows[3].words + 4], 4096u);
   CHECK_EQ(got.places[got.rows[3].place].name, std::string("queue 2"));
+  const metal::Statistics sums = profiler->statistics();
+  CHECK_EQ(sums.operations.size(), 2u);
+  CHECK_EQ(sums.operations[0].name, std::string("training"));
+  CHECK_EQ(sums.operations[1].name, std::string("command buffer"));
+  CHECK_EQ(sums.failed_count, 1u);
 }
 
 TEST(collections_overlap_and_nothing_is_kept_without_one) {
   Clocked clocked;
-  metal::Queue queue;
-  CHECK_EQ(clocked.observed->committing(queue), 0u);
+  const metal::Work work;
+  CHECK_EQ(clocked.observed->begun(work), 0u);
   const uint64_t outer = clocked.observed->open();
   const auto commit = [&] {
-    const uint64_t number = clocked.observed->committing(queue);
-    clocked.observed->committed(number);
-    clocked.observed->completed(number, clocked.times(1, 2));
+    const metal::Queue queue;
+    const uint64_t number = clocked.observed->begun(work);
+    clocked.observed->ended(number, &queue);
+    clocked.observed->completed(number, clocked.times(1, 2, number));
     return number;
   };
   commit();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class FakeStream final : public fastprof::metal::Stream {
       complete(wait_times);
   }
   fastprof::metal::Queue queue() override { return made_queue; }
+  uint64_t buffer() override { return buffer_number; }
 
   void schedule() {
     for (auto& run : std::exchange(scheduled_, {})) run();
@@ -47,6 +49,7 @@ class FakeStream final : public fastprof::metal::Stream {
   bool completes_on_wait = false;
   fastprof::metal::BufferTimes wait_times;
   fastprof::metal::Queue made_queue;
+  uint64_t buffer_number = 1;
 
  private:
   std::vector<std::string>& log_;
@@ -78,7 +81,8 @@ class FakePlatform final : public fastprof::metal::Platform,
     log.push_back("synchronize all");
     if (on_synchronize_all) on_synchronize_all();
   }
-  bool observe_commits(fastprof::metal::CommitObserver*, std::string& reason) override {
+  bool observe_commits(std::shared_ptr<fastprof::metal::CommitObserver>,
+                       std::string& reason) override {
     reason = "a fake commits nothing";
     return false;
   }

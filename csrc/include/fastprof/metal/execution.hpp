@@ -30,6 +30,7 @@ struct Execution {
   std::atomic<bool> interval_begun{false};  // by the begin or by a scheduled handler
   std::shared_ptr<ExecutionObserver> observer;
   uint64_t observed = 0;  // the observer's number; 0: it is not observed
+  Queue queue;            // of a whole command buffer that is observed
 };
 
 inline SignpostName signpost_name(WorkKind kind) noexcept {

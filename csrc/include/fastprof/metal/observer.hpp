@@ -22,7 +22,8 @@ struct Work {
   std::string name;    // with its tensors; of a copy its kind
   uint64_t bytes = 0;  // of a copy; copy overhead of a fallback
   CopyKind copy_kind = CopyKind::mps_to_mps;
-  bool on_gpu = true;  // false: a fallback, or a copy without a blitter
+  bool on_gpu = true;      // false: a fallback, or a copy without a blitter
+  bool is_commit = false;  // a whole command buffer, seen when it was committed
 };
 
 // begun() and ended() are called by the threads that call the profiler, completed() by any. The

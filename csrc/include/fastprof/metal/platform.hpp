@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "fastprof/base/config.hpp"
@@ -58,6 +59,8 @@ class Stream {
   virtual void on_completed(std::function<void(const BufferTimes&)> run) = 0;
   virtual void synchronize(SyncType sync) = 0;
   virtual Queue queue() = 0;
+  // Identifies the current command buffer among those alive, as BufferTimes::buffer.
+  virtual uint64_t buffer() = 0;
 };
 
 // Signposts of os_log: marks that Instruments shows.
@@ -92,15 +95,16 @@ class CaptureDevice {
   virtual void stop() = 0;
 };
 
-// Command buffers that programs commit, whoever made them. committed() is called on the committing
-// thread, before and after the commit, completed() on any thread.
+// Command buffers that programs commit, whoever made them. Called on the committing thread, before
+// and after the commit.
 class CommitObserver {
  public:
   virtual ~CommitObserver() = default;
-  // Returns a number that is passed to the functions below; 0: the buffer is not observed.
-  virtual uint64_t committing(const Queue& queue) noexcept = 0;
-  virtual void committed(uint64_t number) noexcept = 0;
-  virtual void completed(uint64_t number, const BufferTimes& times) noexcept = 0;
+  // stream: encodes into the buffer that is about to be committed. A synchronize() of it with
+  // COMMIT_AND_WAIT makes the program's commit wait for completion; other ways have no effect.
+  // What is returned is passed to committed(), unless it is null.
+  virtual std::shared_ptr<void> committing(Stream& stream, const std::string& label) noexcept = 0;
+  virtual void committed(const std::shared_ptr<void>& commit) noexcept = 0;
 };
 
 class Platform {
@@ -117,9 +121,8 @@ class Platform {
   // Commits what has been encoded on every stream that is known, and waits for it. May raise.
   virtual void synchronize_all() = 0;
   // Starts to report commits of all command queues; null: stops. Returns false and the reason if
-  // they cannot be observed. The observer must live until it has been replaced and
-  // every buffer reported to it has completed.
-  virtual bool observe_commits(CommitObserver* observer, std::string& reason) = 0;
+  // they cannot be observed.
+  virtual bool observe_commits(std::shared_ptr<CommitObserver> observer, std::string& reason) = 0;
 };
 
 }  // namespace metal

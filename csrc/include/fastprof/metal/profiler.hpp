@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -153,6 +154,34 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
       execution = take_open(handle);
     }
     if (execution != nullptr) end_on_gpu(execution, stream, sync);
+  }
+
+  // ---- whole command buffers ----
+
+  // Profiles a command buffer that a program is about to commit, as an operation named after its
+  // label, unless works in it are profiled by themselves. Returns null if it is not profiled; else
+  // the argument of end_command_buffer(), to be called after the commit. command_buffers.hpp calls
+  // both.
+  std::shared_ptr<Execution> begin_command_buffer(Stream& stream, const std::string& label) {
+    if (!wants(kOperations)) return nullptr;
+    const std::string name = label.empty() ? "command buffer" : label;
+    const void* handle = nullptr;
+    bool waits = false;
+    {
+      const std::lock_guard<SignalAwareLock> hold(lock_);
+      if (works_in_buffers_.count(stream.buffer()) != 0) return nullptr;
+      handle = &*labels_.insert(name).first;  // the label is the operation's identity
+      waits = (options_.profile & WAIT_UNTIL_COMPLETED) != 0;
+    }
+    std::shared_ptr<Execution> execution = make_operation(handle, name, false, true);
+    begin_execution(execution, &stream, true);
+    if (execution->observed != 0) execution->queue = stream.queue();
+    end_when_completed(execution, stream);
+    if (waits) stream.synchronize(SyncType::COMMIT_AND_WAIT);
+    return execution;
+  }
+  void end_command_buffer(const Execution& execution) {
+    if (execution.observed != 0) execution.observer->ended(execution.observed, &execution.queue);
   }
 
   // ---- copies ----
@@ -350,7 +379,9 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
                                  : memory_text(end.address, end.on_device);
   }
 
-  uint64_t begin_operation(const void* handle, std::string name, bool is_graph, Stream* stream) {
+  // A new run of a handle.
+  std::shared_ptr<Execution> make_operation(const void* handle, std::string name, bool is_graph,
+                                            bool is_commit) {
     auto execution = std::make_shared<Execution>();
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
@@ -372,6 +403,12 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
                         std::to_string(info.profile_id) +
                         ", run=" + std::to_string(info.run_count) + ")";
     }
+    execution->work.is_commit = is_commit;
+    return execution;
+  }
+  uint64_t begin_operation(const void* handle, std::string name, bool is_graph, Stream* stream) {
+    const std::shared_ptr<Execution> execution =
+        make_operation(handle, std::move(name), is_graph, false);
     begin_execution(execution, stream, true);
     const std::lock_guard<SignalAwareLock> hold(lock_);
     open_operations_[{handle, std::this_thread::get_id()}] = execution;
@@ -438,18 +475,28 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     Stream& stream = stream_of(given);
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      ++statistics_.pending_count;
       if ((options_.profile & WAIT_UNTIL_COMPLETED) != 0) sync = SyncType::COMMIT_AND_WAIT;
     }
     const Queue queue = execution->observed != 0 ? stream.queue() : Queue();
-    stream.on_completed([self = shared_from_this(), execution](const BufferTimes& times) {
+    end_when_completed(execution, stream);
+    stream.synchronize(sync);
+    if (execution->observed != 0) execution->observer->ended(execution->observed, &queue);
+  }
+  void end_when_completed(const std::shared_ptr<Execution>& execution, Stream& stream) {
+    const uint64_t buffer = stream.buffer();
+    {
+      const std::lock_guard<SignalAwareLock> hold(lock_);
+      ++statistics_.pending_count;
+      ++works_in_buffers_[buffer];
+    }
+    stream.on_completed([self = shared_from_this(), execution, buffer](const BufferTimes& times) {
       if (execution->observed != 0) execution->observer->completed(execution->observed, times);
       self->end_execution(*execution, times.gpu_ms(), times.kernel_ms(), !times.error.empty());
       const std::lock_guard<SignalAwareLock> hold(self->lock_);
+      const auto at = self->works_in_buffers_.find(buffer);
+      if (--at->second == 0) self->works_in_buffers_.erase(at);
       if (--self->statistics_.pending_count == 0) self->none_pending_.notify_all();
     });
-    stream.synchronize(sync);
-    if (execution->observed != 0) execution->observer->ended(execution->observed, &queue);
   }
   void end_on_cpu(const std::shared_ptr<Execution>& execution) {
     const double cpu_ms = (platform_.host_time_s() - execution->begin_s) * 1e3;
@@ -508,6 +555,8 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
   std::unordered_map<const void*, size_t> operation_index_;
   std::unordered_map<std::string, size_t> fallback_index_;
   std::unordered_map<const void*, uint64_t> buffer_numbers_;
+  std::unordered_map<uint64_t, size_t> works_in_buffers_;  // by command buffer, not completed
+  std::set<std::string> labels_;                           // of whole command buffers
   std::map<ThreadKey, std::shared_ptr<Execution>> open_operations_;
   std::map<std::pair<std::string, std::thread::id>, std::shared_ptr<Execution>> open_fallbacks_;
   std::unordered_map<uint64_t, std::shared_ptr<Execution>> open_copies_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MetalActivities: observes Metal work and makes Activities of it, so that it appears in sessions
-// below the ranges that launched it.
+// MetalActivities: observes the work of a metal::Profiler and makes Activities of it, so that it
+// appears in sessions below the ranges that launched it.
 //
 //   auto observed = std::make_shared<MetalActivities>(platform);
 //   profiler->set_observer(observed);
@@ -38,11 +38,10 @@
 
 FASTPROF_NAMESPACE_BEGIN
 
-// Two sources: work that a program profiles by begin and end functions (ExecutionObserver), and
-// command buffers that it commits (CommitObserver). A command buffer is one row on the track of its
-// queue, named after what is known of it. All functions may be called from any thread; the platform
-// must outlive the object.
-class MetalActivities final : public metal::ExecutionObserver, public metal::CommitObserver {
+// A call that encodes or commits is a row of its thread; a command buffer is one row on the track
+// of its queue, named after what is known of it. All functions may be called from any thread; the
+// platform must outlive the object.
+class MetalActivities final : public metal::ExecutionObserver {
  public:
   // Works of which at most so many are kept; further ones are counted as dropped.
   static constexpr size_t kMaxWorks = size_t{1} << 22;
@@ -105,16 +104,6 @@ class MetalActivities final : public metal::ExecutionObserver, public metal::Com
       if (queue != nullptr) seen.queue = *queue;
     });
   }
-  uint64_t committing(const metal::Queue& queue) noexcept override {
-    return add([&queue](Seen& seen) {
-      seen.is_commit = true;
-      seen.queue = queue;
-    });
-  }
-  void committed(uint64_t number) noexcept override {
-    change(number, [](Seen& seen) { seen.end = ticks(state()); });
-  }
-  // Of both sources.
   void completed(uint64_t number, const metal::BufferTimes& times) noexcept override {
     change(number, [&times](Seen& seen) {
       seen.times = times;
@@ -126,15 +115,13 @@ class MetalActivities final : public metal::ExecutionObserver, public metal::Com
   // One work or commit, as far as it is known.
   struct Seen {
     metal::Work work;
-    bool is_commit = false;
     bool is_complete = false;
     uint32_t thread = 0;
     uint64_t begin = 0, end = 0;  // ticks of the call; end 0: it has not returned
     metal::Queue queue;
     metal::BufferTimes times;
 
-    bool on_gpu() const noexcept { return is_commit || work.on_gpu; }
-    bool waits() const noexcept { return on_gpu() && end != 0 && !is_complete; }
+    bool waits() const noexcept { return work.on_gpu && end != 0 && !is_complete; }
   };
 
   struct Collection {
@@ -150,25 +137,21 @@ class MetalActivities final : public metal::ExecutionObserver, public metal::Com
 
     void add_all(const std::deque<Seen>& works, size_t first, size_t until) {
       // A command buffer may contain several profiled works: it is one row, which the last of them
-      // has. A commit that was observed beside them adds its call alone.
+      // has.
       std::map<std::pair<uint64_t, double>, std::vector<size_t>> buffers;
       for (size_t i = first; i < until; ++i)
-        if (works[i].is_complete && !works[i].is_commit) buffers[key(works[i])].push_back(i);
+        if (works[i].is_complete) buffers[key(works[i])].push_back(i);
       for (size_t i = first; i < until; ++i) {
         const Seen& seen = works[i];
         const uint32_t correlation = ++correlations;
         add_call(seen, correlation);
-        if (!seen.on_gpu()) continue;
+        if (!seen.work.on_gpu) continue;
         if (!seen.is_complete) {
           ++unfinished;
           continue;
         }
-        const auto at = buffers.find(key(seen));
-        if (seen.is_commit) {
-          if (at == buffers.end()) add_work(seen, correlation, {}, works);
-        } else if (at->second.back() == i) {
-          add_work(seen, correlation, at->second, works);
-        }
+        const std::vector<size_t>& together = buffers.find(key(seen))->second;
+        if (together.back() == i) add_work(seen, correlation, together, works);
       }
     }
 
@@ -178,7 +161,7 @@ class MetalActivities final : public metal::ExecutionObserver, public metal::Com
 
     void add_call(const Seen& seen, uint32_t correlation) {
       std::string name;
-      if (seen.is_commit)
+      if (seen.work.is_commit)
         name = "MTLCommandBuffer commit";
       else if (seen.work.kind == metal::WorkKind::cpu_fallback)
         name = "CPU fallback: " + seen.work.name;
@@ -194,12 +177,9 @@ class MetalActivities final : public metal::ExecutionObserver, public metal::Com
     // together: all works of the command buffer.
     void add_work(const Seen& seen, uint32_t correlation, const std::vector<size_t>& together,
                   const std::deque<Seen>& works) {
-      const bool copies =
-          !seen.is_commit && together.size() == 1 && seen.work.kind == metal::WorkKind::copy;
-      std::string name = seen.is_commit        ? seen.times.label
-                         : together.size() > 1 ? std::to_string(together.size()) + " operations"
-                                               : seen.work.name;
-      if (name.empty()) name = "command buffer";
+      const bool copies = together.size() == 1 && seen.work.kind == metal::WorkKind::copy;
+      const std::string name =
+          together.size() > 1 ? std::to_string(together.size()) + " operations" : seen.work.name;
       std::string text = "{";
       if (together.size() > 1) {
         text += "\"operations\":[";

@@ -12,11 +12,11 @@
 // function whose first argument is the object; SyncType is an int with the numbers of ours. Nothing
 // of an MPSStream's layout is used. Profiles with ProfilerActivity.MPS do not need these: they
 // observe commits (commit_observation.mm), and torch.mps.synchronize() commits what is left.
-#import <Foundation/Foundation.h>
-#import <Metal/Metal.h>
 #include <dlfcn.h>
 
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "backends/metal/metal_platform.hpp"
 #include "fastprof/base/error.hpp"
@@ -55,29 +55,20 @@ class TorchStream final : public Stream {
   explicit TorchStream(const TorchFunctions& torch) : torch_(torch) {}
 
   void on_scheduled(std::function<void()> run) override {
-    @autoreleasepool {
-      [buffer() addScheduledHandler:^(id<MTLCommandBuffer>) {
-        run();
-      }];
-    }
+    on_buffer_scheduled(command_buffer(), std::move(run));
   }
   void on_completed(std::function<void(const BufferTimes&)> run) override {
-    @autoreleasepool {
-      [buffer() addCompletedHandler:^(id<MTLCommandBuffer> completed) {
-        run(times_of_buffer((__bridge void*)completed));
-      }];
-    }
+    on_buffer_completed(command_buffer(), std::move(run));
   }
   void synchronize(SyncType sync) override {
     if (sync != SyncType::NONE) torch_.synchronize(stream(), static_cast<int>(sync));
   }
   Queue queue() override {
-    @autoreleasepool {
-      Queue found = queue_of_buffer((__bridge void*)buffer());
-      if (found.name.empty()) found.name = "PyTorch MPS stream";
-      return found;
-    }
+    Queue found = queue_of_buffer(command_buffer());
+    if (found.name.empty()) found.name = "PyTorch MPS stream";
+    return found;
   }
+  uint64_t buffer() override { return buffer_id(command_buffer()); }
 
   void synchronize_all() {
     if (torch_.synchronize_all != nullptr)
@@ -92,9 +83,7 @@ class TorchStream final : public Stream {
     if (found == nullptr) raise<StateError>("PyTorch has no Metal stream in this process");
     return found;
   }
-  id<MTLCommandBuffer> buffer() {
-    return (__bridge id<MTLCommandBuffer>)torch_.command_buffer(stream());
-  }
+  void* command_buffer() { return torch_.command_buffer(stream()); }
 
   const TorchFunctions torch_;
 };
