@@ -25,12 +25,14 @@ PUBLIC = {
     "payload/perf_counters": {"base", "recorder"},
     "payload/native_stack": {"base", "recorder"},
     "payload/blocks": {"base", "recorder", "capture", "payload"},
+    # The Metal profiler, which knows no recorder: session makes rows of what it observes.
+    "metal": {"base", "primitives"},
     "leader": {"base", "recorder", "primitives", "payload"},
     "export": {"base", "recorder", "capture", "payload"},
-    "session": {"base", "recorder", "capture", "primitives", "payload", "leader", "export"},
+    "session": {"base", "recorder", "capture", "primitives", "payload", "leader", "export", "metal"},
     "legacy": {"base", "recorder", "capture", "primitives", "payload", "export"},
     ".": {
-        "base", "recorder", "capture", "primitives", "payload", "leader", "export", "session", "legacy",
+        "base", "recorder", "capture", "primitives", "payload", "leader", "export", "session", "legacy", "metal",
     },
 }  # fmt: skip
 
@@ -53,6 +55,7 @@ COMPILED = {
     "backends/itt": {"core"},
     "backends/itt/collector": {"backends/annotations", "backends/itt"},
     "backends/plugin": {"core"},
+    "backends/metal": {"core"},
     "bindings": {"adapters", "core", "core/trace_json", "backends"},
 }
 

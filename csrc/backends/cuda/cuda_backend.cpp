@@ -21,8 +21,6 @@ namespace devices {
 namespace {
 
 using cupti::ActivityBuffers;
-using cupti::ClockFit;
-using cupti::ClockPair;
 using cupti::CuptiLibrary;
 using cupti::SharedBuffer;
 namespace listed = cupti::listed;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backends/cuda/activity_buffers.hpp"
-#include "backends/cuda/clock_fit.hpp"
 #include "backends/cuda/launch_text.hpp"
 #include "fastprof/session/activities.hpp"
+#include "fastprof/session/clock_fit.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClockFit: converts CUPTI's stamps to the recorder's ticks.
+// ClockFit: converts stamps of a device's clock, in ns, to the recorder's ticks.
 //
-// From CUDA 11.6 on CUPTI asks us for the time, so that its stamps are ticks already. Older
-// versions stamp with CLOCK_REALTIME in ns; two pairs of readings, at the begin and end of a
-// collection, give the line between the clocks.
+// Two pairs of readings, at the begin and end of a collection, give the line between the clocks.
+// CUPTI from CUDA 11.6 on asks us for the time, so that its stamps are ticks already. Older
+// versions stamp with CLOCK_REALTIME, Metal with mach time.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,6 @@
 #include "fastprof/base/config.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-namespace cupti {
-
 struct ClockPair {
   uint64_t theirs = 0;
   uint64_t ticks = 0;
@@ -47,5 +45,4 @@ class ClockFit {
   double ticks_per_ns_;
 };
 
-}  // namespace cupti
 FASTPROF_NAMESPACE_END

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the Metal profiler: bit values, what they imply, what is refused, the environment.
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "check.hpp"
+#include "fastprof/metal/options.hpp"
+
+namespace {
+
+namespace metal = fastprof::metal;
+using fastprof::ValueError;
+
+template <class Function>
+std::string message_of(Function function) {
+  try {
+    function();
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void set(std::initializer_list<std::pair<const char*, const char*>> values) {
+  for (const char* name : {"FASTPROF_METAL_TRACE_SIGNPOSTS", "FASTPROF_METAL_LOG_PROFILE_INFO",
+                           "PYTORCH_MPS_TRACE_SIGNPOSTS", "PYTORCH_MPS_LOG_PROFILE_INFO"})
+    unsetenv(name);
+  for (const auto& [name, value] : values) setenv(name, value, 1);
+}
+
+}  // namespace
+
+// The numbers that PyTorch documents; programs pass them in the environment.
+TEST(bits_are_those_of_pytorch) {
+  const uint32_t profile[] = {metal::ALL_SIGNPOST_EVENTS,  metal::ALL_SIGNPOST_INTERVALS,
+                              metal::WAIT_UNTIL_COMPLETED, metal::INCLUDE_SCHEDULE_INTERVAL,
+                              metal::USE_INTERVALS,        metal::USE_EVENTS};
+  for (int i = 0; i < 6; ++i) CHECK_EQ(profile[i], 1u << i);
+  CHECK_EQ(uint32_t{metal::OPTIONS_COUNT}, 63u);
+  CHECK_EQ(uint32_t{metal::RUN_OPERATION}, 0x10000u);
+  CHECK_EQ(uint32_t{metal::BLIT_COPY}, 0x20000u);
+  CHECK_EQ(uint32_t{metal::CPU_FALLBACK}, 0x40000u);
+  CHECK_EQ(uint32_t{metal::SIGNPOST_COUNT}, 0x7ffffu);
+  const uint32_t log[] = {metal::OPERATION_INFO,      metal::COPY_INFO,
+                          metal::CPU_FALLBACK_INFO,   metal::ALL_STATS,
+                          metal::OPERATION_STATS,     metal::COPY_STATS,
+                          metal::CPU_FALLBACK_STATS,  metal::INCLUDE_GPU_TIME,
+                          metal::INCLUDE_KERNEL_TIME, metal::INCLUDE_BUFFER_ID};
+  for (int i = 0; i < 10; ++i) CHECK_EQ(log[i], 1u << i);
+  CHECK_EQ(uint32_t{metal::LOG_COUNT}, 1023u);
+}
+
+TEST(each_kind_of_work_has_three_bits_that_want_it) {
+  for (uint32_t bit = 0; bit < 10; ++bit) {
+    metal::Options options;
+    options.log = 1u << bit;
+    CHECK_EQ(options.operations(), bit == 0 || bit == 4);
+    CHECK_EQ(options.copies(), bit == 1 || bit == 5);
+    CHECK_EQ(options.fallbacks(), bit == 2 || bit == 6);
+    CHECK_EQ(options.statistics(), bit >= 4 && bit <= 6);
+    CHECK(!options.signpost_tracing());
+  }
+  for (uint32_t bit = 16; bit < 19; ++bit) {
+    metal::Options options;
+    options.signposts = 1u << bit;
+    CHECK_EQ(options.operations(), bit == 16);
+    CHECK_EQ(options.copies(), bit == 17);
+    CHECK_EQ(options.fallbacks(), bit == 18);
+    CHECK(options.signpost_tracing());
+  }
+}
+
+TEST(options_imply_others) {
+  const auto resolve = [](uint32_t profile, uint32_t signposts, uint32_t log) {
+    return metal::resolve_options({profile, signposts, log}, "a test");
+  };
+  constexpr uint32_t types = metal::RUN_OPERATION | metal::BLIT_COPY | metal::CPU_FALLBACK;
+
+  const metal::Options events = resolve(metal::ALL_SIGNPOST_EVENTS, 0, 0);
+  CHECK_EQ(events.profile, uint32_t{metal::ALL_SIGNPOST_EVENTS | metal::USE_EVENTS});
+  CHECK_EQ(events.signposts, types);
+  CHECK_EQ(events.log, uint32_t{metal::INCLUDE_GPU_TIME});
+
+  const metal::Options intervals = resolve(metal::ALL_SIGNPOST_INTERVALS, metal::BLIT_COPY, 0);
+  CHECK_EQ(intervals.profile, uint32_t{metal::ALL_SIGNPOST_INTERVALS | metal::USE_INTERVALS});
+  CHECK_EQ(intervals.signposts, types);
+  CHECK_EQ(intervals.log, 0u);
+
+  const metal::Options scheduled = resolve(metal::INCLUDE_SCHEDULE_INTERVAL, 0, 0);
+  CHECK_EQ(scheduled.profile, uint32_t{metal::INCLUDE_SCHEDULE_INTERVAL |
+                                       metal::ALL_SIGNPOST_INTERVALS | metal::USE_INTERVALS});
+  CHECK_EQ(scheduled.signposts, types);
+
+  const metal::Options one = resolve(0, metal::BLIT_COPY, 0);
+  CHECK_EQ(one.profile, uint32_t{metal::USE_INTERVALS});
+  CHECK_EQ(one.signposts, uint32_t{metal::BLIT_COPY});
+
+  CHECK_EQ(resolve(0, 0, metal::ALL_STATS).log,
+           uint32_t{metal::ALL_STATS | metal::OPERATION_STATS | metal::COPY_STATS |
+                    metal::CPU_FALLBACK_STATS});
+  CHECK_EQ(resolve(0, 0, 0).profile, 0u);
+}
+
+TEST(unknown_bits_are_refused) {
+  const auto message = [](uint32_t profile, uint32_t signposts, uint32_t log) {
+    return message_of([&] { metal::resolve_options({profile, signposts, log}, "a test"); });
+  };
+  CHECK_EQ(message(0, 0, 1024),
+           std::string("invalid log options 1024 in a test: use bits 0 to 9 (LogOptions)"));
+  CHECK_EQ(message(64, 0, 0), std::string("invalid profiling options 64 in a test: use bits 0 to "
+                                          "5 (ProfileOptions)"));
+  CHECK_EQ(message(0, 0x80000, 0), std::string("invalid signpost types 524288 in a test: use bits "
+                                               "16 to 18 (SignpostTypes)"));
+  CHECK(message(63, 0x70000, 1023).empty());
+  CHECK_EQ(message(metal::USE_EVENTS | metal::INCLUDE_SCHEDULE_INTERVAL, metal::BLIT_COPY, 0),
+           std::string("invalid profiling options INCLUDE_SCHEDULE_INTERVAL in a test: an event "
+                       "has no interval; add USE_INTERVALS"));
+}
+
+TEST(modes) {
+  CHECK_EQ(metal::parse_mode("interval"), uint32_t{metal::ALL_SIGNPOST_INTERVALS});
+  CHECK_EQ(metal::parse_mode("event"), uint32_t{metal::ALL_SIGNPOST_EVENTS});
+  CHECK_EQ(metal::parse_mode("interval, event,"), 3u);
+  CHECK_EQ(message_of([] { metal::parse_mode("interval,events"); }),
+           std::string("invalid signpost trace mode 'events': use interval, event, or "
+                       "interval,event"));
+  CHECK_EQ(message_of([] { metal::parse_mode(","); }),
+           std::string("the signpost trace mode is empty: use interval, event, or "
+                       "interval,event"));
+}
+
+TEST(environment) {
+  set({});
+  CHECK_EQ(metal::options_of_environment().profile, 0u);
+  CHECK_EQ(metal::options_of_environment().log, 0u);
+
+  set({{"PYTORCH_MPS_TRACE_SIGNPOSTS", "0x20010"}, {"PYTORCH_MPS_LOG_PROFILE_INFO", "129"}});
+  metal::Options options = metal::options_of_environment();
+  CHECK_EQ(options.profile, uint32_t{metal::USE_INTERVALS});
+  CHECK_EQ(options.signposts, uint32_t{metal::BLIT_COPY});
+  CHECK_EQ(options.log, uint32_t{metal::OPERATION_INFO | metal::INCLUDE_GPU_TIME});
+
+  set({{"PYTORCH_MPS_TRACE_SIGNPOSTS", "0x20010"},
+       {"FASTPROF_METAL_TRACE_SIGNPOSTS", "USE_EVENTS, RUN_OPERATION"},
+       {"FASTPROF_METAL_LOG_PROFILE_INFO", "COPY_STATS|INCLUDE_BUFFER_ID"}});
+  options = metal::options_of_environment();
+  CHECK_EQ(options.profile, uint32_t{metal::USE_EVENTS});
+  CHECK_EQ(options.signposts, uint32_t{metal::RUN_OPERATION});
+  CHECK_EQ(options.log,
+           uint32_t{metal::COPY_STATS | metal::INCLUDE_BUFFER_ID | metal::INCLUDE_GPU_TIME});
+
+  set({{"PYTORCH_MPS_LOG_PROFILE_INFO", "2048"}});
+  CHECK_EQ(message_of([] { metal::options_of_environment(); }),
+           std::string("invalid log options 2048 in PYTORCH_MPS_LOG_PROFILE_INFO: use bits 0 to 9 "
+                       "(LogOptions)"));
+  set({{"PYTORCH_MPS_TRACE_SIGNPOSTS", "0x80001"}});
+  CHECK_EQ(message_of([] { metal::options_of_environment(); }),
+           std::string("invalid signpost types 524288 in PYTORCH_MPS_TRACE_SIGNPOSTS: use bits 16 "
+                       "to 18 (SignpostTypes)"));
+  set({{"FASTPROF_METAL_LOG_PROFILE_INFO", "COPY_STAT"}});
+  CHECK_EQ(message_of([] { metal::options_of_environment(); }),
+           std::string("invalid option 'COPY_STAT' in FASTPROF_METAL_LOG_PROFILE_INFO: use a "
+                       "number, or names joined by ','"));
+  set({{"FASTPROF_METAL_LOG_PROFILE_INFO", "-1"}});
+  CHECK(!message_of([] { metal::options_of_environment(); }).empty());
+  set({{"FASTPROF_METAL_LOG_PROFILE_INFO", "0x100000000"}});
+  CHECK(!message_of([] { metal::options_of_environment(); }).empty());
+  set({});
+}
