@@ -46,6 +46,9 @@ void register_devices(py::module_& module) {
            "now, errors.ValueError for an unknown backend.")
       .def("end", &DeviceCollection::end, without_gil,
            "Wait for the device, end, and return what went wrong. No effect when called again.")
+      .def("is_full", &DeviceCollection::is_full, without_gil,
+           "Return whether activities are lost because the memory for them is full; False when "
+           "ended.")
       .def("abandon", &DeviceCollection::abandon, without_gil,
            "End without reading what was collected. No effect when ended.");
 }

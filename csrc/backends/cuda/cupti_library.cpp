@@ -39,6 +39,7 @@ std::string bind(void* handle, CuptiLibrary& library) {
   find(handle, "cuptiActivityRegisterTimestampCallback", library.register_timestamp);
   find(handle, "cuptiSetThreadIdType", library.set_thread_id_type);
   find(handle, "cuptiGetCallbackName", library.callback_name);
+  find(handle, "cuptiActivityConfigureUnifiedMemoryCounter", library.configure_unified_memory);
   return missing;
 }
 

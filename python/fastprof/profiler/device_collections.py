@@ -46,6 +46,10 @@ class DeviceCollections:
             session.add_activities(collection)
             del self._open[name]
 
+    def are_full(self) -> bool:
+        """Return whether a collection loses activities because the memory for them is full."""
+        return any(collection.is_full() for collection in self._open.values())
+
     def abandon(self) -> None:
         """End without a result. No effect when called again."""
         while self._open:
