@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 
 #include "backends/cuda/cuda_backend.hpp"
+#include "backends/cuda/event_backend.hpp"
+#include "backends/cuda/event_stubs.hpp"
 #include "bindings/device_collection.hpp"
 #include "bindings/register.hpp"
 
@@ -31,6 +33,16 @@ void register_devices(py::module_& module) {
       "Register the backend \"CUDA\"; the first call counts. libraries: paths at which libcupti "
       "may "
       "lie. Loads nothing. Any thread.");
+  module.def(
+      "register_cuda_events",
+      [](const std::vector<std::string>& libraries) {
+        devices::register_event_backend(libraries);
+        cuda::register_event_stubs(libraries);
+      },
+      py::arg("libraries"), without_gil,
+      "Register the backend \"CUDA events\", and the exclusive profiler's support of CUDA unless "
+      "there is one. libraries: paths at which libcudart may lie; the first call counts. Loads "
+      "nothing. Any thread.");
   module.def(
       "device_problem", [](const std::string& name) { return backend_of(name).problem(); },
       py::arg("name"), without_gil,

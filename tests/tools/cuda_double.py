@@ -14,7 +14,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "CudaHeaders", "build_double", "genuine_headers", "run"]
+__all__ = [
+    "ROOT",
+    "CudaHeaders",
+    "build_double",
+    "build_runtime_double",
+    "build_torch_streams",
+    "genuine_headers",
+    "run",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 _SOURCE = ROOT / "tests" / "doubles" / "cuda" / "fake_cuda.cpp"
@@ -114,18 +122,31 @@ def _major(folder: Path) -> int:
     return number // 10000 if number > 1000 else 11 if number <= 18 else 12
 
 
-def build_double(headers: CudaHeaders, folder: Path, *, defines: tuple[str, ...] = ()) -> Path:
-    """Return the path of the double, built into `folder`; 5 to 20 s."""
-    made = folder / "libcupti_double.so"
+def build_runtime_double(headers: CudaHeaders, folder: Path) -> Path:
+    """Return the path of the double of libcudart, built into `folder`."""
+    flags = [f"-I{path}" for path in headers.folders]
+    return _built("fake_cudart.cpp", flags, folder / "libcudart_double.so")
+
+
+def build_torch_streams(folder: Path) -> Path:
+    """Return the path of the double of PyTorch's library of streams, built into `folder`."""
+    made = folder / "libc10_cuda.so"
+    return _built("fake_c10_cuda.cpp", [f"-Wl,-soname,{made.name}"], made)
+
+
+def _built(source: str, flags: list[str], made: Path) -> Path:
     subprocess.run(
-        [
-            "g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden",
-            *headers.flags, *(f"-D{name}" for name in defines),
-            str(_SOURCE), "-o", str(made), "-pthread",
-        ],
+        ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", *flags,
+         str(_SOURCE.parent / source), "-o", str(made), "-pthread"],
         check=True, timeout=300,
     )  # fmt: skip
     return made
+
+
+def build_double(headers: CudaHeaders, folder: Path, *, defines: tuple[str, ...] = ()) -> Path:
+    """Return the path of the double, built into `folder`; 5 to 20 s."""
+    flags = [*headers.flags, *(f"-D{name}" for name in defines)]
+    return _built("fake_cuda.cpp", flags, folder / "libcupti_double.so")
 
 
 def run(double: Path, program: str, tmp_path: Path, **environment: str) -> Any:
@@ -136,5 +157,4 @@ def run(double: Path, program: str, tmp_path: Path, **environment: str) -> Any:
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    if os.environ.get("SHOW"): print(done.stdout, done.stderr)
     return json.loads(done.stdout.splitlines()[-1])

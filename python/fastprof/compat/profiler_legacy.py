@@ -74,8 +74,8 @@ class profile:  # noqa: N801 - PyTorch's name
     """Record the ranges of this thread, like torch.autograd.profiler_legacy.profile.
 
     enabled: False makes a context manager that does nothing.
-    use_cuda: time device work with the registered device support
-    (fastprof::register_device_stubs); without any, warn and record only CPU times.
+    use_cuda: time device work by CUDA events, or by the device support that a plug-in has registered
+    (fastprof::register_device_stubs); where neither works, warn and record only CPU times.
     record_shapes: record shapes of inputs. with_flops: estimate FLOPs; implies record_shapes.
     profile_memory: record memory that allocators report.
     with_stack: record Python frames at the begin of each range.
@@ -113,6 +113,9 @@ class profile:  # noqa: N801 - PyTorch's name
         self.use_cuda = use_cuda
         self._events: _core.LegacyEvents | None = None
         if enabled and use_cuda:
+            from fastprof.record.cuda import register_cuda
+
+            register_cuda()
             reason = _core.legacy_state_missing(ProfilerState.CUDA)
             if reason:
                 warnings.warn(

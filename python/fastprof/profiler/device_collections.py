@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.record.cuda import EVENTS
 
 __all__ = ["DeviceCollections"]
 
@@ -29,7 +30,17 @@ class DeviceCollections:
             try:
                 self._open[name] = _core.DeviceCollection(name, list(types))
             except errors.UnavailableError as error:
-                self._tell(name, str(error))
+                self._tell(name, self._fall_back(name, types, str(error)))
+
+    def _fall_back(self, name: str, types: tuple[str, ...], problem: str) -> str:
+        """Time ranges by CUDA events where CUPTI cannot be used; return what to tell of it."""
+        if name != "CUDA":
+            return problem
+        try:
+            self._open[EVENTS] = _core.DeviceCollection(EVENTS, list(types))
+        except errors.UnavailableError:
+            return problem
+        return f"{problem}. Ranges are timed by CUDA events instead: there are no kernels and copies"
 
     def end(self, session: _core.Session) -> None:
         """Wait for the devices' work and hand it to the session, which must still run.
