@@ -30,6 +30,7 @@ class DeviceCollection {
     if (number_ != 0) activities_ = backend_->end(std::exchange(number_, 0), problems);
     return problems;
   }
+  bool is_full() const { return number_ != 0 && backend_->is_full(number_); }
   void abandon() noexcept {
     if (number_ != 0) backend_->abandon(std::exchange(number_, 0));
   }

@@ -84,6 +84,7 @@ void begin_entry_slow(RangeEntry& entry, State* s, const Site* site, RangePayloa
   entry.slot = open.slot;
   entry.begin = open.begin;
   entry.track = thread_block()->track->id;
+  if (entry.function != nullptr) entry.function->set_recorded_begin(open.begin);
 }
 
 void end_entry_slow(RangeEntry& entry, const Site* site) noexcept {

@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 
 #include "backends/cuda/cuda_backend.hpp"
+#include "backends/cuda/event_backend.hpp"
+#include "backends/cuda/event_stubs.hpp"
 #include "bindings/device_collection.hpp"
 #include "bindings/register.hpp"
 
@@ -32,6 +34,16 @@ void register_devices(py::module_& module) {
       "may "
       "lie. Loads nothing. Any thread.");
   module.def(
+      "register_cuda_events",
+      [](const std::vector<std::string>& libraries) {
+        devices::register_event_backend(libraries);
+        cuda::register_event_stubs(libraries);
+      },
+      py::arg("libraries"), without_gil,
+      "Register the backend \"CUDA events\", and the exclusive profiler's support of CUDA unless "
+      "there is one. libraries: paths at which libcudart may lie; the first call counts. Loads "
+      "nothing. Any thread.");
+  module.def(
       "device_problem", [](const std::string& name) { return backend_of(name).problem(); },
       py::arg("name"), without_gil,
       "Return why a backend cannot collect here, empty if it can; errors.ValueError for an unknown "
@@ -46,6 +58,9 @@ void register_devices(py::module_& module) {
            "now, errors.ValueError for an unknown backend.")
       .def("end", &DeviceCollection::end, without_gil,
            "Wait for the device, end, and return what went wrong. No effect when called again.")
+      .def("is_full", &DeviceCollection::is_full, without_gil,
+           "Return whether activities are lost because the memory for them is full; False when "
+           "ended.")
       .def("abandon", &DeviceCollection::abandon, without_gil,
            "End without reading what was collected. No effect when ended.");
 }

@@ -12,7 +12,8 @@ FASTPROF_NAMESPACE_BEGIN
 namespace devices {
 
 // What a collection wants. Types are those of traces: "kernel", "gpu_memcpy", "gpu_memset",
-// "cuda_runtime", "cuda_driver", "cuda_sync", "overhead".
+// "cuda_runtime", "cuda_driver", "cuda_sync", "overhead", "gpu_memory", "unified_memory",
+// "gpu_user_annotation". A backend ignores types that it does not record.
 struct CollectionRequest {
   std::vector<std::string> types;
 };
@@ -40,6 +41,13 @@ class DeviceBackend {
   // Waits for the device's work and returns what the collection has: each collection ends once.
   // What went wrong on the way is appended to `problems`. Throws StateError for an unknown number.
   virtual Activities end(uint64_t collection, std::vector<std::string>& problems) = 0;
+
+  // Whether a collection has lost activities because the memory for them is full. More are lost
+  // until it ends. False for an unknown number.
+  virtual bool is_full(uint64_t collection) {
+    (void)collection;
+    return false;
+  }
 
   // Ends a collection without reading it. No effect for an unknown number.
   virtual void abandon(uint64_t collection) noexcept = 0;

@@ -14,17 +14,26 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "CudaHeaders", "build_double", "genuine_headers", "run"]
+__all__ = [
+    "ROOT",
+    "CudaHeaders",
+    "build_double",
+    "build_runtime_double",
+    "build_torch_streams",
+    "genuine_headers",
+    "run",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 _SOURCE = ROOT / "tests" / "doubles" / "cuda" / "fake_cuda.cpp"
 
 # Names of the newest records by version of CUDA, for the double and for abi_check.cpp.
 _RECORDS = {
-    11: ("CUpti_ActivityKernel8", "CUpti_ActivityMemcpy5", "CUpti_ActivityMemset4"),
-    12: ("CUpti_ActivityKernel9", "CUpti_ActivityMemcpy6", "CUpti_ActivityMemset4"),
-    13: ("CUpti_ActivityKernel10", "CUpti_ActivityMemcpy6", "CUpti_ActivityMemset4"),
+    11: ("Kernel8", "Memcpy5", "Memset4", "Memory3", "UnifiedMemoryCounter2"),
+    12: ("Kernel9", "Memcpy6", "Memset4", "Memory4", "UnifiedMemoryCounter3"),
+    13: ("Kernel10", "Memcpy6", "Memset4", "Memory4", "UnifiedMemoryCounter3"),
 }
+_PREFIXES = ("KERNEL", "MEMCPY", "MEMSET", "MEMORY", "UNIFIED", "PEER")
 
 
 # What all programs begin with: the double, and what it does in the place of CUDA's runtime.
@@ -58,13 +67,11 @@ class CudaHeaders:
     @property
     def flags(self) -> list[str]:
         """Options of the compiler: include folders, and the records of this version."""
-        kernel, memcpy, memset = _RECORDS[self.major]
-        peer = "CUpti_ActivityMemcpyPtoP4"
-        names = {"KERNEL": kernel, "MEMCPY": memcpy, "MEMSET": memset, "PEER": peer}
+        names = list(zip(_PREFIXES, (*_RECORDS[self.major], "MemcpyPtoP4"), strict=True))
         defines = [
-            f"-D{prefix}_{record}={name}"
+            f"-D{prefix}_{record}=CUpti_Activity{name}"
             for prefix in ("FAKE", "FASTPROF_GENUINE")
-            for record, name in names.items()
+            for record, name in names
         ]
         return [f"-I{folder}" for folder in self.folders] + defines
 
@@ -88,7 +95,23 @@ def genuine_headers() -> tuple[CudaHeaders, ...]:
             # The packages of CUDA 12 and 11 have no crt/host_defines.h; that of CUDA 13 fits.
             folders = (str(old), str(runtime), str(new), str(toolkit))
             found.append(CudaHeaders("cuda_cupti", _major(old), folders))
+        oldest = _cuda_11()
+        if oldest is not None and not any(headers.major == 11 for headers in found):
+            below = oldest / "nvidia"
+            folders = (str(below / "cuda_cupti" / "include"), str(below / "cuda_runtime" / "include"))
+            found.append(CudaHeaders("cuda11", 11, (*folders, str(new), str(toolkit))))
     return tuple(found)
+
+
+def _cuda_11() -> Path | None:
+    """Return a folder with NVIDIA's packages of CUDA 11, or None.
+
+    They lie where those of CUDA 12 do, so that one environment holds one of them: CUDA_11_PACKAGES names a
+    folder of their own, made by `pip install --no-deps --target` (requirements_cuda11.txt).
+    """
+    folder = Path(os.environ.get("CUDA_11_PACKAGES", ROOT / "build" / "cuda11"))
+    header = folder / "nvidia" / "cuda_cupti" / "include" / "cupti.h"
+    return folder if header.exists() else None
 
 
 def _major(folder: Path) -> int:
@@ -99,18 +122,31 @@ def _major(folder: Path) -> int:
     return number // 10000 if number > 1000 else 11 if number <= 18 else 12
 
 
-def build_double(headers: CudaHeaders, folder: Path, *, defines: tuple[str, ...] = ()) -> Path:
-    """Return the path of the double, built into `folder`; 5 to 20 s."""
-    made = folder / "libcupti_double.so"
+def build_runtime_double(headers: CudaHeaders, folder: Path) -> Path:
+    """Return the path of the double of libcudart, built into `folder`."""
+    flags = [f"-I{path}" for path in headers.folders]
+    return _built("fake_cudart.cpp", flags, folder / "libcudart_double.so")
+
+
+def build_torch_streams(folder: Path) -> Path:
+    """Return the path of the double of PyTorch's library of streams, built into `folder`."""
+    made = folder / "libc10_cuda.so"
+    return _built("fake_c10_cuda.cpp", [f"-Wl,-soname,{made.name}"], made)
+
+
+def _built(source: str, flags: list[str], made: Path) -> Path:
     subprocess.run(
-        [
-            "g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden",
-            *headers.flags, *(f"-D{name}" for name in defines),
-            str(_SOURCE), "-o", str(made), "-pthread",
-        ],
+        ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", *flags,
+         str(_SOURCE.parent / source), "-o", str(made), "-pthread"],
         check=True, timeout=300,
     )  # fmt: skip
     return made
+
+
+def build_double(headers: CudaHeaders, folder: Path, *, defines: tuple[str, ...] = ()) -> Path:
+    """Return the path of the double, built into `folder`; 5 to 20 s."""
+    flags = [*headers.flags, *(f"-D{name}" for name in defines)]
+    return _built("fake_cuda.cpp", flags, folder / "libcupti_double.so")
 
 
 def run(double: Path, program: str, tmp_path: Path, **environment: str) -> Any:

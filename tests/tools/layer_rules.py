@@ -89,7 +89,7 @@ ROOMS = {
     "report": {"base", "model", "exporters", "views", "analysis"},
     "adapters": {"base", "decode"},
     "record": {"base", "adapters"},
-    "compat": {"base", "exporters", "importers", "views"},
+    "compat": {"base", "exporters", "importers", "record", "views"},
     "profiler": {
         "base",
         "model",

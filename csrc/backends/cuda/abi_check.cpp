@@ -3,6 +3,8 @@
 // of CUDA, to prove cupti_abi.hpp. It compiles or it does not.
 #include <cupti.h>
 
+#include <utility>
+
 #include "backends/cuda/cupti_abi.hpp"
 
 namespace own = fastprof::cupti;
@@ -12,11 +14,13 @@ namespace own = fastprof::cupti;
 #define FASTPROF_GENUINE_MEMCPY CUpti_ActivityMemcpy5
 #define FASTPROF_GENUINE_MEMSET CUpti_ActivityMemset4
 #define FASTPROF_GENUINE_PEER CUpti_ActivityMemcpyPtoP4
+#define FASTPROF_GENUINE_MEMORY CUpti_ActivityMemory4
+#define FASTPROF_GENUINE_UNIFIED CUpti_ActivityUnifiedMemoryCounter3
 #endif
 
 #define SAME(Own, Genuine, field, genuine_field)                                 \
   static_assert(offsetof(own::Own, field) == offsetof(Genuine, genuine_field) && \
-                    sizeof(own::Own::field) == sizeof(Genuine::genuine_field),   \
+                    sizeof(own::Own::field) == sizeof(std::declval<Genuine>().genuine_field),   \
                 #Own "::" #field)
 
 SAME(Record, CUpti_Activity, kind, kind);
@@ -88,6 +92,45 @@ SAME(SyncRecord, CUpti_ActivitySynchronization, context_id, contextId);
 SAME(SyncRecord, CUpti_ActivitySynchronization, stream_id, streamId);
 SAME(SyncRecord, CUpti_ActivitySynchronization, event_id, cudaEventId);
 
+SAME(CudaEventRecord, CUpti_ActivityCudaEvent, correlation_id, correlationId);
+SAME(CudaEventRecord, CUpti_ActivityCudaEvent, context_id, contextId);
+SAME(CudaEventRecord, CUpti_ActivityCudaEvent, stream_id, streamId);
+SAME(CudaEventRecord, CUpti_ActivityCudaEvent, event_id, eventId);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, operation, memoryOperationType);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, memory_kind, memoryKind);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, correlation_id, correlationId);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, address, address);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, bytes, bytes);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, timestamp, timestamp);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, device_id, deviceId);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, context_id, contextId);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, stream_id, streamId);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, name, name);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, is_async, isAsync);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, pool_type, memoryPoolConfig.memoryPoolType);
+SAME(MemoryRecord, FASTPROF_GENUINE_MEMORY, pool_address, memoryPoolConfig.address);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, operation, memoryPoolOperationType);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, pool_type, memoryPoolType);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, correlation_id, correlationId);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, device_id, deviceId);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, min_bytes_to_keep, minBytesToKeep);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, address, address);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, size, size);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, release_threshold, releaseThreshold);
+SAME(MemoryPoolRecord, CUpti_ActivityMemoryPool2, timestamp, timestamp);
+SAME(UnifiedMemoryRecord, FASTPROF_GENUINE_UNIFIED, counter, counterKind);
+SAME(UnifiedMemoryRecord, FASTPROF_GENUINE_UNIFIED, value, value);
+SAME(UnifiedMemoryRecord, FASTPROF_GENUINE_UNIFIED, start, start);
+SAME(UnifiedMemoryRecord, FASTPROF_GENUINE_UNIFIED, end, end);
+SAME(UnifiedMemoryRecord, FASTPROF_GENUINE_UNIFIED, address, address);
+SAME(UnifiedMemoryRecord, FASTPROF_GENUINE_UNIFIED, src_id, srcId);
+SAME(UnifiedMemoryRecord, FASTPROF_GENUINE_UNIFIED, dst_id, dstId);
+SAME(UnifiedMemoryRecord, FASTPROF_GENUINE_UNIFIED, stream_id, streamId);
+SAME(UnifiedMemoryConfig, CUpti_ActivityUnifiedMemoryCounterConfig, scope, scope);
+SAME(UnifiedMemoryConfig, CUpti_ActivityUnifiedMemoryCounterConfig, kind, kind);
+SAME(UnifiedMemoryConfig, CUpti_ActivityUnifiedMemoryCounterConfig, device_id, deviceId);
+SAME(UnifiedMemoryConfig, CUpti_ActivityUnifiedMemoryCounterConfig, enable, enable);
+
 SAME(OverheadRecord, CUpti_ActivityOverhead, overhead_kind, overheadKind);
 SAME(OverheadRecord, CUpti_ActivityOverhead, object_kind, objectKind);
 SAME(OverheadRecord, CUpti_ActivityOverhead, object, objectId);
@@ -117,3 +160,20 @@ EQUAL(own::kThreadIdSystem, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
 EQUAL(own::kFlushForced, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 EQUAL(own::kObjectThread, CUPTI_ACTIVITY_OBJECT_THREAD);
 EQUAL(own::kNoStream, CUPTI_SYNCHRONIZATION_INVALID_VALUE);
+EQUAL(own::unified::htod, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD);
+EQUAL(own::unified::dtoh, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH);
+EQUAL(own::unified::cpu_page_fault, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT);
+EQUAL(own::unified::gpu_page_fault, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT);
+EQUAL(own::unified::thrashing, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING);
+EQUAL(own::unified::throttling, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THROTTLING);
+EQUAL(own::unified::remote_map, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_REMOTE_MAP);
+EQUAL(own::unified::dtod, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD);
+EQUAL(own::unified::all_devices, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES);
+EQUAL(own::kind::unified_memory, CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
+EQUAL(own::kind::cuda_event, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
+EQUAL(own::kind::memory2, CUPTI_ACTIVITY_KIND_MEMORY2);
+EQUAL(own::kind::memory_pool, CUPTI_ACTIVITY_KIND_MEMORY_POOL);
+EQUAL(own::synchronization::event, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE);
+EQUAL(own::synchronization::stream_wait_event, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT);
+EQUAL(own::synchronization::stream, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE);
+EQUAL(own::synchronization::context, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -27,28 +28,42 @@ namespace listed = cupti::listed;
 namespace kind = cupti::kind;
 namespace result = cupti::result;
 
-// Bound of the records that have not been read yet.
-constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+// Bound of the records that have not been read yet, in bytes: FASTPROF_CUPTI_MAX_BYTES, or 1 GB.
+uint64_t max_bytes() {
+  const char* const text = std::getenv("FASTPROF_CUPTI_MAX_BYTES");
+  const uint64_t chosen = text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
+  return chosen != 0 ? chosen : uint64_t{1} << 30;
+}
 
-// Trace types -> what is listed. With none given, all but synchronisation, as in Kineto.
+// Trace types -> what is listed. A user annotation is made of the work of a range.
 constexpr std::pair<const char*, uint32_t> kTypes[] = {
     {"kernel", listed::kernel},        {"concurrent_kernel", listed::kernel},
     {"gpu_memcpy", listed::memcpy},    {"gpu_memset", listed::memset},
     {"cuda_runtime", listed::runtime}, {"cuda_driver", listed::driver},
-    {"cuda_sync", listed::sync},       {"overhead", listed::overhead}};
+    {"cuda_sync", listed::sync},       {"overhead", listed::overhead},
+    {"gpu_memory", listed::memory},    {"unified_memory", listed::unified_memory}};
+constexpr const char* kAnnotation = "gpu_user_annotation";
 
 // CUPTI's kinds of records -> bit.
 constexpr std::pair<uint32_t, uint32_t> kKinds[] = {
     {kind::concurrent_kernel, listed::kernel}, {kind::memcpy, listed::memcpy},
     {kind::memcpy2, listed::memcpy},           {kind::memset, listed::memset},
     {kind::runtime, listed::runtime},          {kind::driver, listed::driver},
-    {kind::synchronization, listed::sync},     {kind::overhead, listed::overhead}};
+    {kind::synchronization, listed::sync},     {kind::cuda_event, listed::sync},
+    {kind::overhead, listed::overhead},        {kind::memory2, listed::memory},
+    {kind::memory_pool, listed::memory},       {kind::unified_memory, listed::unified_memory}};
+
+bool annotates(const std::vector<std::string>& types) {
+  return std::find(types.begin(), types.end(), kAnnotation) != types.end();
+}
 
 uint32_t kinds_of(const std::vector<std::string>& types) {
   uint32_t kinds = 0;
   for (const std::string& type : types)
     for (const auto& [name, bit] : kTypes)
       if (type == name) kinds |= bit;
+  if (annotates(types) && (kinds & (listed::kernel | listed::memcpy | listed::memset)) == 0)
+    kinds |= listed::kernel;
   // Work is linked to the range that launched it by the call that did, which is therefore needed.
   if ((kinds & (listed::kernel | listed::memcpy | listed::memset)) != 0)
     kinds |= listed::runtime | listed::driver;
@@ -58,7 +73,7 @@ uint32_t kinds_of(const std::vector<std::string>& types) {
 class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(std::vector<std::string> libraries)
-      : libraries_(std::move(libraries)), buffers_(kMaxBytes), pid_(::getpid()) {
+      : libraries_(std::move(libraries)), buffers_(max_bytes()), pid_(::getpid()) {
     only_ = this;
   }
 
@@ -83,11 +98,12 @@ class CudaBackend final : public DeviceBackend {
     deliver();  // what was recorded before belongs to the other collections
     Collection collection;
     collection.kinds = kinds_of(request.types);
+    collection.annotates = annotates(request.types);
     collection.dropped_before = count_dropped();
     collection.refused_before = count_refused();
     collection.begin = clocks();
     collection.begin_ns = clock_ns(CLOCK_MONOTONIC);
-    enable(collection.kinds);
+    enable(collection);
     const uint64_t number = ++last_;
     collections_.emplace(number, std::move(collection));
     return number;
@@ -129,12 +145,21 @@ class CudaBackend final : public DeviceBackend {
     for (const SharedBuffer& buffer : collection.buffers) reader.read(*buffer);
     uint64_t unplaced = 0;
     Activities activities = reader.take(unplaced);
+    activities.annotates = collection.annotates;
     activities.dropped = dropped + refused + unplaced;
+    problems.insert(problems.end(), collection.problems.begin(), collection.problems.end());
     if (refused != 0)
       problems.push_back(
           "CUDA activities were lost, because more records were waiting than fit into memory: "
           "record fewer steps at a time");
     return activities;
+  }
+
+  bool is_full(uint64_t number) override {
+    if (in_forked_child()) return false;
+    const std::lock_guard<std::mutex> hold(lock_);
+    const auto at = collections_.find(number);
+    return at != collections_.end() && count_refused() != at->second.refused_before;
   }
 
   void abandon(uint64_t number) noexcept override {
@@ -148,6 +173,8 @@ class CudaBackend final : public DeviceBackend {
  private:
   struct Collection {
     uint32_t kinds = 0;
+    bool annotates = false;
+    std::vector<std::string> problems;  // of its begin
     ClockPair begin;
     int64_t begin_ns = 0;
     uint64_t dropped_before = 0, refused_before = 0;
@@ -231,12 +258,30 @@ class CudaBackend final : public DeviceBackend {
     buffers_.take();
   }
 
-  void enable(uint32_t kinds) {
+  void enable(Collection& collection) {
+    const uint32_t kinds = collection.kinds;
+    if ((kinds & ~enabled_ & listed::unified_memory) != 0) configure_unified_memory(collection);
     for (const auto& [activity, bit] : kKinds) {
       if ((kinds & bit) == 0 || (enabled_ & bit) != 0) continue;
       library_->enable(activity);  // older versions do not know all kinds
     }
     enabled_ |= kinds;
+  }
+
+  // Chooses the counters of managed memory. Many devices and systems have none of them.
+  void configure_unified_memory(Collection& collection) {
+    constexpr uint32_t counters[] = {
+        cupti::unified::htod,           cupti::unified::dtoh,       cupti::unified::cpu_page_fault,
+        cupti::unified::gpu_page_fault, cupti::unified::thrashing,  cupti::unified::throttling,
+        cupti::unified::remote_map,     cupti::unified::dtod};
+    std::vector<cupti::UnifiedMemoryConfig> chosen;
+    for (const uint32_t counter : counters)
+      chosen.push_back({cupti::unified::all_devices, counter, 0, 1});
+    const cupti::Result code = library_->configure_unified_memory == nullptr
+                                   ? result::invalid_parameter
+                                   : library_->configure_unified_memory(
+                                         chosen.data(), static_cast<uint32_t>(chosen.size()));
+    check(code, "managed memory is not observed", collection.problems);
   }
 
   void disable_unused() {

@@ -27,7 +27,20 @@ constexpr Result success = 0, invalid_parameter = 1, max_limit_reached = 12, not
 // CUpti_ActivityKind.
 namespace kind {
 constexpr uint32_t memcpy = 1, memset = 2, driver = 4, runtime = 5, concurrent_kernel = 10,
-                   overhead = 17, memcpy2 = 22, synchronization = 38;
+                   overhead = 17, memcpy2 = 22, unified_memory = 25, cuda_event = 36,
+                   synchronization = 38, memory2 = 49, memory_pool = 50;
+}
+
+// CUpti_ActivityUnifiedMemoryCounterKind and ...Scope.
+namespace unified {
+constexpr uint32_t htod = 1, dtoh = 2, cpu_page_fault = 3, gpu_page_fault = 4, thrashing = 5,
+                   throttling = 6, remote_map = 7, dtod = 8;
+constexpr uint32_t all_devices = 2;
+}
+
+// CUpti_ActivitySynchronizationType.
+namespace synchronization {
+constexpr uint32_t event = 1, stream_wait_event = 2, stream = 3, context = 4;
 }
 
 // CUpti_CallbackDomain.
@@ -109,6 +122,39 @@ struct FASTPROF_CUPTI_RECORD SyncRecord {
   uint32_t kind, type;
   uint64_t start, end;
   uint32_t correlation_id, context_id, stream_id, event_id;
+};
+
+// CUpti_ActivityCudaEvent: cudaEventRecord() was called. It has no stamps.
+struct FASTPROF_CUPTI_RECORD CudaEventRecord {
+  uint32_t kind, correlation_id, context_id, stream_id, event_id, pad;
+};
+
+// CUpti_ActivityMemory2 (CUDA 11.2), up to its pool's address: memory was allocated or released.
+struct FASTPROF_CUPTI_RECORD MemoryRecord {
+  uint32_t kind, operation, memory_kind, correlation_id;
+  uint64_t address, bytes, timestamp, pc;
+  uint32_t process_id, device_id, context_id, stream_id;
+  const char* name;
+  uint32_t is_async, pad1, pool_type, pad2;
+  uint64_t pool_address;
+};
+
+// CUpti_ActivityMemoryPool (CUDA 11.2): a pool was created, destroyed or trimmed.
+struct FASTPROF_CUPTI_RECORD MemoryPoolRecord {
+  uint32_t kind, operation, pool_type, correlation_id, process_id, device_id;
+  uint64_t min_bytes_to_keep, address, size, release_threshold, timestamp;
+};
+
+// CUpti_ActivityUnifiedMemoryCounter2: pages of managed memory moved or faulted.
+struct FASTPROF_CUPTI_RECORD UnifiedMemoryRecord {
+  uint32_t kind, counter;
+  uint64_t value, start, end, address;
+  uint32_t src_id, dst_id, stream_id, process_id, flags, pad;
+};
+
+// CUpti_ActivityUnifiedMemoryCounterConfig.
+struct FASTPROF_CUPTI_RECORD UnifiedMemoryConfig {
+  uint32_t scope, kind, device_id, enable;
 };
 
 // CUpti_ActivityOverhead. The object is a process and thread, or a device, context and stream.

@@ -31,6 +31,7 @@ struct CuptiLibrary {
   Result (*register_timestamp)(Timestamp) = nullptr;  // CUDA 11.6
   Result (*set_thread_id_type)(uint32_t) = nullptr;
   Result (*callback_name)(uint32_t domain, uint32_t cbid, const char** name) = nullptr;
+  Result (*configure_unified_memory)(UnifiedMemoryConfig*, uint32_t count) = nullptr;
 
   // Of the driver's library, if the process has loaded it.
   int (*context_synchronize)() = nullptr;

@@ -117,6 +117,25 @@ std::string overhead_name(uint32_t kind) {
   return names[index < std::size(names) ? index : 0];
 }
 
+std::string memory_operation_name(uint32_t operation, uint32_t memory_kind) {
+  const char* const verb = operation == 1   ? "Allocation"
+                           : operation == 2 ? "Release"
+                                            : "Operation";
+  return std::string("Memory ") + verb + " (" + memory_name(memory_kind) + ")";
+}
+
+std::string pool_operation_name(uint32_t operation) {
+  constexpr const char* names[] = {"Operation", "Creation", "Destruction", "Trim"};
+  return std::string("Memory Pool ") + names[operation < std::size(names) ? operation : 0];
+}
+
+std::string unified_memory_name(uint32_t counter) {
+  constexpr const char* names[] = {"Counter",        "HtoD",      "DtoH",       "CPU Page Faults",
+                                   "GPU Page Fault", "Thrashing", "Throttling", "Remote Map",
+                                   "DtoD"};
+  return std::string("Unified Memory ") + names[counter < std::size(names) ? counter : 0];
+}
+
 std::string call_name(const CuptiLibrary& library, uint32_t domain, uint32_t cbid) {
   const char* text = nullptr;
   if (library.callback_name == nullptr ||

@@ -31,6 +31,10 @@ std::string copy_name(uint8_t copy_kind, uint8_t from, uint8_t to);
 std::string memset_name(uint16_t memory_kind);
 std::string sync_name(uint32_t type);
 std::string overhead_name(uint32_t kind);
+// "Memory Allocation (Device)", "Memory Pool Trim", "Unified Memory HtoD".
+std::string memory_operation_name(uint32_t operation, uint32_t memory_kind);
+std::string pool_operation_name(uint32_t operation);
+std::string unified_memory_name(uint32_t counter);
 
 // The name of a call: "cudaLaunchKernel" for "cudaLaunchKernel_v7000".
 std::string call_name(const CuptiLibrary& library, uint32_t domain, uint32_t cbid);

@@ -3,6 +3,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -62,6 +63,21 @@ void RecordReader::read(const FilledBuffer& buffer) {
       case kind::synchronization:
         if ((kinds_ & listed::sync) != 0) syncs_.push_back(as<SyncRecord>(record));
         break;
+      case kind::cuda_event:
+        if ((kinds_ & listed::sync) != 0) {
+          const auto& event = as<CudaEventRecord>(record);
+          events_[uint64_t{event.context_id} << 32 | event.event_id].push_back(event);
+        }
+        break;
+      case kind::memory2:
+        if ((kinds_ & listed::memory) != 0) add_memory(as<MemoryRecord>(record));
+        break;
+      case kind::memory_pool:
+        if ((kinds_ & listed::memory) != 0) add_pool(as<MemoryPoolRecord>(record));
+        break;
+      case kind::unified_memory:
+        if ((kinds_ & listed::unified_memory) != 0) add_unified(as<UnifiedMemoryRecord>(record));
+        break;
       case kind::overhead:
         if ((kinds_ & listed::overhead) != 0) add_overhead(as<OverheadRecord>(record));
         break;
@@ -72,6 +88,11 @@ void RecordReader::read(const FilledBuffer& buffer) {
 }
 
 Activities RecordReader::take(uint64_t& unplaced) {
+  for (auto& [event, records] : events_)
+    std::sort(records.begin(), records.end(),
+              [](const CudaEventRecord& a, const CudaEventRecord& b) {
+                return a.correlation_id < b.correlation_id;
+              });
   for (const SyncRecord& record : syncs_) add_sync(record);
   syncs_.clear();
   unplaced = unplaced_;
@@ -99,21 +120,27 @@ uint32_t RecordReader::site_of(Shape shape, const char* category, const std::str
   } else {
     site.device_type = kCuda;
     site.device_index = static_cast<int16_t>(device);
-    for (const char* each : {"device", "context", "stream", "correlation"}) argument(each);
+    argument("device");
+    if (shape != Shape::unified) argument("context");
+    argument("stream");
+    if (shape != Shape::unified) argument("correlation");
   }
+  if (shape == Shape::memory || shape == Shape::unified) argument("address", ArgType::pointer);
+  if (shape == Shape::memory) {
+    argument("bytes");
+    argument("pool", ArgType::pointer);
+  }
+  if (shape == Shape::unified) argument("value");
   if (shape == Shape::transfer) {
     argument("bytes");
     argument("memory bandwidth (GB/s)", ArgType::float64);
   }
+  if (shape == Shape::wait) {
+    for (const char* each :
+         {"wait_on_stream", "wait_on_cuda_event_record_corr_id", "wait_on_cuda_event_id"})
+      argument(each);
+  }
   found_.sites.push_back(std::move(site));
-  return at->second;
-}
-
-template <class Name>
-uint32_t RecordReader::site_by_key(uint64_t key, Shape shape, const char* category, uint32_t device,
-                                   Name name) {
-  const auto [at, fresh] = sites_by_key_.try_emplace(key, 0);
-  if (fresh) at->second = site_of(shape, category, name(), device);
   return at->second;
 }
 
@@ -151,6 +178,12 @@ const DeviceLimits& RecordReader::limits(uint32_t device) {
 const std::string& RecordReader::kernel_name(const char* mangled) {
   const auto [at, fresh] = names_.try_emplace(mangled);
   if (fresh) at->second = demangled(mangled);
+  return at->second;
+}
+
+uint32_t RecordReader::text_index(const std::string& text) {
+  const auto [at, fresh] = texts_.try_emplace(text, static_cast<uint32_t>(found_.texts.size()));
+  if (fresh) found_.texts.push_back(text);
   return at->second;
 }
 
@@ -266,15 +299,6 @@ void RecordReader::add_call(const ApiRecord& record, uint32_t domain, const char
 uint32_t RecordReader::device_of_context(uint32_t context) const {
   const auto at = context_devices_.find(context);
   return at == context_devices_.end() ? 0 : at->second;
-}
-
-// Waits are listed beside the work of their stream; those of a context on its stream 0.
-void RecordReader::add_sync(const SyncRecord& record) {
-  const uint32_t device = device_of_context(record.context_id);
-  const uint32_t stream = record.stream_id == kNoStream ? 0 : record.stream_id;
-  const uint32_t site = site_of(Shape::work, "cuda_sync", sync_name(record.type), device);
-  add_work(record.start, record.end, device, record.context_id, stream, record.correlation_id,
-           site);
 }
 
 void RecordReader::add_overhead(const OverheadRecord& record) {

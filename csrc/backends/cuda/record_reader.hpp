@@ -18,7 +18,8 @@ namespace cupti {
 // Kinds of records that a collection lists, as bits.
 namespace listed {
 constexpr uint32_t kernel = 1u << 0, memcpy = 1u << 1, memset = 1u << 2, runtime = 1u << 3,
-                   driver = 1u << 4, sync = 1u << 5, overhead = 1u << 6;
+                   driver = 1u << 4, sync = 1u << 5, overhead = 1u << 6, memory = 1u << 7,
+                   unified_memory = 1u << 8;
 }
 
 // Reads buffers in any order. Records of different buffers need not be ordered in time either.
@@ -34,14 +35,20 @@ class RecordReader {
   Activities take(uint64_t& unplaced);
 
  private:
-  // What the arguments of a row are: of a call; of work; of work that moves bytes.
-  enum class Shape : uint8_t { call, work, transfer };
+  // What the arguments of a row are: of a call; of work; of work that moves bytes; of a wait for an
+  // event; of an operation on memory; of a counter of managed memory.
+  enum class Shape : uint8_t { call, work, transfer, wait, memory, unified };
 
   // The site of this name, of a call or of work on this device.
   uint32_t site_of(Shape shape, const char* category, const std::string& name, uint32_t device = 0);
   // The same by `key`, which stands for all of it: name() is called for the first such row only.
   template <class Name>
-  uint32_t site_by_key(uint64_t key, Shape shape, const char* category, uint32_t device, Name name);
+  uint32_t site_by_key(uint64_t key, Shape shape, const char* category, uint32_t device,
+                       Name name) {
+    const auto [at, fresh] = sites_by_key_.try_emplace(key, 0);
+    if (fresh) at->second = site_of(shape, category, name(), device);
+    return at->second;
+  }
   uint32_t place_of_queue(uint32_t device, uint32_t stream);
   uint32_t place_of_thread(uint32_t thread);
   uint32_t text_of(const KernelRecord& kernel);
@@ -66,6 +73,12 @@ class RecordReader {
   void add_transfer(const Transfer& record, const char* category, uint32_t key, Name name);
   void add_call(const ApiRecord& record, uint32_t domain, const char* category);
   void add_sync(const SyncRecord& record);
+  void add_memory(const MemoryRecord& record);
+  void add_pool(const MemoryPoolRecord& record);
+  void add_unified(const UnifiedMemoryRecord& record);
+  // The last cudaEventRecord() of this event before a call; null if it is not known.
+  const CudaEventRecord* recorded_event(const SyncRecord& wait) const;
+  uint32_t text_index(const std::string& text);
   void add_overhead(const OverheadRecord& record);
 
   struct Call {
@@ -89,6 +102,8 @@ class RecordReader {
   std::unordered_map<const char*, std::string> names_;
   std::unordered_map<uint32_t, DeviceLimits> limits_;
   std::vector<SyncRecord> syncs_;  // their devices are known when all has been read
+  // By context and event, in order of their correlations when all has been read.
+  std::unordered_map<uint64_t, std::vector<CudaEventRecord>> events_;
 };
 
 }  // namespace cupti

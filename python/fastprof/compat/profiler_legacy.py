@@ -75,8 +75,8 @@ class profile:  # noqa: N801 - PyTorch's name
     """Record the ranges of this thread, like torch.autograd.profiler_legacy.profile.
 
     enabled: False makes a context manager that does nothing.
-    use_cuda: time device work with the registered device support
-    (fastprof::register_device_stubs); without any, warn and record only CPU times.
+    use_cuda: time device work by CUDA events, or by the device support that a plug-in has registered
+    (fastprof::register_device_stubs); where neither works, warn and record only CPU times.
     use_device: "cuda" for use_cuda; "privateuse1" or the name of a device plug-in's device
     (fastprof.devices) to time its work, with the same warning.
     record_shapes: record shapes of inputs. with_flops: estimate FLOPs; implies record_shapes.
@@ -117,6 +117,10 @@ class profile:  # noqa: N801 - PyTorch's name
         self.use_device = "cuda" if use_cuda else _device_of(use_device)
         self._events: _core.LegacyEvents | None = None
         if enabled and self.use_device is not None:
+            if self.use_device == "cuda":
+                from fastprof.record.cuda import register_cuda
+
+                register_cuda()
             reason = _missing(self.use_device)
             if reason:
                 device = self.use_device.upper()

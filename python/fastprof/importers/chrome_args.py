@@ -34,7 +34,10 @@ _FUNCTION, _BACKWARD_FUNCTION = int(RecordScope.FUNCTION), int(RecordScope.BACKW
 # Kineto's activity types of device activities -> device type.
 DEVICE_CATEGORIES = {
     **dict.fromkeys(
-        ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_sync", "cuda_event"),
+        (
+            "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_sync", "cuda_event",
+            "gpu_memory", "unified_memory",
+        ),  # fmt: skip
         DeviceType.CUDA,
     ),
     "collective_comm": DeviceType.CUDA,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.record.cuda import EVENTS
 
 if TYPE_CHECKING:
     from fastprof.record.devices import Device
@@ -39,7 +40,17 @@ class DeviceCollections:
                     else PythonCollection(device, types)
                 )
             except errors.UnavailableError as error:
-                self._tell(name, str(error))
+                self._tell(name, self._fall_back(name, types, str(error)))
+
+    def _fall_back(self, name: str, types: tuple[str, ...], problem: str) -> str:
+        """Time ranges by CUDA events where CUPTI cannot be used; return what to tell of it."""
+        if name != "CUDA":
+            return problem
+        try:
+            self._open[EVENTS] = _core.DeviceCollection(EVENTS, list(types))
+        except errors.UnavailableError:
+            return problem
+        return f"{problem}. Ranges are timed by CUDA events instead: there are no kernels and copies"
 
     def end(self, session: _core.Session) -> None:
         """Wait for the devices' work and hand it to the session, which must still run.
@@ -58,6 +69,10 @@ class DeviceCollections:
             else:
                 session.add_activities(collection)
             del self._open[name]
+
+    def are_full(self) -> bool:
+        """Return whether a collection loses activities because the memory for them is full."""
+        return any(collection.is_full() for collection in self._open.values())
 
     def abandon(self) -> None:
         """End without a result. No effect when called again."""

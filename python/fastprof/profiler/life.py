@@ -35,6 +35,8 @@ class _Position(NamedTuple):
     action: ProfilerAction
     came_from: ProfilerAction | None
     """The action before, while the transition from it is not complete."""
+    scheduled: ProfilerAction
+    """The schedule's action for the step; another than `action` after a device has stopped."""
 
 
 class ProfileLife:
@@ -52,7 +54,8 @@ class ProfileLife:
         self.record_steps = schedule is not None
         self.schedule: Callable[[int], Any] = schedule if schedule is not None else _always
         self.step_rec_fn: Any = None
-        self._position = _Position(0, as_action(self.schedule(0)), None)
+        first = as_action(self.schedule(0))
+        self._position = _Position(0, first, None, first)
         self._metadata: dict[str, Any] = {}
         self._recording: Recording | None = None
         self._results: list[Result] = []
@@ -216,12 +219,13 @@ class ProfileLife:
             return
         self._close_step()
         position = self._position
-        following = as_action(self.schedule(position.step_num + 1))  # may raise: before any change
+        scheduled = as_action(self.schedule(position.step_num + 1))  # may raise: before any change
         previous = position.came_from or position.action
-        self._position = _Position(position.step_num + 1, following, previous)
+        following = self._unless_stopped(position, scheduled)
+        self._position = _Position(position.step_num + 1, following, previous, scheduled)
         KinetoStepTracker.increment_step(PROFILER_STEP)
         if self._ended:
-            self._position = _Position(position.step_num + 1, following, None)
+            self._position = _Position(position.step_num + 1, following, None, scheduled)
             return
         failure: Exception | None = None
         try:
@@ -233,6 +237,22 @@ class ProfileLife:
         self._open_step()
         if failure is not None:
             raise failure
+
+    def _unless_stopped(
+        self, position: _Position, scheduled: ProfilerAction
+    ) -> ProfilerAction:
+        """Return the action of the next step: DEVICE_STOPPED while a cycle's device has stopped.
+
+        A device stops when there is no room for its activities. The recording then ends and is handed
+        over, and the rest of the cycle is skipped, as in PyTorch.
+        """
+        rest_of_cycle = position.scheduled is ProfilerAction.RECORD and scheduled in _RECORDS
+        if not (self.record_steps and rest_of_cycle):
+            return scheduled
+        if position.action is ProfilerAction.DEVICE_STOPPED:
+            return position.action
+        full = self._recording is not None and self._recording.devices_are_full()
+        return ProfilerAction.DEVICE_STOPPED if full else scheduled
 
     def _open_step(self) -> None:
         if self.record_steps:
@@ -337,6 +357,9 @@ class ProfileLife:
         if self.custom_trace_id_callback is not None:
             return str(self.custom_trace_id_callback())
         return os.urandom(16).hex().upper()
+
+
+_RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def _always(step: int) -> ProfilerAction:

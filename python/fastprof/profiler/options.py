@@ -228,7 +228,9 @@ def make_options(
     device_types: dict[str, tuple[str, ...]] = {}
     if ProfilerActivity.CUDA in kept:
         sync = bool(config.get("enable_cuda_sync_events"))
-        device_types["CUDA"] = cuda_types(asked[ProfilerActivity.CUDA], sync=sync)
+        device_types["CUDA"] = cuda_types(
+            asked[ProfilerActivity.CUDA], sync=sync, memory=profile_memory
+        )
         categories |= Category.RUNTIME | Category.DEVICE
         missing.pop("enable_cuda_sync_events", None)
         use_device = "cuda" if use_device is None else use_device

@@ -198,6 +198,10 @@ class Recording:
                 "max_bytes",
             )
 
+    def devices_are_full(self) -> bool:
+        """Return whether activities of a device are being lost because the memory for them is full."""
+        return self._devices.are_full()
+
     def pause(self, paused: bool) -> None:
         """Begin (True) or end (False) a pause; events that begin in one are left out of the result."""
         now_ns = _core.now_ns()

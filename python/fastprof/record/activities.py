@@ -60,8 +60,14 @@ _CUDA_TYPES: dict[str, str] = {
     "cuda_runtime": "cuda_runtime",
     "cuda_driver": "cuda_driver",
     "cuda_sync": "cuda_sync",
+    "cuda_event": "cuda_sync",
     "overhead": "overhead",
+    "gpu_user_annotation": "gpu_user_annotation",
+    "gpu_memory": "gpu_memory",
+    "unified_memory": "unified_memory",
 }
+# Types that are recorded only when an option or a type name requests them.
+_ON_REQUEST = frozenset({"cuda_sync", "gpu_memory", "unified_memory"})
 
 
 def supported_activities() -> set[ProfilerActivity]:
@@ -127,16 +133,24 @@ def parse_activities(items: Iterable[Any]) -> dict[ProfilerActivity, tuple[str, 
     return asked
 
 
-def cuda_types(types: tuple[str, ...] | None, *, sync: bool = False) -> tuple[str, ...]:
+def cuda_types(
+    types: tuple[str, ...] | None, *, sync: bool = False, memory: bool = False
+) -> tuple[str, ...]:
     """Return the types of traces that type names of the CUDA group stand for (None: all).
 
-    sync: include waits of streams and events, which are not among "all". Raises
-    errors.UnavailableError for an unknown name.
+    sync: include waits of streams and events; memory: include allocations by CUDA's functions, pools and
+    moves of managed memory; neither is among "all". Raises errors.UnavailableError for an unknown name.
     """
-    if types is None:
-        return tuple(sorted(set(_CUDA_TYPES.values()) - (set() if sync else {"cuda_sync"})))
-    chosen = {_known(name, _CUDA_TYPES, "CUDA") for name in types}
-    return tuple(sorted(chosen | ({"cuda_sync"} if sync else set())))
+    chosen = (
+        set(_CUDA_TYPES.values()) - _ON_REQUEST
+        if types is None
+        else {_known(name, _CUDA_TYPES, "CUDA") for name in types}
+    )
+    if sync:
+        chosen.add("cuda_sync")
+    if memory:
+        chosen |= {"gpu_memory", "unified_memory"}
+    return tuple(sorted(chosen))
 
 
 def plugin_types(activity: ProfilerActivity, types: tuple[str, ...] | None) -> tuple[str, ...]:

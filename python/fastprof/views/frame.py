@@ -122,8 +122,11 @@ class EventFrame:
                 coded = {name: column.take(tree.rows) for name, column in coded.items()}
         none = np.broadcast_to(np.False_, (size,))
         zeros = np.broadcast_to(np.int64(0), (size,))
-        # Without this column the flag is a property of the site, thus part of the key, and not read.
-        annotation = tree.column("is_user_annotation") if per_row_annotation else none
+        # Without this column the flag is a property of the site, thus part of the key. It is read only
+        # where annotations of devices must not be added to the work that they span.
+        spans_work = "gpu_user_annotation" in table.sites.field("category")
+        reads_annotation = per_row_annotation or spans_work
+        annotation = tree.column("is_user_annotation") if reads_annotation else none
         return cls(
             size=size,
             unit_per_us=1000,

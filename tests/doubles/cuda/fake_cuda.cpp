@@ -9,7 +9,9 @@
 //
 // fake_launch() and the others play the program: they do what the runtime's functions would.
 #include <cupti.h>
+#if CUPTI_API_VERSION > 18  // older structs have a header of their own from CUDA 12 on
 #include <cupti_activity_deprecated.h>
+#endif
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,6 +33,8 @@
 #define FAKE_MEMCPY CUpti_ActivityMemcpy5
 #define FAKE_MEMSET CUpti_ActivityMemset4
 #define FAKE_PEER CUpti_ActivityMemcpyPtoP4
+#define FAKE_MEMORY CUpti_ActivityMemory3
+#define FAKE_UNIFIED CUpti_ActivityUnifiedMemoryCounter2
 #endif
 #ifndef FAKE_VERSION
 #define FAKE_VERSION CUPTI_API_VERSION
@@ -53,6 +57,7 @@ struct Library {
   std::set<uint32_t> enabled;
   bool subscribed = false;
   bool system_threads = false;
+  bool counts_unified_memory = false;
   std::map<std::thread::id, Filling> filling;
   std::vector<Filling> full;  // waiting for the delivering thread
   size_t delivering = 0;
@@ -150,6 +155,14 @@ size_t size_of(const CUpti_Activity* record) {
       return sizeof(CUpti_ActivitySynchronization);
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return sizeof(CUpti_ActivityOverhead);
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      return sizeof(CUpti_ActivityCudaEvent);
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return sizeof(FAKE_MEMORY);
+    case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
+      return sizeof(CUpti_ActivityMemoryPool2);
+    case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:
+      return sizeof(FAKE_UNIFIED);
     default:
       std::abort();
   }
@@ -241,6 +254,15 @@ EXPORT CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
   library().system_threads = type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;
   return CUPTI_SUCCESS;
 }
+EXPORT CUptiResult cuptiActivityConfigureUnifiedMemoryCounter(
+    CUpti_ActivityUnifiedMemoryCounterConfig* configs, uint32_t count) {
+  MAY_FAIL();
+  if (configs == nullptr || count == 0 || configs[0].enable != 1) return CUPTI_ERROR_INVALID_PARAMETER;
+  Library& l = library();
+  std::lock_guard<std::mutex> hold(l.lock);
+  l.counts_unified_memory = true;
+  return CUPTI_SUCCESS;
+}
 EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   MAY_FAIL();
   Library& l = library();
@@ -304,6 +326,15 @@ EXPORT CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cb
       break;
     case CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000:
       *name = "cudaGraphLaunch_v10000";
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020:
+      *name = "cudaMalloc_v3020";
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020:
+      *name = "cudaEventRecord_v3020";
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020:
+      *name = "cudaStreamWaitEvent_v3020";
       break;
     case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020:
       *name = "cudaDeviceSynchronize_v3020";
@@ -487,4 +518,94 @@ EXPORT int fake_subscribed() {
   Library& l = library();
   std::lock_guard<std::mutex> hold(l.lock);
   return l.subscribed ? 1 : 0;
+}
+
+// ---- memory, and waits for events
+
+// operation: 1 allocation, 2 release. ordered: by a stream, from a pool. Returns the correlation.
+EXPORT uint32_t fake_memory(uint32_t operation, uint32_t memory_kind, uint64_t address,
+                            uint64_t bytes, uint32_t device, uint32_t stream, int ordered) {
+  Library& l = library();
+  uint64_t end = 0;
+  FAKE_MEMORY record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+  record.memoryOperationType = static_cast<CUpti_ActivityMemoryOperationType>(operation);
+  record.memoryKind = static_cast<CUpti_ActivityMemoryKind>(memory_kind);
+  record.correlationId = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                  CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020, end);
+  record.address = address;
+  record.bytes = bytes;
+  record.timestamp = end;
+  record.deviceId = device;
+  record.contextId = device + 1;
+  record.streamId = ordered != 0 ? stream : CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  record.isAsync = ordered != 0 ? 1 : 0;
+  if (ordered != 0) {
+    record.memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+    record.memoryPoolConfig.address = 0x9000;
+  }
+  append(l, record);
+  return record.correlationId;
+}
+// operation: 1 created, 2 destroyed, 3 trimmed.
+EXPORT void fake_memory_pool(uint32_t operation, uint64_t size, uint32_t device) {
+  Library& l = library();
+  CUpti_ActivityMemoryPool2 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL;
+  record.memoryPoolOperationType = static_cast<CUpti_ActivityMemoryPoolOperationType>(operation);
+  record.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+  record.deviceId = device;
+  record.address = 0x9000;
+  record.size = size;
+  record.timestamp = now(l);
+  append(l, record);
+}
+// Pages of managed memory move (counter 1: to the device, 2: from it), or are missed (4).
+EXPORT void fake_unified_memory(uint32_t counter, uint64_t value, uint32_t device) {
+  Library& l = library();
+  {
+    std::lock_guard<std::mutex> hold(l.lock);
+    if (!l.counts_unified_memory) return;
+  }
+  FAKE_UNIFIED record{};
+  record.kind = CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER;
+  record.counterKind = static_cast<CUpti_ActivityUnifiedMemoryCounterKind>(counter);
+  record.value = value;
+  record.start = now(l);
+  record.end = now(l);
+  record.address = 0x700000;
+  record.srcId = counter == 1 ? 99 : device;
+  record.dstId = counter == 1 ? device : 99;
+  record.streamId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  append(l, record);
+}
+// cudaEventRecord(); returns its correlation.
+EXPORT uint32_t fake_record_event(uint32_t event, uint32_t device, uint32_t stream) {
+  Library& l = library();
+  uint64_t end = 0;
+  CUpti_ActivityCudaEvent record{};
+  record.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+  record.correlationId = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                  CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020, end);
+  record.contextId = device + 1;
+  record.streamId = stream;
+  record.eventId = event;
+  append(l, record);
+  return record.correlationId;
+}
+// cudaStreamWaitEvent(): the stream waits.
+EXPORT void fake_wait_event(uint32_t event, uint32_t device, uint32_t stream) {
+  Library& l = library();
+  uint64_t end = 0;
+  CUpti_ActivitySynchronization record{};
+  record.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+  record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+  record.start = now(l);
+  record.correlationId = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                  CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020, end);
+  record.end = now(l);
+  record.contextId = device + 1;
+  record.streamId = stream;
+  record.cudaEventId = event;
+  append(l, record);
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from chromium import Chromium
-from cuda_double import build_double, genuine_headers
+from cuda_double import build_double, build_runtime_double, genuine_headers
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +20,8 @@ def browser() -> Iterator[Chromium]:
 @pytest.fixture(scope="session")
 def double(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_double(genuine_headers()[0], tmp_path_factory.mktemp("cupti"))
+
+
+@pytest.fixture(scope="session")
+def runtime_double(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_runtime_double(genuine_headers()[0], tmp_path_factory.mktemp("cudart"))

@@ -345,7 +345,7 @@ class ChromeTraceWriter {
         if (FASTPROF_LIKELY(capture_.payload[row] == kNoPayload &&
                             capture_.flags[row] == event_flag::finished &&
                             capture_.kind[row] == EventKind::range && !links_.is_engine_row(row) &&
-                            !args_.is_call(row))) {
+                            !args_.is_call(row) && !device_links_.is_on_device(row))) {
           at = put(at, "{");
           if (event_ids_) at = ChromeArgs::put_plain_ids(at, row);
           out_.advance(put(at, "}}"));

@@ -39,6 +39,13 @@ class DeviceLinks {
     started_work_.resize(capture.size());
     for (const DeviceLink& link : links_)
       if (link.call >= 0) started_work_[static_cast<size_t>(link.call)] = true;
+    for (const TrackInfo& track : capture.tracks) is_device_.push_back(track.is_device());
+    track_ = &capture.track;
+  }
+
+  // Whether the row is one of a device: its External id is that of a range, payload or not.
+  bool is_on_device(size_t row) const noexcept {
+    return track_ != nullptr && is_device_[(*track_)[row]];
   }
 
   // The row's link; null if it has none.
@@ -58,6 +65,8 @@ class DeviceLinks {
 
  private:
   const std::vector<DeviceLink>& links_;
+  const Column<uint32_t>* track_ = nullptr;  // null: there are no links
+  std::vector<bool> is_device_;              // by track
   std::vector<bool> started_work_;  // by row: a call that started work which is listed
 };
 

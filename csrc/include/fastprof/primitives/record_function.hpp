@@ -179,6 +179,18 @@ class RecordFunction {
     *outputs_ = std::move(list);
   }
 
+  // When the recorder recorded the begin, in ticks; 0: it did not (yet).
+  uint64_t recorded_begin_ticks() const noexcept {
+    if (!is_active() || !flags_.range_open) return 0;
+    return range_.begin >> 63 != 0 ? ~range_.begin : range_.begin;  // inverted: the slow path
+  }
+  // Tells the above of a range that is recorded elsewhere, while only callbacks use this object.
+  void set_recorded_begin(uint64_t begin) noexcept {
+    if (!is_active() || flags_.range_open) return;
+    new (&range_) RangeHandle{nullptr, begin, nullptr, 0};  // nothing to end
+    flags_.range_open = true;
+  }
+
   // Links forward and backward operators; -1: none.
   int64_t sequence_number() const noexcept {
     return is_active() && flags_.has_sequence_number ? sequence_number_ : -1;

@@ -50,6 +50,9 @@ struct Activities {
   std::vector<uint64_t> words;
   std::vector<std::string> texts;
   uint64_t dropped = 0;  // that the device's own buffers had no room for
+  // Whether each user range gets a row on each queue that ran work launched within it, from the
+  // first begin to the last end of that work (gpu_user_annotation).
+  bool annotates = false;
 };
 
 // Throws ValueError if an index is out of range, a stamp is zero or beyond 2^63, or a site is of

@@ -14,6 +14,7 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/stable_order.hpp"
+#include "fastprof/capture/annotate_device_rows.hpp"
 #include "fastprof/capture/link_device_rows.hpp"
 #include "fastprof/capture/nesting.hpp"
 #include "fastprof/session/activity_rows.hpp"
@@ -109,8 +110,10 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
                             capture.dropped[static_cast<size_t>(
                                 snapshot.keeps ? DropCause::bound : DropCause::overwritten)]);
   std::vector<TrackRows>& tracks = drained.tracks;
+  // Devices last: annotate_device_rows() inserts rows there.
   put_in_order(tracks, stable_order(tracks.size(), [&tracks](uint32_t a, uint32_t b) {
-                 return tracks[a].info.id < tracks[b].info.id;
+                 const TrackInfo &x = tracks[a].info, &y = tracks[b].info;
+                 return x.is_device() != y.is_device() ? y.is_device() : x.id < y.id;
                }));
   std::vector<assembling::CrossThreadEnds> crossed = assembling::join_ends(drained, snapshot);
   assembling::TaskSplit(drained, crossed, snapshot).run();
@@ -174,6 +177,11 @@ inline Capture assemble(DrainedRows&& drained, const Snapshot& snapshot,
   capture.strings = std::move(drained.table.strings);
   capture.python_stacks = std::move(drained.table.python_stacks);
   if (!activities.empty()) link_device_rows(capture);
+  for (const PlacedActivities& each : activities)
+    if (each.from.annotates) {
+      annotate_device_rows(capture);
+      break;
+    }
   capture.exact_stop = snapshot.exact;
   capture.pid = static_cast<int64_t>(::getpid());
   capture.process_name = assembling::read_process_name();

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/event_stubs.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "backends/cuda/event_pool.hpp"
+#include "fastprof/base/error.hpp"
+#include "fastprof/legacy/device_stubs.hpp"
+#include "fastprof/recorder/state/clock.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace cuda {
+namespace {
+
+class EventStubs final : public DeviceStubs {
+ public:
+  explicit EventStubs(std::vector<std::string> candidates) : candidates_(std::move(candidates)) {}
+
+  void record(int32_t* device_index, DeviceEvent* event, int64_t* cpu_ns) const override {
+    EventPool& events = pool();
+    // The work before the event was submitted before this: the CPU's time must not be later.
+    *cpu_ns = clock_ns(CLOCK_MONOTONIC);
+    int device = -1;
+    std::shared_ptr<RecordedEvent> recorded = events.record(&device);
+    *device_index = recorded != nullptr ? device : -1;
+    *event = std::move(recorded);
+  }
+
+  double elapsed_us(const DeviceEvent& begin, const DeviceEvent& end) const override {
+    return pool().elapsed_us(*static_cast<const RecordedEvent*>(begin.get()),
+                             *static_cast<const RecordedEvent*>(end.get()));
+  }
+
+  // Annotations are what the stubs of NVTX are for.
+  void mark(const char*) const override {}
+  void range_push(const char*) const override {}
+  void range_pop() const override {}
+
+  bool enabled() const override {
+    if (::getpid() != pid_) return false;  // CUDA cannot be used in a forked child
+    std::string problem;
+    EventPool* const events = event_pool(candidates_, problem);
+    return events != nullptr && events->library().usable_devices(problem) > 0;
+  }
+
+  void on_each_device(const std::function<void(int32_t)>& action) const override {
+    const CudartLibrary& library = pool().library();
+    std::string problem;
+    const int count = library.usable_devices(problem);
+    int before = 0;
+    check(library.get_device(&before), "cudaGetDevice");
+    struct Restore {
+      const CudartLibrary& library;
+      int device;
+      ~Restore() { library.set_device(device); }
+    } const restore{library, before};
+    for (int device = 0; device < count; ++device) {
+      check(library.set_device(device), "cudaSetDevice");
+      action(device);
+    }
+  }
+
+  void synchronize() const override {
+    check(pool().library().device_synchronize(), "cudaDeviceSynchronize");
+  }
+
+ private:
+  EventPool& pool() const {
+    std::string problem;
+    EventPool* const events = event_pool(candidates_, problem);
+    if (events == nullptr) raise<UnavailableError>(problem);
+    return *events;
+  }
+  void check(int error, const char* function) const {
+    if (error != kSuccess)
+      raise<Error>(std::string(function) + " failed: " + pool().library().text_of(error));
+  }
+
+  const std::vector<std::string> candidates_;
+  const pid_t pid_ = ::getpid();
+};
+
+}  // namespace
+
+void register_event_stubs(std::vector<std::string> candidates) {
+  if (device_stubs(DeviceStubsKind::CUDA) != nullptr) return;
+  // Never destroyed: records refer to it.
+  static const EventStubs* const only = new EventStubs(std::move(candidates));
+  if (device_stubs(DeviceStubsKind::CUDA) == nullptr)
+    register_device_stubs(DeviceStubsKind::CUDA, only);
+}
+
+}  // namespace cuda
+FASTPROF_NAMESPACE_END
