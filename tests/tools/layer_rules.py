@@ -45,7 +45,9 @@ COMPILED = {
     "adapters/torch/ops": {"adapters/torch"},
     # Devices: what a backend is and which there are; the backends, which know nothing of each other.
     "core": set[str](),
-    "core/trace_json": set[str](),
+    "core/trace_rows": set[str](),
+    "core/trace_json": {"core/trace_rows"},
+    "core/trace_proto": {"core/trace_json", "core/trace_rows"},
     "backends/cuda": {"core"},
     # Ranges that a program reports through NVTX or ITT become records (annotations, and what is injected into the
     # program's NVTX and ITT); ranges are emitted to tools of both.
@@ -56,7 +58,7 @@ COMPILED = {
     "backends/itt/collector": {"backends/annotations", "backends/itt"},
     "backends/plugin": {"core"},
     "backends/metal": {"core"},
-    "bindings": {"adapters", "core", "core/trace_json", "backends"},
+    "bindings": {"adapters", "core", "core/trace_json", "core/trace_proto", "core/trace_rows", "backends"},
 }
 
 # Headers of others: pattern -> where it may be included (path patterns below the root).
@@ -129,7 +131,10 @@ PROGRAMS = {"cli"}
 NATIVE = {
     "adapters",
     "compat/profiler_legacy.py",
+    "importers/chrome_trace.py",
     "importers/event_columns.py",
+    "importers/native_stacks.py",
+    "importers/perfetto_native.py",
     "exporters/trace_writers.py",
     "profiler",
     "record",

@@ -31,10 +31,11 @@ struct Cursor {
   Read skip_string(bool& escapes) noexcept;
   // Skips a value of any type. depth: number of arrays and objects that may still be opened.
   Read skip_value(int depth) noexcept;
+  // Skips a character that is not ASCII.
+  Read skip_utf8() noexcept;
 
  private:
   Read skip_escape() noexcept;
-  Read skip_utf8() noexcept;
   Read skip_number() noexcept;
   Read skip_word(std::string_view word) noexcept;
   Read skip_array(int depth) noexcept;

@@ -39,8 +39,8 @@ def load(
     a gzipped file (16 GB). max_memory_bytes: limit of the memory used for reading, by an upper
     estimate (4 GiB).
     mmap: leave the columns of a fastprof file on disk until they are accessed.
-    salvage: return all events that precede the damage of a damaged Chrome trace; metadata["damage"] is
-    then the error's message. A file without damage is read as usual.
+    salvage: return all events that precede the damage of a damaged Chrome or Perfetto trace;
+    metadata["damage"] is then the error's message. A file without damage is read as usual.
 
     Returns an EventTable; EventList.from_table(table) has the methods of a profile's events.
     metadata["format"] is the format; metadata["skipped_events"] and ["skipped_packets"] count by kind
@@ -78,7 +78,7 @@ def _read(source: Source, mmap: bool, salvage: bool) -> EventTable:
     else:
         from fastprof.importers.perfetto_trace import read_perfetto_trace
 
-        table = read_perfetto_trace(source)
+        table = read_perfetto_trace(source, salvage=salvage)
     check_indices(table, source.path)
     check_values(table, source.path)
     return table

@@ -14,6 +14,7 @@ from fastprof.model.table import NO_PAYLOAD, EventKind, EventTable
 __all__ = ["FIXED_WORDS", "check_indices"]
 
 Array: TypeAlias = NDArray[Any]
+_PIECE_ROWS = 1 << 18
 # Payload words before the detail blocks of a row, by kind; for ranges and marks the site decides.
 FIXED_WORDS = {
     EventKind.COUNTER: 1,
@@ -59,19 +60,24 @@ def check_indices(table: EventTable, where: str) -> None:
         good[1:] &= kernels.row[1:] >= kernels.row[:-1]
         require("kernels", good, "has an invalid index or is out of order")
     if table.has("payload"):
-        _check_payload(table, require)
+        _check_payload(table, where)
 
 
-def _check_payload(table: EventTable, require: Any) -> None:
-    payload = table.column("payload").astype(np.int64)
+def _check_payload(table: EventTable, where: str) -> None:
     words = 0 if table.payload_words is None else len(table.payload_words)
-    given = payload != NO_PAYLOAD
     by_site = np.array([len(types) for types in table.sites.field("arg_types")], np.int64)
-    need = by_site[table.column("site")] if len(by_site) else np.zeros(len(table), np.int64)
-    kind = table.column("kind")
-    for fixed, count in FIXED_WORDS.items():
-        need = np.where(kind == fixed, count, need)
-    require("payload", ~given | (payload + need <= words), "lies outside payload_words")
+    for first in range(0, len(table), _PIECE_ROWS):  # in pieces: temporary arrays are small
+        piece = slice(first, first + _PIECE_ROWS)
+        payload = table.column("payload")[piece].astype(np.int64)
+        need = by_site[table.column("site")[piece]] if len(by_site) else np.zeros_like(payload)
+        kind = table.column("kind")[piece]
+        for fixed, count in FIXED_WORDS.items():
+            need = np.where(kind == fixed, count, need)
+        bad = np.flatnonzero((payload != NO_PAYLOAD) & (payload + need > words))
+        if len(bad):
+            raise errors.FormatError(
+                f"{where}: row {first + int(bad[0])}: column payload lies outside payload_words"
+            )
 
 
 def _require_no_cycle(parent: Array, where: str) -> None:

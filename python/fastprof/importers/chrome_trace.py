@@ -99,9 +99,11 @@ class _Reader:
         self.scopes = ScopeRule()
         self.columns: EventColumns | None = None
         if native:
-            from fastprof.importers.event_columns import EventColumns
+            from fastprof import _core
+            from fastprof.importers.event_columns import EventColumns, trace_conventions
 
-            self.columns = EventColumns(self.rows, self.devices, self.scopes, _MARKS_PID)
+            self.scanner = _core.TraceScanner(trace_conventions(_MARKS_PID))
+            self.columns = EventColumns(self.scanner.store, self.rows, self.devices, self.scopes)
         self.can_scan = native
         self.in_events = False  # the array of events has begun
         self.damage = ""
@@ -184,11 +186,11 @@ class _Reader:
         """
         assert self.columns is not None
         self.can_scan = False  # what it stops at is left to the stream
-        stream, columns, source = self.stream, self.columns, self.stream.source
+        stream, source = self.stream, self.stream.source
         data, at, after, ended, stops = stream.take_buffer(), 0, False, False, 0
         size = scan_piece_bytes(self.budget)
         while True:
-            block = columns.scanner.scan(data, at, after)
+            block = self.scanner.scan(data, at, after)
             self._scanned(block, data, at)
             self.budget.check(self._estimate_bytes())
             after = after or block.events > 0
@@ -512,6 +514,7 @@ class _Reader:
         start = np.frombuffer(rows.start, np.int64)
         t0 = int(start.min()) + base if len(start) else base
         table = rows.finish(
+            shift_ns=base,
             track_map=self.lanes,
             args_texts=self.columns.args_texts if self.columns else None,
             t0_ns=_fact(own, "session_start_ns", t0),
@@ -526,10 +529,6 @@ class _Reader:
             },
             metadata=metadata,
         )
-        if base:
-            table = table.with_columns(
-                {"start_ns": table.start_ns + base, "end_ns": table.end_ns + base}
-            )
         return link_kernels(table, self.devices)
 
 

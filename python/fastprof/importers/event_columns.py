@@ -31,18 +31,41 @@ from fastprof.model.columns import NO_PAYLOAD
 from fastprof.model.sites import Site
 from fastprof.model.table import EventKind
 
-__all__ = ["ArgTexts", "BlockColumns", "EventColumns"]
+__all__ = ["ArgTexts", "BlockColumns", "EventColumns", "trace_conventions"]
 
 Array: TypeAlias = NDArray[Any]
 
 OP_CATEGORY = "cpu_op"
 _LINKS = ("External id", "device", "stream")
-_STATE_VALUES = (None, True, False, None)  # of the scanner's two bits a state; 0 is absent
+_STATE_VALUES = (None, True, False, None)  # of the store's two bits a state; 0 is absent
 _SCOPES = (USER_SCOPE, int(RecordScope.FUNCTION), int(RecordScope.BACKWARD_FUNCTION))
-_KINDS = {"i": EventKind.MARK, "s": EventKind.FLOW_BEGIN, "f": EventKind.FLOW_END}
+_RANGES = "XB"  # phases of the store's sites: complete, and begun
+_COUNTERS = {"C": 0, "D": 2}  # ArgType of the value: integer, double
+_KINDS = {
+    "i": EventKind.MARK,
+    "s": EventKind.FLOW_BEGIN,
+    "f": EventKind.FLOW_END,
+    "C": EventKind.COUNTER,
+    "D": EventKind.COUNTER,
+}
 # Upper bound of the bytes per row beside the rows of the builder: args, and links to devices.
 _ROW_BYTES = 40
 _SITE_BYTES = 400
+
+
+def trace_conventions(other_pid: int = -1) -> _core.TraceConventions:
+    """Return the names of args that become columns. other_pid: process whose events the scanner leaves."""
+    numbers = [key for key, _, _ in NUMBERS]
+    return _core.TraceConventions(
+        numbers=[*numbers, *_LINKS],
+        lists=[key for key, _ in LISTS],
+        texts=[key for key, _, _ in TEXTS],
+        states=list(STATES),
+        engine_prefix=ENGINE_RANGE_PREFIX,
+        op_category=OP_CATEGORY,
+        forward_thread=numbers.index("Fwd thread id"),
+        other_pid=other_pid,
+    )
 
 
 class ArgTexts(Sequence[str]):
@@ -50,9 +73,9 @@ class ArgTexts(Sequence[str]):
 
     are_texts = True  # check_values() need not decode them
 
-    def __init__(self, scanner: _core.TraceScanner, others: Sequence[str]) -> None:
-        self._scanner = scanner
-        self._size = scanner.args
+    def __init__(self, store: _core.RowStore, others: Sequence[str]) -> None:
+        self._store = store
+        self._size = store.args
         self._others = others
 
     def __len__(self) -> int:
@@ -64,7 +87,7 @@ class ArgTexts(Sequence[str]):
         index = range(len(self))[code]
         if index >= self._size:
             return self._others[index - self._size]
-        return json.dumps(json.loads(self._scanner.args_text(index)))
+        return json.dumps(json.loads(self._store.args_text(index)))
 
     def __iter__(self) -> Iterator[str]:
         return (self[i] for i in range(len(self)))
@@ -74,24 +97,20 @@ class EventColumns:
     """Rows of scanned events in a TableBuilder. Blocks are added in file order, in parts if necessary."""
 
     def __init__(
-        self, rows: TableBuilder, devices: DeviceRows, scopes: ScopeRule, other_pid: int
+        self,
+        store: _core.RowStore,
+        rows: TableBuilder,
+        devices: DeviceRows | None,
+        scopes: ScopeRule,
     ) -> None:
-        numbers = [key for key, _, _ in NUMBERS]
-        self.scanner = _core.TraceScanner(
-            numbers=[*numbers, *_LINKS],
-            lists=[key for key, _ in LISTS],
-            texts=[key for key, _, _ in TEXTS],
-            states=list(STATES),
-            engine_prefix=ENGINE_RANGE_PREFIX,
-            op_category=OP_CATEGORY,
-            forward_thread=numbers.index("Fwd thread id"),
-            other_pid=other_pid,
-        )
+        """devices: None if tracks are those of `rows` already and device work is not linked."""
+        self.store = store
+        self.places: dict[tuple[str, str, int], int] = {("", "", 0): 0}  # source location -> number
         self._rows = rows
         self._devices = devices
         self._scopes = scopes
-        self._backward = 0  # backward names of the scanner that the rule has
-        # By site code of the scanner: site and kind of the rows, flags, device type or -1, launches.
+        self._backward = 0  # backward names of the store that the rule has
+        # By site code of the store: site and kind of the rows, flags, device type or -1, launches.
         self._site = array("I")
         self._kind = array("B")
         self._flags = array("B")
@@ -104,23 +123,23 @@ class EventColumns:
         """Return an upper bound of the memory used beside the builder's, in bytes."""
         maps = sum(known.nbytes for known in self._codes.values())
         own = _ROW_BYTES * len(self._rows) + _SITE_BYTES * len(self._site) + maps
-        return self.scanner.bytes + own
+        return self.store.bytes + own
 
     def args_texts(self, others: Sequence[str]) -> Sequence[str]:
         """Return the values of the column metadata_json."""
-        return ArgTexts(self.scanner, others)
+        return ArgTexts(self.store, others)
 
     def share_backward_names(self) -> None:
         """Pass names of backward functions that the scanner found to the rule."""
-        names = self.scanner.backward_names
+        names = self.store.backward_names
         for code in names[self._backward :]:
-            self._scopes.backward_names.add(json.loads(self.scanner.text(code)))
+            self._scopes.backward_names.add(json.loads(self.store.text(code)))
         self._backward = len(names)
 
     def take_backward_names(self, names: set[str]) -> None:
         """Pass names of backward functions that the rule found to the scanner."""
         for name in names:
-            self.scanner.add_backward(f'"{name}"'.encode("utf-8", "surrogatepass"))
+            self.store.add_backward(f'"{name}"'.encode("utf-8", "surrogatepass"))
 
     def add(self, block: BlockColumns, begin: int, end: int) -> None:
         """Add the rows [begin, end) of a block."""
@@ -128,7 +147,8 @@ class EventColumns:
             return
         site_codes, track_codes = block.site[begin:end], block.track[begin:end]
         self._know_sites(int(site_codes.max()) + 1)
-        self._know_tracks(int(track_codes.max()) + 1)
+        if self._devices is not None:
+            self._know_tracks(int(track_codes.max()) + 1)
         first, size = len(self._rows), end - begin
         payload = np.full(size, NO_PAYLOAD, np.uint32)
         flow_rows, ids = _part(block.flow, begin, end)
@@ -139,13 +159,14 @@ class EventColumns:
             block.start_ns[begin:end],
             block.end_ns[begin:end],
             np.frombuffer(self._site, np.uint32)[site_codes],
-            np.frombuffer(self._track, np.uint32)[track_codes],
+            track_codes if self._devices is None else np.frombuffer(self._track, np.uint32)[track_codes],
             np.frombuffer(self._kind, np.uint8)[site_codes],
             np.frombuffer(self._flags, np.uint8)[site_codes],
             payload,
         )
         self._add_args(block, begin, end, first)
-        self._add_devices(block, begin, end, first)
+        if self._devices is not None:
+            self._add_devices(self._devices, block, begin, end, first)
         args = block.args[begin:end]
         with_args = np.flatnonzero(args >= 0)
         if len(with_args):
@@ -177,19 +198,21 @@ class EventColumns:
 
     def _put_texts(self, column: str, rows: Array, texts: Array, decode: Any) -> None:
         known = self._codes.get(column)
-        if known is None or len(known) < self.scanner.texts:
-            more = np.full(self.scanner.texts * 5 // 4, -1, np.int32)
+        if known is None or len(known) < self.store.texts:
+            more = np.full(self.store.texts * 5 // 4, -1, np.int32)
             more[: 0 if known is None else len(known)] = known if known is not None else ()
             known = self._codes[column] = more
         new = texts[known[texts] < 0]
         for text_code in dict.fromkeys(new.tolist()):
-            value = json.loads(self.scanner.text(text_code))
+            value = json.loads(self.store.text(text_code))
             text = value if decode else repr(value)
             value = decode(value) if decode else value
             known[text_code] = self._rows.code_of(column, text, value)
         self._rows.put_codes(column, rows, known[texts])
 
-    def _add_devices(self, block: BlockColumns, begin: int, end: int, first: int) -> None:
+    def _add_devices(
+        self, devices: DeviceRows, block: BlockColumns, begin: int, end: int, first: int
+    ) -> None:
         size, offset = end - begin, len(NUMBERS)
 
         def dense(place: int) -> Array:
@@ -204,39 +227,47 @@ class EventColumns:
         rows = np.flatnonzero(on_device)
         if len(rows):
             index = dense(1)[rows] & 0x7FFFFFFF
-            self._devices.add_devices(first + rows, types[rows], index, dense(2)[rows])
+            devices.add_devices(first + rows, types[rows], index, dense(2)[rows])
         rows, external = _part(block.sparse[offset], begin, end)
         is_range = np.frombuffer(self._launches, np.uint8)[sites[rows]]
         linked = (external > 0) & (is_range != 2)
         if linked.any():
-            self._devices.add_links(
+            devices.add_links(
                 first + rows[linked], external[linked], is_range[linked].astype(bool)
             )
 
     def _know_sites(self, count: int) -> None:
         for code in range(len(self._site), count):
-            name_code, category_code, phase, scope, state = self.scanner.site(code)
-            name = json.loads(self.scanner.text(name_code))
-            category = json.loads(self.scanner.text(category_code))
+            name_code, category_code, phase, scope, state, place = self.store.site(code)
+            name = json.loads(self.store.text(name_code))
+            category = json.loads(self.store.text(category_code))
             states = {
                 key: _STATE_VALUES[state >> (2 * i) & 3]
                 for i, key in enumerate(STATES)
                 if state >> (2 * i) & 3
             }
-            is_complete = phase == "X"
-            kind, flags = range_state(states) if is_complete else (int(_KINDS[phase]), FINISHED)
-            device = DEVICE_CATEGORIES.get(category) if is_complete else None
-            site = Site(name, category=category, kind=kind, scope=_SCOPES[scope])
+            is_range = phase in _RANGES
+            kind, flags = range_state(states) if is_range else (int(_KINDS[phase]), FINISHED)
+            if phase == "B":
+                flags &= ~FINISHED
+            more: dict[str, Any] = {}
+            if phase in _COUNTERS:
+                more = {"arg_names": ("value",), "arg_types": (_COUNTERS[phase],)}
+            if place:
+                more["file"], more["function"], line = list(self.places)[place]
+                more["line"] = line & 0xFFFFFFFF
+            device = DEVICE_CATEGORIES.get(category) if phase == "X" else None
+            site = Site(name, category=category, kind=kind, scope=_SCOPES[scope], **more)
             self._site.append(self._rows.site_of(site))
             self._kind.append(kind)
             self._flags.append(flags)
             self._device.append(-1 if device is None else int(device))
             # 2: not a complete event, so no link
-            self._launches.append(launches_kernels(category) if is_complete else 2)
+            self._launches.append(launches_kernels(category) if phase == "X" else 2)
 
     def _know_tracks(self, count: int) -> None:
         for code in range(len(self._track), count):
-            key = self.scanner.track(code)
+            key = self.store.track(code)
             self._track.append(self._rows.track_of(key, *key))
 
 

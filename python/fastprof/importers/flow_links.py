@@ -8,9 +8,12 @@ events are known.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from enum import IntEnum
 from typing import Any
+
+import numpy as np
 
 from fastprof.importers.table_builder import TableBuilder
 from fastprof.model.sites import Site
@@ -19,7 +22,8 @@ from fastprof.model.table import EventKind
 __all__ = ["FlowLinks", "FlowStep"]
 
 _FIRST_NAMED_ID = 1 << 63  # first number for flows whose id is not a plain number
-_LINK_BYTES = 400
+_LINK_BYTES = 60
+_NAME_BYTES = 400
 
 
 class FlowStep(IntEnum):
@@ -38,12 +42,15 @@ class FlowLinks:
     def __init__(self, rows: TableBuilder, skipped: Counter[str]) -> None:
         self._rows = rows
         self._skipped = skipped
-        self._links: list[tuple[int, int, FlowStep, int, tuple[str, str], int]] = []
+        self._time, self._flow, self._step = array("q"), array("Q"), array("B")
+        self._name, self._track = array("I"), array("I")
+        self._names: dict[tuple[str, str], int] = {}
         self._named: dict[Any, int] = {}
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory used, in bytes."""
-        return _LINK_BYTES * (len(self._links) + len(self._named))
+        names = len(self._names) + len(self._named)
+        return _LINK_BYTES * len(self._time) + _NAME_BYTES * names
 
     def named_id(self, key: Any) -> int:
         """Return the number of a flow that is identified by a tuple of values."""
@@ -53,12 +60,35 @@ class FlowLinks:
         self, time_ns: int, flow: int, step: FlowStep, name: str, category: str, track: int
     ) -> None:
         """Record that an event takes part in a flow."""
-        self._links.append((time_ns, len(self._links), step, flow, (name, category), track))
+        self._time.append(time_ns)
+        self._flow.append(flow)
+        self._step.append(step)
+        self._name.append(self._names.setdefault((name, category), len(self._names)))
+        self._track.append(track)
+
+    def add_rows(self, rows: Any, flows: Any, steps: Any) -> None:
+        """Record that rows of the table take part in flows; arrays of equal length."""
+        table = self._rows
+        sites = np.frombuffer(table.site, np.uint32)[rows]
+        distinct, codes = np.unique(sites, return_inverse=True)
+        names = []
+        for index in distinct.tolist():
+            site = table.site_at(index)
+            names.append(self._names.setdefault((site.name, site.category), len(self._names)))
+        self._time.frombytes(np.frombuffer(table.start, np.int64)[rows].tobytes())
+        self._flow.frombytes(flows.tobytes())
+        self._step.frombytes(steps.tobytes())
+        self._name.frombytes(np.array(names, np.uint32)[codes.reshape(-1)].tobytes())
+        self._track.frombytes(np.frombuffer(table.track, np.uint32)[rows].tobytes())
 
     def finish(self) -> None:
         """Add the rows of all arrows to the table."""
         active: set[int] = set()
-        for time_ns, _, step, flow, (name, category), track in sorted(self._links):
+        names = list(self._names)
+        order = np.argsort(np.frombuffer(self._time, np.int64), kind="stable")
+        for index in order.tolist():
+            time_ns, flow, track = self._time[index], self._flow[index], self._track[index]
+            step, (name, category) = FlowStep(self._step[index]), names[self._name[index]]
             is_active = flow in active
             if step is FlowStep.PASS:
                 step = FlowStep.CONTINUE if is_active else FlowStep.BEGIN

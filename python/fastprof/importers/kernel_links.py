@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.model.columns import SparseValues
 from fastprof.model.table import EventTable, KernelTable
 
 __all__ = ["DeviceRows", "link_kernels"]
@@ -22,8 +23,8 @@ class DeviceRows:
     """
 
     def __init__(self) -> None:
-        self._devices = [array("q") for _ in range(4)]  # row, DeviceType, device index, stream
-        self._links = [array("q") for _ in range(3)]  # row, external id, whether it launches
+        self._devices = [array(code) for code in "Ihiq"]  # row, DeviceType, device index, stream
+        self._links = [array(code) for code in "Iqb"]  # row, external id, whether it launches
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory until the table is made, in bytes."""
@@ -40,17 +41,17 @@ class DeviceRows:
     @property
     def devices(self) -> list[Any]:
         """Arrays: row, DeviceType, device index, stream."""
-        return [np.frombuffer(values, np.int64) for values in self._devices]
+        return [np.frombuffer(values, values.typecode) for values in self._devices]
 
     @property
     def links(self) -> list[Any]:
         """Arrays: row, external id, whether it launches."""
-        return [np.frombuffer(values, np.int64) for values in self._links]
+        return [np.frombuffer(values, values.typecode) for values in self._links]
 
 
 def _extend(arrays: list[array[int]], *columns: Any) -> None:
     for values, column in zip(arrays, columns, strict=True):
-        values.frombytes(np.asarray(column, np.int64).tobytes())
+        values.frombytes(np.asarray(column, values.typecode).tobytes())
 
 
 def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
@@ -63,47 +64,61 @@ def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
     size = len(table)
     device_rows, types, indices, streams = rows.devices
     if len(device_rows):
-        for name, values, default in (
-            ("device_type", types, np.zeros(size, np.int64)),
-            ("device_index", indices, np.zeros(size, np.int64)),
-            ("device_resource_id", streams, table.thread.copy()),
-        ):
-            default[device_rows] = values
-            columns[name] = default
+        resources = table.tracks.ids[table.column("track")]
+        resources[device_rows] = streams
+        columns["device_resource_id"] = resources
+        for name, values in (("device_type", types), ("device_index", indices)):
+            columns[name] = SparseValues(device_rows, values, size, 0)
     linked_rows, externals, launches = rows.links
-    launcher = linked = np.zeros(0, np.int64)
     if len(linked_rows):
-        linked, launcher = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        is_launch = launches != 0
-        launcher[linked_rows[is_launch]] = externals[is_launch]
-        linked[linked_rows[~is_launch]] = externals[~is_launch]
-        columns["external_id"] = launcher
-        columns["linked_correlation_id"] = linked
+        for name, chosen in (
+            ("external_id", np.flatnonzero(launches)),
+            ("linked_correlation_id", np.flatnonzero(launches == 0)),
+        ):
+            columns[name] = SparseValues(linked_rows[chosen], externals[chosen], size, 0)
     kernels = None
     if len(device_rows) and len(linked_rows):
-        kernels = _kernels(table, device_rows, indices, launcher, linked)
+        launched, launching = columns["linked_correlation_id"], columns["external_id"]
+        kernels = _kernels(table, device_rows, indices, launching, launched)
     return table.with_columns(columns, kernels=kernels) if columns else table
 
 
 def _kernels(
-    table: EventTable, device_rows: Any, indices: Any, launcher: Any, linked: Any
+    table: EventTable,
+    device_rows: Any,
+    indices: Any,
+    launching: SparseValues,
+    launched: SparseValues,
 ) -> KernelTable | None:
     is_work = np.array([c in _WORK for c in table.sites.field("category")], bool)
-    # The last launching row of each external id: unique() keeps the first of the reversed rows.
-    launches = np.flatnonzero(launcher)[::-1]
-    ids, first = np.unique(launcher[launches], return_index=True)
-    wanted = linked[device_rows]
-    place = np.minimum(np.searchsorted(ids, wanted), max(len(ids) - 1, 0))
-    if not len(ids):
+    if not len(launching.rows) or not len(launched.rows):
         return None
-    found = (ids[place] == wanted) & is_work[table.column("site")[device_rows]]
+    # Rows with an id are in the order of the file, as device rows are.
+    place = np.minimum(np.searchsorted(launched.rows, device_rows), len(launched.rows) - 1)
+    wanted = np.where(launched.rows[place] == device_rows, launched.values[place], 0)
+    ops = _last_rows(launching, wanted)
+    found = (ops >= 0) & is_work[table.column("site")[device_rows]]
     if not found.any():
         return None
-    ops, rows = launches[first[place[found]]], device_rows[found]
+    rows = device_rows[found]
     return KernelTable.sorted(
-        ops,
-        table.name_id[rows].astype(np.int32),
+        ops[found],
+        table.sites.name_codes[table.column("site")[rows]].astype(np.int32),
         indices[found].astype(np.int32),
-        table.duration_ns[rows],
+        table.end_ns[rows] - table.start_ns[rows],
         table.names,
     )
+
+
+def _last_rows(launching: SparseValues, wanted: Any) -> Any:
+    """Return for each wanted id > 0 the last row that has it, -1 for none; ids of `launching` are positive."""
+    rows, ids = launching.rows, launching.values
+    most = int(ids.max())
+    if most <= 4 * launching.size + 1024:  # a table by id: an assignment keeps the last of equal ids
+        row_of = np.full(most + 1, -1, np.int64 if launching.size >> 31 else np.int32)
+        row_of[ids] = rows
+        return np.where(wanted <= most, row_of[np.minimum(wanted, most)], -1)
+    # unique() keeps the first of the reversed rows.
+    distinct, first = np.unique(ids[::-1], return_index=True)
+    place = np.minimum(np.searchsorted(distinct, wanted), len(distinct) - 1)
+    return np.where(distinct[place] == wanted, rows[::-1][first[place]].astype(np.int64), -1)

@@ -20,6 +20,7 @@ _FIRST_OF_SEQUENCE, _FIRST_GLOBAL = 64, 128  # ids in between are local to one s
 _MOST_CLOCKS = 64
 _CLOCKS = frozenset({ClockSnapshot.CLOCKS})
 _ENDLESS = 1 << 70
+_INT64 = 1 << 63
 
 
 class _Domain:
@@ -111,6 +112,31 @@ class Clocks:
                 group[key].append(reading)
         self._paths.clear()
         self._snapshots += 1
+
+    def set_last(self, key: int, last_ns: int) -> None:
+        """Set the last time in ns of a clock that counts up from event to event."""
+        domain = self._domains.get(key)
+        if domain is not None:
+            domain.last_ns = last_ns
+
+    def conversion(self, key: int) -> tuple[int, bool, int, int, int, int] | None:
+        """Return how timestamps of a clock are converted near the last one; None if that is not simple.
+
+        (unit in ns, whether it counts up, last ns, first ns, end ns, offset in ns to the trace's clock).
+        """
+        domain = self._domains.get(key)
+        unit_ns, counts, last_ns = 1, False, 0
+        if domain is not None:
+            unit_ns, counts, last_ns = domain.unit_ns, domain.is_incremental, domain.last_ns
+        if not (0 < unit_ns < _INT64 and -_INT64 <= last_ns < _INT64):
+            return None
+        if key == self.trace_clock or (domain is None and key == 0):
+            return unit_ns, counts, last_ns, -_INT64, _INT64 - 1, 0
+        if domain is None or domain.until != self._snapshots or abs(domain.offset_ns) >= _INT64:
+            return None
+        first_ns = max(domain.first_ns, -_INT64)
+        end_ns = min(domain.end_ns, _INT64 - 1)
+        return unit_ns, counts, last_ns, first_ns, end_ns, domain.offset_ns
 
     def trace_time_ns(self, key: int, timestamp: int) -> int | None:
         """Convert a timestamp of a clock to ns of the trace's clock; None if no snapshot relates them.

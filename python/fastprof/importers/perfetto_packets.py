@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastprof.base import errors
+from fastprof.importers.memory_budget import LimitError
 from fastprof.importers.perfetto_clocks import Clocks
 from fastprof.importers.perfetto_events import PlainEvent, TrackEvents
 from fastprof.importers.perfetto_fields import PACKET_NAMES, Packet, SequenceFlag
@@ -16,10 +17,17 @@ from fastprof.importers.perfetto_sequence import Sequence
 from fastprof.importers.protobuf import by_number, fields, message, varint, whole
 from fastprof.importers.source import Source
 
+if TYPE_CHECKING:
+    from fastprof.importers.perfetto_native import NativeState
+
 __all__ = ["PacketReader"]
 
 _TIMESTAMP_TAG = b"\x40"  # field 8, a varint
 _MOST_KNOWN = 1 << 14
+# Stops of the native scanner, and how many of the first kind are tolerated among few packets.
+_OTHER, _REFUSED = 1, 2
+_MOST_STOPS = 1000
+_NOT_PACKETS = "compressed packets contain fields other than packets"
 _MAX_PACKET_BYTES = 64 << 20
 _ENTRY_BYTES = 1000
 _STATE_BYTES_A_BYTE = (
@@ -55,15 +63,22 @@ class PacketReader:
     """Accumulates the rows of a trace and the state that later packets refer to.
 
     clocks: includes the snapshots of an earlier pass over the same trace. is_sorted: pair begins and
-    ends after the last packet, in time order.
+    ends after the last packet, in time order. native: read common packets with the native scanner,
+    which gives the same rows.
     """
 
     def __init__(
-        self, source: Source, clocks: Clocks | None = None, is_sorted: bool = False
+        self,
+        source: Source,
+        clocks: Clocks | None = None,
+        is_sorted: bool = False,
+        native: bool = True,
     ) -> None:
         self.source = source
         self.largest_packet_bytes = min(_MAX_PACKET_BYTES, source.budget.max_json_chars)
-        self.target = EventRows(is_sorted)
+        self.target = EventRows(is_sorted, native)
+        self.native = self.target.native
+        self.can_scan = native
         self.clocks = clocks if clocks is not None else Clocks()
         self.events = TrackEvents(self.target, self.clocks)
         self.sequences: dict[int, Sequence] = {}
@@ -71,6 +86,11 @@ class PacketReader:
         self.has_unknown_times = False
         self.state_bytes = 0  # upper bound of the memory of names and tracks
         self.decompressed_bytes = 0
+        self.packets = 0  # number of packets scanned
+        self.stops = 0  # of the scanner
+        self.damage = ""
+        self._is_nested = False  # within compressed packets
+        self._sequence: Sequence | None = None  # of the last packet
         # Cache of plain events, by all bytes of the packet after the leading timestamp; most packets
         # of a trace hit it. Cleared when the state that they refer to changes.
         self.known: dict[bytes, tuple[int, PlainEvent]] = {}
@@ -86,10 +106,18 @@ class PacketReader:
         entries += len(self.skipped) + len(self.target.skipped)
         return self.target.estimate_bytes() + self.state_bytes + _ENTRY_BYTES * entries
 
+    def finish_reading(self) -> None:
+        """Complete the rows after the last packet, except for slices that are open or kept."""
+        if self.native is not None:
+            self.native.stacks.apply()
+
     # ---- packets -------------------------------------------------------------------------------
 
     def packet(self, data: bytes) -> None:
         """Process one packet."""
+        if self.native is not None:
+            self._share_parsed(self.native, data)
+            return
         if data[:1] != _TIMESTAMP_TAG:
             self._parse(data)
             return
@@ -112,10 +140,52 @@ class PacketReader:
             row = target.rows.add(0, time_ns, time_ns, plain.site, plain.track, 0)
             target.stacks.begin(plain.key, time_ns, row)
 
+    def scan(self, data: bytes, where: str, offset: int) -> int:
+        """Read whole packets at the begin of `data` with the native scanner; return the number of bytes.
+
+        Stops where the scanner refuses, or is slow (can_scan is False then). offset: of data in the file
+        `where`, for errors.
+        """
+        assert self.native is not None
+        at = 0
+        while True:
+            block = self.native.scan(data, at, self.largest_packet_bytes, self.target.flows)
+            for begin, end, _, number in block.others():
+                message_at = varint(data, at + begin + 1, at + end)[1]
+                try:
+                    self.packet(data[message_at : at + end])
+                except (errors.FormatError, OverflowError) as error:
+                    if isinstance(error, LimitError) or not where:
+                        raise
+                    place = f"{where}: packet {self.packets + number} at offset {offset + at + begin}"
+                    raise errors.FormatError(f"{place}: {error}") from None
+            self.packets += block.events
+            at += block.consumed
+            self.source.budget.check(self.estimate_bytes())
+            self.stops += block.stop == _OTHER
+            slow = self.stops > _MOST_STOPS and self.stops > self.packets // 4
+            if block.stop == _REFUSED or slow:
+                self.can_scan = False
+            if block.stop != _OTHER or not self.can_scan:
+                return at
+
+    def _share_parsed(self, native: NativeState, data: bytes) -> None:
+        """Process one packet, and share what it changes with the scanner."""
+        names = len(self.target.scopes.backward_names)
+        self._parse(data)
+        if self._sequence is not None:
+            native.set_sequence(self._sequence, self.target.tracks)
+        if self.target.is_own:
+            native.scanner.set_own()
+        if len(self.target.scopes.backward_names) > names:
+            native.columns.take_backward_names(self.target.scopes.backward_names)
+
     def _parse(self, data: bytes) -> tuple[int, PlainEvent] | None:
         """Decode a packet completely. Returns (clock, plain event) if it may be cached."""
         found = by_number(data)
         if Packet.COMPRESSED_PACKETS in found:
+            if self._is_nested:
+                raise errors.FormatError(_NOT_PACKETS)
             self._compressed(message(found[Packet.COMPRESSED_PACKETS]))
             return None
         for number in found.keys() - _UNDERSTOOD:
@@ -123,7 +193,8 @@ class PacketReader:
         sequence_id = whole(found.get(Packet.TRUSTED_PACKET_SEQUENCE_ID, 0))
         sequence = self.sequences.get(sequence_id)
         if sequence is None:
-            sequence = self.sequences[sequence_id] = Sequence(sequence_id)
+            sequence = self.sequences[sequence_id] = Sequence(sequence_id, self.native)
+        self._sequence = sequence
         self._update(sequence, found)
         flags = whole(found.get(Packet.SEQUENCE_FLAGS, 0))
         if flags & SequenceFlag.NEEDS_INCREMENTAL_STATE and not sequence.is_valid:
@@ -140,7 +211,11 @@ class PacketReader:
         clock = whole(found.get(Packet.TIMESTAMP_CLOCK_ID, 0)) or sequence.clock
         clock = self.clocks.key(sequence_id, clock)
         if Packet.TIMESTAMP in found:
-            time_ns = self.clocks.trace_time_ns(clock, whole(found[Packet.TIMESTAMP]))
+            timestamp = whole(found[Packet.TIMESTAMP])
+            if self.native is not None:
+                time_ns = self.native.time_ns(self.clocks, clock, timestamp)
+            else:
+                time_ns = self.clocks.trace_time_ns(clock, timestamp)
             if time_ns is None:
                 self._unknown_time(clock)
                 return None
@@ -175,6 +250,8 @@ class PacketReader:
             else:
                 self.skipped["interned data before the state was cleared"] += 1
         if Packet.CLOCK_SNAPSHOT in found:
+            if self.native is not None:
+                self.native.pull_clocks(self.clocks)
             self.clocks.add_snapshot(sequence.id, found[Packet.CLOCK_SNAPSHOT])
         if Packet.PROCESS_DESCRIPTOR in found:
             self.target.tracks.describe_process(found[Packet.PROCESS_DESCRIPTOR])
@@ -201,14 +278,22 @@ class PacketReader:
             raise errors.FormatError(f"compressed packets {problem}")
         self.decompressed_bytes += len(trace)
         if self.decompressed_bytes > self.source.limit:
-            raise errors.FormatError(
-                f"compressed packets exceed {self.source.limit} bytes when decompressed. "
+            raise LimitError(
+                f"{self.source.path}: compressed packets exceed {self.source.limit} bytes when decompressed. "
                 "Raise max_decompressed_bytes if you trust the file."
             )
-        for index, (number, content) in enumerate(fields(trace)):
+        packets, self._is_nested = self.packets, True
+        try:
+            self._inflated(trace)
+        finally:
+            self.packets, self._is_nested = packets, False
+
+    def _inflated(self, trace: bytes) -> None:
+        done = self.scan(trace, "", 0) if self.native is not None and self.can_scan else 0
+        for index, (number, content) in enumerate(fields(trace[done:])):
             packet = message(content)
-            if number != 1 or Packet.COMPRESSED_PACKETS in by_number(packet):
-                raise errors.FormatError("compressed packets contain fields other than packets")
+            if number != 1:
+                raise errors.FormatError(_NOT_PACKETS)
             self.packet(packet)
             if index % 64 == 0:
                 self.source.budget.check(self.estimate_bytes() + len(trace))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from fastprof.importers.slice_stacks import SliceStacks
 from fastprof.importers.table_builder import FINISHED, TableBuilder
 from fastprof.model.sites import Site
 from fastprof.model.table import EventKind
+
+if TYPE_CHECKING:
+    from fastprof.importers.native_stacks import NativeStacks
+    from fastprof.importers.perfetto_native import NativeState
 
 __all__ = ["EventRows", "TrackEvent"]
 
@@ -44,19 +48,28 @@ class TrackEvent:
 class EventRows:
     """Adds rows, and keeps open slices and flows until their other end is read."""
 
-    def __init__(self, is_sorted: bool) -> None:
+    def __init__(self, is_sorted: bool, native: bool = False) -> None:
         self.rows = TableBuilder()
         self.skipped: Counter[str] = Counter()
-        self.tracks = Tracks(self.rows)
-        self.stacks = SliceStacks(self.rows, self.skipped, is_sorted)
+        self.scopes = ScopeRule()
+        self.native: NativeState | None = None
+        self.stacks: SliceStacks | NativeStacks
+        if native:
+            from fastprof.importers.perfetto_native import NativeState
+
+            self.native = NativeState(self.rows, self.skipped, self.scopes, is_sorted)
+            self.stacks = self.native.stacks
+        else:
+            self.stacks = SliceStacks(self.rows, self.skipped, is_sorted)
+        self.tracks = Tracks(self.rows, self.native)
         self.flows = FlowLinks(self.rows, self.skipped)
         self.is_own = False  # written by fastprof: some args and tracks have a special meaning
-        self.scopes = ScopeRule()
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory of rows, open slices and flows, in bytes."""
         parts = (self.rows, self.stacks, self.flows)
-        return sum(part.estimate_bytes() for part in parts)
+        native = self.native.estimate_bytes() if self.native is not None else 0
+        return native + sum(part.estimate_bytes() for part in parts)
 
     def site(
         self, event: TrackEvent, kind: int, scope: int = 7, allocator: str = "", **more: Any

@@ -8,7 +8,7 @@ packet the state is invalid until it is cleared again.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastprof.importers.perfetto_fields import (
     Defaults,
@@ -20,10 +20,14 @@ from fastprof.importers.perfetto_fields import (
 )
 from fastprof.importers.protobuf import by_number, fields, message, numbers, signed, text, whole
 
+if TYPE_CHECKING:
+    from fastprof.importers.perfetto_native import NativeState
+
 __all__ = ["Sequence", "SourceLocation", "location"]
 
 SourceLocation = tuple[str, str, int]  # file, function, line
 
+# In the order of trace_proto::TextKind.
 _TEXTS = (
     InternedData.EVENT_CATEGORIES,
     InternedData.EVENT_NAMES,
@@ -47,13 +51,16 @@ class Sequence:
         "locations",
         "now_ns",
         "pid",
+        "shared",
         "texts",
         "tid",
         "track_uuid",
     )
 
-    def __init__(self, sequence_id: int) -> None:
+    def __init__(self, sequence_id: int, shared: NativeState | None = None) -> None:
+        """shared: the state of the native scanner, which receives the texts and locations."""
         self.id = sequence_id
+        self.shared = shared
         self.is_valid = False  # the state was cleared, and no packet has been lost since
         self.pid = 0  # from the last thread descriptor
         self.tid = 0
@@ -67,6 +74,8 @@ class Sequence:
         self.now_ns: int | None = None  # base of timestamp_delta_us
         self.texts: dict[int, dict[int, str]] = {number: {} for number in _TEXTS}
         self.locations: dict[int, SourceLocation] = {}
+        if self.shared is not None:
+            self.shared.scanner.forget_texts(self.id)
 
     def interned(self, kind: int, iid: int, skipped: Counter[str]) -> str | None:
         """Return an interned text of `kind` (InternedData); None, counted in `skipped`, if unknown."""
@@ -103,10 +112,16 @@ class Sequence:
             table = self.texts.get(number)
             if table is not None:
                 entry = by_number(message(value))
-                table[whole(entry.get(Interned.IID, 0))] = text(entry.get(Interned.NAME, b""))
+                iid = whole(entry.get(Interned.IID, 0))
+                name = table[iid] = text(entry.get(Interned.NAME, b""))
+                if self.shared is not None:
+                    self.shared.scanner.intern(self.id, _TEXTS.index(number), iid, name)
             elif number == InternedData.SOURCE_LOCATIONS:
                 entry = by_number(message(value))
-                self.locations[whole(entry.get(Location.IID, 0))] = location(entry)
+                iid = whole(entry.get(Location.IID, 0))
+                place = self.locations[iid] = location(entry)
+                if self.shared is not None:
+                    self.shared.set_location(self.id, iid, place)
             else:
                 skipped[f"InternedData field {number}"] += 1
 

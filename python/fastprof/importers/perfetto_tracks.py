@@ -8,13 +8,16 @@ at the end, because a descriptor may follow the events of its track.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastprof.formats.trace_members import EXTRA_LANE
 from fastprof.importers.perfetto_fields import Counter, Process, Thread, TrackDescriptor
 from fastprof.importers.perfetto_sequence import Sequence
 from fastprof.importers.protobuf import by_number, message, signed, text, whole
 from fastprof.importers.table_builder import TableBuilder
+
+if TYPE_CHECKING:
+    from fastprof.importers.perfetto_native import NativeState
 
 __all__ = ["Descriptor", "Tracks"]
 
@@ -42,8 +45,10 @@ class Descriptor:
 class Tracks:
     """Track descriptors by uuid, and the tracks of the table that have rows."""
 
-    def __init__(self, rows: TableBuilder) -> None:
+    def __init__(self, rows: TableBuilder, shared: NativeState | None = None) -> None:
+        """shared: the state of the native scanner, which receives tracks and counters."""
         self.rows = rows
+        self._shared = shared
         self.known: dict[int, Descriptor] = {}
         self.process_names: dict[int, str] = {}
         self.thread_names: dict[tuple[int, int], str] = {}
@@ -89,6 +94,11 @@ class Tracks:
             track.is_counter = True
             if track.is_incremental:
                 self._incremental.setdefault(sequence.id, {})[id(track)] = track
+        self._share(whole(entry.get(TrackDescriptor.UUID, 0)))
+
+    def _share(self, uuid: int) -> None:
+        if self._shared is not None and uuid in self._index_of:
+            self._shared.set_track(uuid, self._index_of[uuid], self.known.get(uuid))
 
     def describe_process(self, data: bytes) -> None:
         """Apply a ProcessDescriptor packet of an older trace."""
@@ -117,7 +127,12 @@ class Tracks:
         if index is None:
             index = self._index_of[uuid] = self.rows.track_of(("uuid", uuid), 0, 0)
             self._first_event[uuid] = event_name
+            self._share(uuid)
         return index
+
+    def place(self, pid: int, tid: int) -> int | None:
+        """Return the table's track of events without a uuid; None if it has no rows so far."""
+        return self._threads.get((pid, tid)) if tid else self._index_of.get(0)
 
     def thread(self, pid: int, tid: int) -> int:
         """Return the table's track of a thread without a uuid; create it if new."""

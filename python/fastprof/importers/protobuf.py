@@ -140,14 +140,15 @@ def text(value: Any) -> str:
 
 
 def top_level_messages(
-    source: Source, number: int, max_message_bytes: int = 64 << 20
+    source: Source, number: int, max_message_bytes: int = 64 << 20, data: bytes = b""
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, bytes) of each message in field `number` of a stream, read in pieces.
 
+    data: bytes before the source's position that were read but not consumed.
     Raises errors.FormatError with the offset for any other field at the top level.
     """
     expected = number << 3 | LENGTH
-    data, at, passed = b"", 0, 0
+    at, passed = 0, source.offset - len(data)
     while True:
         if len(data) - at < 16:
             passed += at

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastprof.importers.memory_budget import JSON_BYTES_A_CHARACTER
+from fastprof.importers.number_column import NumberColumn, extend_array, whole_array
 from fastprof.model.sites import Site, Track
 from fastprof.model.table import (
     NO_PAYLOAD,
@@ -67,10 +68,8 @@ class Codes:
         return self.values[code] if code >= 0 else None
 
     def column(self, size: int) -> CodedColumn:
-        """Return the column for `size` rows."""
-        codes = np.full(size, -1, np.int32)
-        codes[: len(self.codes)] = np.frombuffer(self.codes, np.int32)
-        return CodedColumn(codes, tuple(self.values))
+        """Return the column for `size` rows, of which there are no more from now on."""
+        return CodedColumn(whole_array(self.codes, size, -1), tuple(self.values))
 
 
 class TableBuilder:
@@ -90,7 +89,7 @@ class TableBuilder:
         self.flags = array("B")
         self.payload = array("I")
         self.words = array("Q")
-        self._numbers: dict[str, tuple[array[int], int]] = {}
+        self._numbers: dict[str, NumberColumn] = {}
         self._codes: dict[str, Codes] = {}
         self._args_codes = array("i")
 
@@ -99,10 +98,11 @@ class TableBuilder:
 
     def estimate_bytes(self) -> int:
         """Return an upper bound of the memory until the table is made, in bytes; O(columns)."""
-        columns = 8 * len(self._numbers) + 4 * len(self._codes)
+        numbers = sum(column.nbytes for column in self._numbers.values())
         values = sum(codes.value_bytes for codes in self._codes.values())
         return (
-            (_ROW_BYTES + columns) * len(self.start)
+            (_ROW_BYTES + 4 * len(self._codes)) * len(self.start)
+            + numbers
             + 8 * len(self.words)
             + _SITE_BYTES * len(self._site_of)
             + 4 * self._site_chars
@@ -190,15 +190,13 @@ class TableBuilder:
 
     def put(self, column: str, row: int, value: int, default: int) -> None:
         """Set a row's number in an optional int64 column; default: value of rows without one."""
+        self._number_column(column, default).put(row, value)
+
+    def _number_column(self, column: str, default: int) -> NumberColumn:
         entry = self._numbers.get(column)
         if entry is None:
-            entry = self._numbers[column] = (array("q"), default)
-        values, number = entry[0], min(max(value, _INT64_MIN), _INT64_MAX)
-        if row < len(values):
-            values[row] = number
-            return
-        values.extend([default] * (row - len(values)))
-        values.append(number)
+            entry = self._numbers[column] = NumberColumn(default)
+        return entry
 
     def code(self, column: str, row: int, text: str, value: Any) -> None:
         """Set a row's value in a coded column; equal `text` means equal values."""
@@ -209,10 +207,7 @@ class TableBuilder:
 
     def put_rows(self, column: str, rows: Any, values: Any, default: int) -> None:
         """Set the numbers of many rows; arrays of equal length, rows ascending."""
-        entry = self._numbers.get(column)
-        if entry is None:
-            entry = self._numbers[column] = (array("q"), default)
-        _put(entry[0], rows, values, default)
+        self._number_column(column, default).put_rows(rows, values)
 
     def code_of(self, column: str, text: str, value: Any) -> int:
         """Return the code of a value in a coded column; equal `text` means equal values."""
@@ -226,6 +221,10 @@ class TableBuilder:
         """Set the codes of many rows' args in `args_texts`, which finish() needs then."""
         _put(self._args_codes, rows, codes, -1)
 
+    def args_code(self, row: int) -> int:
+        """Return the code of a row's args that put_args_codes() stored; -1 for none."""
+        return self._args_codes[row] if row < len(self._args_codes) else -1
+
     def metadata(self, row: int) -> dict[str, Any]:
         """Return the args of a row that put_args() stored as text."""
         codes = self._codes.get("metadata_json")
@@ -237,11 +236,14 @@ class TableBuilder:
         self,
         *,
         kernels: KernelTable | None = None,
+        shift_ns: int = 0,
         track_map: Mapping[int, int] | None = None,
         args_texts: Callable[[Sequence[str]], Sequence[str]] | None = None,
         **facts: Any,
     ) -> EventTable:
-        """Return the table. track_map: old -> new track index. facts: arguments of EventTable.
+        """Return the table, once. Its columns are the builder's own memory wherever that is possible.
+
+        shift_ns: added to all times. track_map: old -> new track index. facts: arguments of EventTable.
 
         args_texts: given the texts of metadata_json that the builder has, returns the whole column's
         values: those of put_args_codes(), then the builder's.
@@ -252,9 +254,13 @@ class TableBuilder:
             moved = np.arange(max(*track_map, len(self.tracks)) + 1, dtype=np.uint32)
             moved[list(track_map)] = list(track_map.values())
             track = moved[track]
+        start, end = np.frombuffer(self.start, np.int64), np.frombuffer(self.end, np.int64)
+        if shift_ns:
+            start += shift_ns
+            end += shift_ns
         columns: dict[str, Any] = {
-            "start_ns": np.frombuffer(self.start, np.int64),
-            "end_ns": np.frombuffer(self.end, np.int64),
+            "start_ns": start,
+            "end_ns": end,
             "site": np.frombuffer(self.site, np.uint32),
             "track": track,
             "flags": np.frombuffer(self.flags, np.uint8),
@@ -264,10 +270,8 @@ class TableBuilder:
             columns["kind"] = kind
         if len(self.words):
             columns["payload"] = np.frombuffer(self.payload, np.uint32)
-        for name, (values, default) in self._numbers.items():
-            column = np.full(size, default, np.int64)
-            column[: len(values)] = np.frombuffer(values, np.int64)
-            columns[name] = column
+        for name, numbers in self._numbers.items():
+            columns[name] = numbers.column(size)
         coded = {name: codes.column(size) for name, codes in self._codes.items()}
         if args_texts is not None and len(self._args_codes):
             coded["metadata_json"] = self._args_column(size, coded.get("metadata_json"), args_texts)
@@ -287,18 +291,17 @@ class TableBuilder:
         own: CodedColumn | None,
         args_texts: Callable[[Sequence[str]], Sequence[str]],
     ) -> CodedColumn:
-        codes = np.full(size, -1, np.int32)
-        codes[: len(self._args_codes)] = np.frombuffer(self._args_codes, np.int32)
+        codes = whole_array(self._args_codes, size, -1)
         values = args_texts(() if own is None else own.values)
         if own is not None:
             first = len(values) - len(own.values)
-            codes = np.where(own.codes >= 0, own.codes + np.int32(first), codes)
+            rows = np.flatnonzero(own.codes >= 0)
+            codes[rows] = own.codes[rows] + np.int32(first)
         return CodedColumn(codes, values)
 
 
 def _put(values: array[int], rows: Any, numbers: Any, default: int) -> None:
     """Set values[rows], extending the array by `default`."""
-    missing = int(rows[-1]) + 1 - len(values)
-    if missing > 0:
-        values.frombytes(np.full(missing, default, values.typecode).tobytes())
+    extend_array(values, int(rows[-1]) + 1, default)
     np.frombuffer(values, values.typecode)[rows] = numbers
+

@@ -26,6 +26,7 @@ __all__ = [
     "EventFlag",
     "EventKind",
     "KernelTable",
+    "SparseValues",
     "read_only",
 ]
 
@@ -172,6 +173,33 @@ class CodedColumn:
                 kept.append(value)
             codes[row] = code
         return cls(read_only(codes), tuple(kept))
+
+
+@dataclass(frozen=True)
+class SparseValues:
+    """A column of which few rows have a value other than `default`; a table makes an array of it on access.
+
+    rows: ascending row numbers. values: their values. size: number of rows of the column.
+    """
+
+    rows: Array
+    values: Array
+    size: int
+    default: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes while it is sparse."""
+        return int(self.rows.nbytes + self.values.nbytes)
+
+    def dense(self, dtype: str) -> Array:
+        """Return the column as an array."""
+        column = np.full(self.size, self.default, dtype)
+        column[self.rows] = self.values
+        return column
 
 
 class CodedBySite(CodedColumn):

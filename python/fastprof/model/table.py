@@ -25,6 +25,7 @@ from fastprof.model.columns import (
     EventFlag,
     EventKind,
     KernelTable,
+    SparseValues,
     read_only,
 )
 from fastprof.model.parents import new_numbers, skip_rows
@@ -109,7 +110,7 @@ class EventTable:
                 raise errors.ValueError(
                     f"an EventTable requires the column {name!r}. Pass it as an array."
                 )
-        arrays: dict[str, Array] = {}
+        arrays: dict[str, Array | SparseValues] = {}
         size = len(columns["start_ns"])
         for name, value in columns.items():
             spec = COLUMNS.get(name)
@@ -117,6 +118,9 @@ class EventTable:
                 raise errors.ValueError(
                     f"unknown column {name!r}. Use one of {', '.join(COLUMNS)}."
                 )
+            if isinstance(value, SparseValues) and len(value) == size:
+                arrays[name] = value
+                continue
             array = np.asarray(value)
             if array.dtype != np.dtype(spec.dtype):
                 array = array.astype(spec.dtype)
@@ -188,6 +192,8 @@ class EventTable:
         unknown name, and for "parent" if the table has no parents.
         """
         array = self._columns.get(name)
+        if isinstance(array, SparseValues):
+            array = self._columns[name] = read_only(array.dense(COLUMNS[name].dtype))
         if array is not None:
             return array
         cached = self._cache.get(name)
@@ -230,12 +236,12 @@ class EventTable:
     @property
     def start_ns(self) -> Array:
         """Begin of each row, int64, Unix nanoseconds."""
-        return self._columns["start_ns"]
+        return self.column("start_ns")
 
     @property
     def end_ns(self) -> Array:
         """End of each row, int64, Unix nanoseconds; for an unfinished range the session's stop."""
-        return self._columns["end_ns"]
+        return self.column("end_ns")
 
     @property
     def duration_ns(self) -> Array:
@@ -303,7 +309,7 @@ class EventTable:
 
     def to_dict(self) -> dict[str, Array]:
         """Return the given columns by name, as read-only arrays without a copy."""
-        return dict(self._columns)
+        return {name: self.column(name) for name in self._columns}
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
@@ -330,7 +336,7 @@ class EventTable:
             "metadata": self.metadata,
             "begin_ordered": self.begin_ordered,
         }
-        return _made_again, (self._columns, self.sites, arguments)
+        return _made_again, (self.to_dict(), self.sites, arguments)
 
     # ---- deriving ------------------------------------------------------------------------------
 
@@ -349,14 +355,14 @@ class EventTable:
         selector: Any = rows if isinstance(rows, slice) else np.asarray(rows)
         if not isinstance(selector, slice) and not selector.size and selector.dtype != np.bool_:
             selector = selector.astype(np.int64)  # NumPy makes an empty list one of floats
-        columns = {n: a[selector] for n, a in self._columns.items() if n != "parent"}
+        columns = {n: self.column(n)[selector] for n in self._columns if n != "parent"}
         needs_map = "parent" in self._columns or self.kernels is not None
         kernels = self.kernels
         if needs_map and not (isinstance(rows, slice) and rows == slice(None)):
             chosen = np.arange(size, dtype=np.int64)[selector]
             position = new_numbers(chosen, size)
             if "parent" in self._columns:
-                nearest = skip_rows(self._columns["parent"], position[:-1] >= 0)
+                nearest = skip_rows(self.column("parent"), position[:-1] >= 0)
                 columns["parent"] = position[nearest[chosen]].astype(np.int32)
             if kernels is not None:
                 kept = position[kernels.row] >= 0
@@ -368,7 +374,7 @@ class EventTable:
                     kernels.names,
                 )
         elif "parent" in self._columns:
-            columns["parent"] = self._columns["parent"]
+            columns["parent"] = self.column("parent")
         if "id" not in columns:
             columns["id"] = self.column("id")[selector]
         monotone = isinstance(rows, slice) and (rows.step is None or rows.step > 0)

@@ -7,10 +7,10 @@ import random
 import re
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from perfetto_encoder import encode, encode_trace, field
+from perfetto_mutations import mutated
 from perfetto_scenario import (
     BEGIN,
     INSTANT,
@@ -74,29 +74,6 @@ def test_memory_is_bounded_whatever_a_trace_makes_the_reader_keep(tmp_path: Path
         load(tmp_path, data)
         with pytest.raises(errors.FormatError, match="max_memory_bytes"):
             load(tmp_path, data, max_memory_bytes=1_000_000)
-
-
-def random_value(rng: random.Random, value: Any) -> Any:
-    if isinstance(value, dict):
-        return mutated(rng, value)
-    if isinstance(value, list):
-        return [
-            random_value(rng, item) for item in value for _ in range(rng.choice([0, 1, 1, 1, 2]))
-        ]
-    if rng.random() < 0.8:
-        return value
-    if isinstance(value, float):
-        return rng.choice([0.0, float("nan"), float("inf"), -1e308])
-    if isinstance(value, int):
-        return rng.choice([0, 1, 2, 5, 64, 127, 128, -1, 1 << 31, (1 << 63) - 1, (1 << 64) - 1])
-    return rng.choice(["", "\ud7ff", "x" * 300])
-
-
-def mutated(rng: random.Random, message: dict[Any, Any]) -> dict[Any, Any]:
-    found = {key: random_value(rng, value) for key, value in message.items() if rng.random() < 0.93}
-    if rng.random() < 0.1:
-        found[rng.randrange(1, 130)] = rng.choice([0, 1 << 40, b"", b"\x08\x01", b"\xff"])
-    return found
 
 
 @pytest.mark.parametrize("seed", range(6))

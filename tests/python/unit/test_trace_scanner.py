@@ -10,8 +10,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from same_tables import same_outcome
 from trace_tables import ODD_NAMES, every_column_table
 
 import fastprof
@@ -41,41 +41,8 @@ def read(path: Path, native: bool, salvage: bool = False) -> EventTable:
         return read_chrome_trace(source, native=native, salvage=salvage)
 
 
-def assert_equal(a: EventTable, b: EventTable) -> None:
-    """Compare everything; coded columns by their values, since codes of args may differ."""
-    assert sorted(a.column_names) == sorted(b.column_names)
-    for name, column in a.to_dict().items():
-        np.testing.assert_array_equal(column, b.column(name), name)
-    assert set(a.coded) == set(b.coded)
-    for name, coded in a.coded.items():
-        assert [repr(coded[i]) for i in range(len(a))] == [
-            repr(b.coded[name][i]) for i in range(len(b))
-        ], name
-    assert list(a.sites) == list(b.sites) and list(a.tracks) == list(b.tracks)
-    np.testing.assert_array_equal(a.payload_words, b.payload_words)
-    assert (a.kernels is None) == (b.kernels is None)
-    if a.kernels is not None and b.kernels is not None:
-        np.testing.assert_array_equal(a.kernels.row, b.kernels.row)
-        np.testing.assert_array_equal(a.kernels.duration_ns, b.kernels.duration_ns)
-    assert (a.t0_ns, a.t1_ns, a.pid) == (b.t0_ns, b.t1_ns, b.pid)
-    assert repr(a.metadata) == repr(b.metadata)
-
-
 def assert_same_outcome(path: Path, salvage: bool = False) -> bool:
-    """Read with both readers; return whether the file was accepted."""
-    tables: list[EventTable] = []
-    messages: list[str] = []
-    for native in (True, False):
-        try:
-            tables.append(read(path, native, salvage))
-        except errors.FormatError as error:
-            messages.append(str(error))
-    assert len(tables) != 1, messages
-    if not tables:
-        assert messages[0] == messages[1]
-        return False
-    assert_equal(*tables)
-    return True
+    return same_outcome(lambda native: read(path, native, salvage))
 
 
 def random_value(rng: random.Random) -> str:

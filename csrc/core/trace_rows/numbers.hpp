@@ -10,7 +10,7 @@
 #include "fastprof/base/config.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-namespace trace_json {
+namespace trace_rows {
 
 // Parses digits from `at`; returns the first byte that is not one.
 inline const char* parse_digits(const char* at, const char* end, uint64_t& value) noexcept {
@@ -73,5 +73,5 @@ inline bool parse_us(std::string_view text, int64_t& ns) noexcept {
 #endif
 }
 
-}  // namespace trace_json
+}  // namespace trace_rows
 FASTPROF_NAMESPACE_END

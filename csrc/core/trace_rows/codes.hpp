@@ -12,7 +12,7 @@
 #include "fastprof/base/config.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-namespace trace_json {
+namespace trace_rows {
 
 // Returns a hash of bytes. seed: random, so that a file cannot be made to collide.
 inline uint64_t hash_bytes(const void* data, size_t size, uint64_t seed) noexcept {
@@ -160,5 +160,5 @@ class WordCodes {
   CodeIndex index_;
 };
 
-}  // namespace trace_json
+}  // namespace trace_rows
 FASTPROF_NAMESPACE_END

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON text of a debug annotation's value, and of UTF-8 strings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace trace_proto {
+
+// Appends a string as JSON; returns false, with incomplete output, if it is not valid UTF-8.
+bool append_string(std::string& json, std::string_view text);
+
+// The interned texts of a sequence that annotations refer to.
+class InternedTexts {
+ public:
+  // Returns the JSON string of an interned name of an annotation or of a text; empty if unknown.
+  virtual std::string_view annotation_name(uint64_t iid) const = 0;
+  virtual std::string_view annotation_text(uint64_t iid) const = 0;
+
+ protected:
+  ~InternedTexts() = default;
+};
+
+// Appends the name (a JSON string) and the value of a DebugAnnotation as JSON. Returns false, with
+// incomplete output, for a damaged or unusual one, which the caller must read: an unknown field,
+// fields that repeat, nested JSON or the older encoding of nested values, text that is not UTF-8.
+bool append_annotation(std::string& name, std::string& value, std::string_view message,
+                       const InternedTexts& texts, int depth = 0);
+
+}  // namespace trace_proto
+FASTPROF_NAMESPACE_END
