@@ -81,28 +81,7 @@ class Session {
   // everything. Ranges in progress are in it, unfinished. Activities of devices are not. Throws
   // StateError if the session does not run, spills to a file or has been drained, and
   // std::bad_alloc.
-  Capture capture_so_far() {
-    if (!running()) raise<StateError>("the session is not running; call start() first");
-    State* s = state();
-    follow_fork();
-    if (spill_file_ != nullptr || drain_->row_count() != 0)
-      raise<StateError>(
-          "the session has moved records elsewhere (a spill file, or drain()), so that they cannot "
-          "be read while it runs. Stop it, or use another overflow policy and no drain().");
-    const Track* own = options_.thread_local_only ? current_track() : nullptr;
-    Drain drain(options_.include_open, own != nullptr ? own->id : 0);
-    Snapshot snapshot;
-    {
-      ScopedLock drains(s->drain_lock);
-      {
-        StateLock hold(s);
-        snapshot = take_snapshot(s, index_);
-      }
-      Reading reading(s, index_, snapshot);  // releases what it pinned, of an overwriting session
-      drain.read(s, snapshot);
-    }
-    return assemble(std::move(drain.rows()), snapshot);
-  }
+  Capture capture_so_far();
 
   // Hands over what a device did while the session ran, for the next stop() to list. Once a kind of
   // device: correlations are compared in one call's activities only. Throws StateError if the

@@ -190,6 +190,29 @@ FASTPROF_OUTLINE size_t Session::drain() {
   return drain_->row_count();
 }
 
+FASTPROF_OUTLINE Capture Session::capture_so_far() {
+  if (!running()) raise<StateError>("the session is not running; call start() first");
+  State* s = state();
+  follow_fork();
+  if (spill_file_ != nullptr || drain_->row_count() != 0)
+    raise<StateError>(
+        "the session has moved records elsewhere (a spill file, or drain()), so that they cannot "
+        "be read while it runs. Stop it, or use another overflow policy and no drain().");
+  const Track* own = options_.thread_local_only ? current_track() : nullptr;
+  Drain drain(options_.include_open, own != nullptr ? own->id : 0);
+  Snapshot snapshot;
+  {
+    ScopedLock drains(s->drain_lock);
+    {
+      StateLock hold(s);
+      snapshot = take_snapshot(s, index_);
+    }
+    Reading reading(s, index_, snapshot);  // releases what it pinned, of an overwriting session
+    drain.read(s, snapshot);
+  }
+  return assemble(std::move(drain.rows()), snapshot);
+}
+
 FASTPROF_OUTLINE void Session::add_activities(Activities&& activities) {
   if (!running()) raise<StateError>("the session is not running; call start() first");
   check_activities(activities);
