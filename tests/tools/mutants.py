@@ -93,7 +93,7 @@ def equivalent() -> set[str]:
 def copy_tree() -> None:
     """A fresh copy of all files of the repository, and of the native module."""
     shutil.rmtree(TREE, ignore_errors=True)
-    for path in [*repository_files(ROOT), *(ROOT / PACKAGE).glob("_core*.so")]:
+    for path in [*repository_files(ROOT), *(ROOT / PACKAGE).glob("*.so")]:
         target = TREE / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target)
