@@ -33,7 +33,7 @@ def build(*targets: str) -> None:
     """Configure and build the benchmark programs."""
     subprocess.run(
         ["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DFASTPROF_BUILD_BENCHMARKS=ON",
-         "-DFASTPROF_BUILD_TESTS=OFF", "-DFASTPROF_HEADER_CHECKS=OFF"],
+         "-DFASTPROF_BUILD_TESTS=OFF", "-DFASTPROF_HEADER_CHECKS=OFF", "-DFASTPROF_BUILD_INJECTION=ON"],
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     subprocess.run(

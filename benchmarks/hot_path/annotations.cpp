@@ -72,14 +72,19 @@ __attribute__((noinline)) static void dynamic_ranges(size_t n) {
   }
 }
 // The pointers are loaded in each turn, as in NVTX's headers.
-__attribute__((noinline)) static void pushes(size_t n) {
+template <const char* text>
+__attribute__((noinline)) void pushes_of(size_t n) {
   for (size_t i = 0; i < n; ++i) {
-    program::call<int(const char*)>(program::core[nvtx::core::RangePushA])("some range");
+    program::call<int(const char*)>(program::core[nvtx::core::RangePushA])(text);
     __asm__ volatile("" ::: "memory");
     program::call<int()>(program::core[nvtx::core::RangePop])();
     __asm__ volatile("" ::: "memory");
   }
 }
+constexpr char some_text[] = "some range";
+constexpr char emitted_text[] = "range, op_id = 100000";  // as long as what is emitted
+constexpr auto pushes = &pushes_of<some_text>;
+
 __attribute__((noinline)) static void pushes_in_domain(size_t n) {
   void* const domain = program::call<void*(const char*)>(
       program::core2[nvtx::core2::DomainCreateA])("benchmark");
@@ -131,6 +136,12 @@ int main(int argc, char** argv) {
   constexpr size_t n = 20000;  // short, so that some rounds are not interrupted on a busy machine
 
   program::attach(option(argc, argv, "--injection"));
+  bench::Suite unrecorded;
+  unrecorded.add("FASTPROF_RANGE, nothing ever recorded", n, &plain<ranges>);
+  unrecorded.add("NVTX push and pop received, the same", n, &plain<pushes>);
+  unrecorded.run(options.rounds);
+  unrecorded.report("NVTX received, no session", options.json);
+
   bench::Suite received;
   received.add("FASTPROF_RANGE, on", n, &recorded<ranges>);
   received.add("FASTPROF_RANGE_DYNAMIC, on", n, &recorded<dynamic_ranges>);
@@ -151,7 +162,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   bench::Suite emitted;
-  emitted.add("bare NVTX push and pop under a collector", n, &plain<pushes>);
+  emitted.add("bare NVTX push and pop under a collector", n, &plain<&pushes_of<emitted_text>>);
   emitted.add("FASTPROF_RANGE emitted to it", n, [&](size_t count) {
     fastprof::range_tools::start_emitting(fastprof::range_tools::ToolKind::nvtx, *found.tool,
                                           false);

@@ -17,6 +17,7 @@ __all__: list[str] = [
     "LegacyEvents",
     "OpenRange",
     "PythonCalls",
+    "RangeEmission",
     "ScannedEvents",
     "Session",
     "TaskSwitches",
@@ -68,6 +69,10 @@ __all__: list[str] = [
     "nested_codes",
     "note_running_task",
     "now_ns",
+    "range_tool_mark",
+    "range_tool_pop",
+    "range_tool_problem",
+    "range_tool_push",
     "record_function",
     "recover",
     "register_cuda",
@@ -108,6 +113,7 @@ __all__: list[str] = [
     "torch_start_observing",
     "torch_stop_observing",
     "torch_try_inputs",
+    "torch_try_outputs",
     "unix_offset_ns",
     "version",
 ]
@@ -678,6 +684,32 @@ class LegacyEvents:
         """
 
 
+class RangeEmission:
+    """
+    What is emitted to a tool from begin() to end(). Use from one thread at a time.
+    """
+
+    def __init__(self, kind: str) -> None:
+        """
+        kind: "NVTX" or "ITT".
+        """
+
+    def begin(self, shapes: bool) -> str:
+        """
+        Emit the ranges of all threads; return "" or why there is no tool. errors.StateError if ranges are being emitted to such a tool.
+        """
+
+    def begin_ops(self, shapes: bool, producers: bool) -> None:
+        """
+        Emit torch ops, too, which must have been proven. No effect without begin().
+        """
+
+    def end(self) -> None:
+        """
+        End both. No effect when called again.
+        """
+
+
 class TorchOpsHold:
     """
     Records ops from begin() to end().
@@ -1116,6 +1148,30 @@ def now_ns() -> int:
     """
 
 
+def range_tool_mark(kind: str, text: str) -> None:
+    """
+    Mark an instant. No effect without a tool.
+    """
+
+
+def range_tool_pop(kind: str) -> None:
+    """
+    End the innermost range that this thread pushed.
+    """
+
+
+def range_tool_problem(kind: str) -> str:
+    """
+    Return why no tool of this kind ("NVTX", "ITT") takes ranges; "" if one does. Loads the tool that the environment names. Any thread.
+    """
+
+
+def range_tool_push(kind: str, text: str) -> None:
+    """
+    Push a range of the calling thread to the tool. No effect without a tool.
+    """
+
+
 def recover(
     path: bytes,
     session_id: typing.SupportsInt | typing.SupportsIndex = 0,
@@ -1370,6 +1426,14 @@ def torch_try_inputs(
 ) -> list[tuple[str, str, list[int], list[str]]]:
     """
     Call work(), reading inputs by `layout` with every memory access checked, and the storages of tensors if `storage`, their offset in a tensor, is not 0. Returns (name, overload, words of inputs, positional texts) of each op it ran; the words are empty if an access failed. Raises ValueError if libtorch contradicts the layout.
+    """
+
+
+def torch_try_outputs(
+    work: collections.abc.Callable[[], typing.Any],
+) -> list[tuple[str, list[int]]]:
+    """
+    Run work() and return, for each op, its name and the addresses of the tensors that it returned, read with checks. For the self-test of fastprof.adapters.torch.emission.
     """
 
 

@@ -99,13 +99,14 @@ def equivalent() -> set[str]:
 
 
 def copy_tree() -> None:
-    """A fresh copy of all files of the repository, and of the native module."""
+    """A fresh copy of all files of the repository, and of the native module and libraries beside it."""
     shutil.rmtree(TREE, ignore_errors=True)
     for path in repository_files(ROOT):
         target = TREE / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target)
-    shutil.copy2(os.environ[NATIVE], TREE / PACKAGE)
+    for library in Path(os.environ[NATIVE]).parent.glob("*.so"):
+        shutil.copy2(library, TREE / PACKAGE)
     where = subprocess.run(
         [sys.executable, "-c", "import fastprof; print(fastprof.__file__)"],
         capture_output=True, text=True, check=True,

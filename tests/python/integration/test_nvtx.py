@@ -56,7 +56,7 @@ def test_a_program_that_nobody_profiles_records_itself(
     )  # fmt: skip
     assert done.stdout.splitlines() == _LEVELS
     assert str(trace) in done.stderr
-    table = fastprof.load(str(trace)).event_table
+    table = fastprof.load(str(trace))
     count = Counter(table.name(r) for r in range(len(table)))
     assert count["deep"] == 200
     for name in ("outer", "wide \u00e4\u20ac\U0001f600", "registered text", "on the worker",
@@ -147,7 +147,7 @@ def test_children_are_received(tmp_path: Path) -> None:
         [sys.executable, "-m", "fastprof", "run", "--nvtx", "--follow", "-o", str(trace), str(script)],
         check=True, capture_output=True, timeout=120,
     )  # fmt: skip
-    table = fastprof.load(str(trace)).event_table
+    table = fastprof.load(str(trace))
     processes = {
         table.name(r): table.tracks[int(t)].pid for r, t in enumerate(table.column("track"))
     }
@@ -218,7 +218,6 @@ with fastprof.emit_nvtx(record_shapes=shapes):
         torchs, ours = (log.read_text().splitlines() for log in logs)
         assert len(torchs) > 200 and torchs == ours
         assert any(", input_op_ids = [(" in line for line in ours) == (shapes == "shapes")
-        assert any(line.endswith("a user's range, op_id = ") is False for line in ours)
 
 
 @_needs_headers
@@ -240,7 +239,7 @@ print(json.dumps(prof.missing))
     assert run_python(program, environment) == {}
     lines = [line.split(" ", 1)[1] for line in log.read_text().splitlines()]
     assert lines[0].startswith("push around, op_id = ") and lines[-1] == "pop "
-    assert any(line.startswith("push aten::add, op_id = ") for line in lines)
+    assert any(line.startswith("push aten::add, ") for line in lines)
     assert not any("aten::mul" in line for line in lines)
     assert sum(line.startswith("push") for line in lines) == sum(line == "pop " for line in lines)
 

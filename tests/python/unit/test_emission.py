@@ -139,8 +139,6 @@ with fastprof.profile() as prof:
     itt.range_pop()
     thread = threading.Thread(target=on_a_thread); thread.start(); thread.join()
 table = prof.event_table
-domains = {json.loads(m or "{}").get("domain") for m in map(str, table.column("metadata_json"))} \\
-    if "metadata_json" in table.columns else None
 parent = table.column("parent")
 print(json.dumps([[table.name(r), int(parent[r])] for r in range(len(table))]))
 """,

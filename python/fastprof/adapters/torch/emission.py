@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from fastprof import _core
-from fastprof.adapters.torch.import_end import TorchImport
-from fastprof.adapters.torch.ops import INPUTS_TRIAL, OPS_TRIAL
+from fastprof.adapters.torch.ops import await_torch, forget_torch, op_trials
 from fastprof.adapters.torch.proof import Trial, begin_proof, is_being_imported, reason_against
 
 __all__ = ["OpEmission"]
@@ -33,13 +32,11 @@ class OpEmission:
         self._lock = threading.RLock()
         self._live = False
         self._begun = False
-        self._watch = TorchImport(self._imported)
 
     def start(self) -> None:
         """Emit from now on: immediately if torch is loaded, else once it is imported."""
         self._live = True
-        if "torch" not in sys.modules:
-            self._watch.watch()
+        await_torch(self)
         # Checked after the watch is installed, because another thread may have begun the import before.
         torch = sys.modules.get("torch")
         if torch is not None:
@@ -47,16 +44,17 @@ class OpEmission:
 
     def stop(self) -> None:
         """Begin nothing from now on. The emission itself is ended by its owner."""
-        self._watch.stop()
+        forget_torch(self)
         with self._lock:
             self._live = False
 
-    def _imported(self, torch: ModuleType, last: bool) -> bool:
+    def torch_imported(self, torch: ModuleType, last: bool) -> bool:
+        """Begin when torch has been proven; return whether that was possible."""
         return self._begin_when_proven(torch, last)
 
     def _begin_when_proven(self, torch: ModuleType, last: bool) -> bool:
         """Begin after the proof; wait for it unless that could deadlock. Return False if it was not awaited."""
-        trials = [OPS_TRIAL, *((INPUTS_TRIAL, _OUTPUTS_TRIAL) if self._shapes else ())]
+        trials = [*op_trials(self._shapes), *((_OUTPUTS_TRIAL,) if self._shapes else ())]
         proof = begin_proof(torch, trials)
         if proof is None or proof.wait():
             self._begin(torch)

@@ -19,12 +19,13 @@ from fastprof.adapters.torch.versions import cxx11_abi, version_of
 from fastprof.base.record_scope import RecordScope
 
 __all__ = [
-    "INPUTS_TRIAL",
-    "OPS_TRIAL",
     "Observation",
     "Part",
     "after_fork_in_child",
+    "await_torch",
+    "forget_torch",
     "loaded_torch",
+    "op_trials",
 ]
 
 _LATE = (
@@ -35,6 +36,7 @@ _LATE = (
 # Guards the following. Never held while waiting for a proof.
 _lock = threading.RLock()
 _live: list[Observation] = []
+_waiters: list[Waiter] = []
 _watch: TorchImport | None = None
 
 
@@ -42,6 +44,47 @@ def loaded_torch() -> ModuleType | None:
     """Return the module torch if the process has imported it completely, else None."""
     module = sys.modules.get("torch")
     return None if module is None or is_being_imported(module) else module
+
+
+class Waiter(Protocol):
+    """Something else that begins with the import of torch. One watch serves all: a thread has one profile function."""
+
+    def torch_imported(self, torch: ModuleType, last: bool) -> bool:
+        """Handle the end of `import torch`, as TorchImport says."""
+        ...
+
+
+def await_torch(waiter: Waiter) -> None:
+    """Call the waiter once torch is imported, until forget_torch(). Any thread."""
+    with _lock:
+        _waiters.append(waiter)
+        _watch_import()
+
+
+def forget_torch(waiter: Waiter) -> None:
+    """Cancel await_torch(). No effect if it was not called, or if called again."""
+    with _lock:
+        if waiter in _waiters:
+            _waiters.remove(waiter)
+        if not _live and not _waiters:
+            _stop_watching()
+
+
+def _watch_import() -> None:
+    """Watch for the import, unless torch is there. Requires _lock."""
+    global _watch
+    if "torch" not in sys.modules:
+        if _watch is None:
+            _watch = TorchImport(_torch_imported)
+        _watch.watch()
+
+
+def op_trials(inputs: bool) -> list[Trial]:
+    """Return the trials that must succeed before ops are observed, with their inputs or without."""
+    trials: list[Trial] = [("ops", _wrong_about_ops)]
+    if inputs:
+        trials.append(("inputs", _wrong_about_inputs))
+    return trials
 
 
 class Part(Protocol):
@@ -84,13 +127,9 @@ class Observation:
 
     def start(self) -> None:
         """Observe from now on: immediately if torch is loaded, else once it is imported."""
-        global _watch
         with _lock:
             _live.append(self)
-            if "torch" not in sys.modules:
-                if _watch is None:
-                    _watch = TorchImport(_torch_imported)
-                _watch.watch()
+            _watch_import()
         # Checked after the watch is installed, because another thread may have begun the import before.
         torch = sys.modules.get("torch")
         if torch is not None:
@@ -106,7 +145,7 @@ class Observation:
         with _lock:
             if self in _live:
                 _live.remove(self)
-            if not _live:
+            if not _live and not _waiters:
                 _stop_watching()
             for part in self._parts:
                 part.stop()
@@ -120,9 +159,7 @@ class Observation:
         If last is True and it was not awaited, observation begins when the proof finishes, and the ops
         missing until then are reported.
         """
-        trials: list[Trial] = [OPS_TRIAL]
-        if self._inputs:
-            trials.append(INPUTS_TRIAL)
+        trials = op_trials(self._inputs)
         for part in self._parts:
             trials.extend(part.trials)
         proof = begin_proof(torch, trials)
@@ -177,6 +214,8 @@ def after_fork_in_child() -> None:
     _lock = threading.RLock()
     _live.clear()
     _stop_watching()
+    if _waiters:  # what is emitted goes on
+        _watch_import()
     torch_proof.after_fork_in_child()
     if "fastprof.adapters.torch.headers" in sys.modules:
         from fastprof.adapters.torch import headers as torch_headers
@@ -220,10 +259,6 @@ def _wrong_about_inputs(torch: ModuleType) -> str:
     return prepare_inputs(torch, version_of(torch))
 
 
-OPS_TRIAL: Trial = ("ops", _wrong_about_ops)
-INPUTS_TRIAL: Trial = ("inputs", _wrong_about_inputs)
-
-
 def _wrong_about_known_op(torch: Any) -> str:
     tensor = torch.ones(4, device="cpu", requires_grad=True)
     thread, ops = _core.torch_observe(lambda: torch.add(tensor, tensor))
@@ -249,7 +284,9 @@ def _torch_imported(torch: ModuleType, last: bool) -> bool:
     """Handle the end of `import torch` (see TorchImport); return whether every observation has begun."""
     with _lock:
         waiting = list(_live)
+        others = list(_waiters)
     done = [observation._begin_when_proven(torch, last) for observation in waiting]
+    done += [waiter.torch_imported(torch, last) for waiter in others]
     if all(done) or last:
         with _lock:
             _stop_watching()
