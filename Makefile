@@ -12,7 +12,7 @@ READERS := $(CURDIR)/build/readers
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs docs clean test-integrations test-aarch64 mutants wheels test-wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs docs clean test-integrations test-interpreters test-aarch64 mutants wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ test-integrations: $(INSTALLED)  ## install torch, trace readers and the like, a
 	@test -d $(READERS)/node_modules/typescript || ! command -v npm >/dev/null \
 	  || npm install --silent --no-audit --no-fund --prefix $(READERS) speedscope@1 typescript@5
 	$(BIN)/python -m pytest -m integrations
+
+test-interpreters: $(TOOLS)  ## run tests on the oldest and newest other CPython of this machine (VERSIONS="3.12 --all": others, all tests)
+	JOBS=$(JOBS) $(BIN)/python tests/tools/python_versions.py $(VERSIONS)
 
 test-aarch64: $(TOOLS)  ## run C++ tests for aarch64 under qemu-user (AARCH64=all: every one)
 	$(BIN)/python tests/tools/aarch64.py $(AARCH64)

@@ -9,8 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 from allowed_skips import Skip, unlisted
+from hypothesis import HealthCheck, settings
 
 STAGE = "FASTPROF_CI_STAGE"
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _skips: list[Skip] = []
 
