@@ -545,3 +545,14 @@ def test_values_that_take_too_much_room_are_left_out(
     assert column["values"] == ["[[1]]"]  # a further one would exceed 9 characters
     assert data.block("values")["input_shapes"].tolist() == [1, 0, 1, 0, 0]
     assert "input shapes of 3 rows are not in this report (the longest 1 are)" in data.head["notes"]
+
+
+def test_marks_of_several_lanes(tmp_path: Path) -> None:
+    """By lane, then by time, which decreases from one lane to the next."""
+    kinds = {"kind": [int(EventKind.RANGE)] * 2 + [int(EventKind.MARK)] * 3}
+    rows = [(0, 100, 0, 0), (0, 100, 0, 1), (90, 90, 1, 0), (5, 5, 2, 1), (50, 50, 3, 0)]
+    data = written(EventList.from_table(made(rows, columns=kinds)), tmp_path)
+    marks = data.block("marks")
+    assert marks["time"].tolist() == [50, 90, 5]
+    assert marks["lane"].tolist() == sorted(marks["lane"].tolist())
+    assert all(row > 0 for row in marks["row"].tolist())
