@@ -538,3 +538,64 @@ def test_a_name_in_a_comparison_takes_the_room_that_is_left(
     assert width_of(whole - 5) == (whole - 5, name - 5)
     least = diff.MIN_NAME_WIDTH
     assert width_of(10) == (numbers + least, least)
+
+
+def test_the_report_of_a_trace_as_a_page(
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is written, what is in it, and what is said of it."""
+    import webbrowser
+
+    from report_reader import read_report
+
+    opened: list[str] = []
+
+    def browser(address: str) -> bool:
+        opened.append(address)
+        return not opened[1:]  # the second time there is none
+
+    monkeypatch.setattr(webbrowser, "open", browser)
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "program.py"
+    source.write_text("text of the file\n")
+    table = EventTable(
+        {"start_ns": [T0], "end_ns": [T0 + 5000], "site": [0]},
+        sites=[fastprof.Site("a", file=str(source), line=1)], t0_ns=T0,
+        metadata={"host_name": "there", "trace_id": 7, "format": ["odd"]},
+    )  # fmt: skip
+    fastprof.save(table, "a.fastprof")
+    assert run("report", "a.fastprof", "--html", "--open") == 0
+    out = capsys.readouterr()
+    assert out.out.endswith("wrote a.html\n") and out.err == ""
+    page = (tmp_path / "a.html").resolve()
+    assert opened == [page.as_uri()]
+    data = read_report(page, "a")
+    assert data.text("sources") == {str(source): "text of the file\n"}
+    facts = str(data.head["facts"])
+    assert "there" in facts and "7" in facts and "odd" not in facts
+    assert run("report", "a.fastprof", "--html", "b.html", "--no-source") == 0
+    assert capsys.readouterr().out.endswith("wrote b.html\n") and len(opened) == 1
+    assert read_report(tmp_path / "b.html", "a").text("sources") is None
+    assert run("report", "a.fastprof", "--open") == 0
+    assert "no browser found: open a.html in one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("trace", "page"),
+    [
+        ("-", "report.html"),
+        ("folder/a.json.gz", "a.html"),
+        ("a.trace", "a.html"),
+        ("a.pt.trace.json", "a.html"),
+        ("a.pftrace", "a.html"),
+        ("a.perfetto-trace", "a.html"),
+        ("a.fastprof", "a.html"),
+        ("folder/", "folder.html"),
+        (".json", ".json.html"),
+        ("a.txt", "a.txt.html"),
+    ],
+)
+def test_the_name_of_a_page(trace: str, page: str) -> None:
+    from fastprof.cli.html import _beside
+
+    assert _beside(trace) == page
