@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collecting what devices do, on stand-ins for the native module's collections and for torch: order, errors, problems."""
+"""Collecting what devices do, on stand-ins for native collections and for torch: order, errors, problems."""
 
 from __future__ import annotations
 
