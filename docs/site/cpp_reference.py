@@ -46,8 +46,9 @@ SECTIONS = (
         "session.hpp",
         "session.hpp",
         {
-            "session/session.hpp": "SessionOptions Session",
-            "session/session_file.hpp": "BackingReport",
+            "session/session_options.hpp": "SessionOptions",
+            "session/session.hpp": "Session",
+            "session/backing_report.hpp": "BackingReport",
             "recorder/state/state.hpp": "OverflowPolicy",
             "base/drop_cause.hpp": "DropCause",
             "base/scope.hpp": "RecordScope category",

@@ -60,6 +60,7 @@ PACKAGE = "python/fastprof"
 ELSEWHERE = (
     "python/fastprof/integrations/",
     "python/fastprof/adapters/torch/",
+    "python/fastprof/adapters/trio_tasks.py",
     "python/fastprof/cli/torch_check.py",
 )
 # A fault in these can remove or replace files that no test made, such as the device that a test writes to.

@@ -161,3 +161,40 @@ def test_the_report_has_pytorchs_form(tmp_path: Path, capsys: pytest.CaptureFixt
         report_all_anti_patterns(table, print_enable=False, json_report_dir=str(tmp_path))
     with pytest.raises(fastprof.errors.IoError, match="Choose another folder"):
         report_all_anti_patterns(table, False, False, str(tmp_path / "none"))
+
+
+def test_how_many_rounds_are_a_loop() -> None:
+    name = "For Loop Indexing Pattern"
+    loop: Tree = [("aten::select", 0, 5), ("aten::fill_", 0, 5)]
+    assert found(table_of(loop * 10)) == {name: (1, 9 * 10)}
+    assert found(table_of([("aten::select", 0, 5)] * 10)) == {name: (1, 9 * 5)}
+    assert found(table_of([("aten::select", 0, 5)] * 9)) == {}
+    two: Tree = [*loop * 10, ("aten::mul", 0, 1), *loop * 12]
+    assert found(table_of(two)) == {name: (2, 9 * 10 + 11 * 10)}
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "others", "expected"),
+    [
+        (1000, 19_999, 0, (1000, int(19_999 * 1000 * 0.75))),
+        (999, 19_999, 0, None),  # too few
+        (1000, 20_000, 0, None),  # not tiny
+        (1000, 10_000, 10_000_000, (1000, int(10_000 * 1000 * 0.75))),  # half of the time
+        (1000, 10_000, 10_000_001, None),
+    ],
+)
+def test_how_many_ops_are_too_tiny(
+    count: int, length: int, others: int, expected: tuple[int, int] | None
+) -> None:
+    names = ["aten::add"] * count + ["aten::mm"] * bool(others)
+    lengths = [length] * count + [others] * bool(others)
+    start = [30_000 * i for i in range(len(names))]
+    table = fastprof.EventTable(
+        {"start_ns": start, "end_ns": [a + n for a, n in zip(start, lengths, strict=True)],
+         "site": [names.index(name) if name == "aten::add" else 1 for name in names]},
+        sites=[fastprof.Site(name, category="cpu_op") for name in ("aten::add", "aten::mm")],
+    )  # fmt: skip
+    tiny = [
+        value for pattern, value in found(table).items() if "iny" in pattern or "mall" in pattern
+    ]
+    assert tiny == ([expected] if expected else [])

@@ -11,7 +11,7 @@ import pytest
 from plain_captures import WithoutKernels
 
 from fastprof import _core, errors
-from fastprof.base.native_numbers import DetailType
+from fastprof.base.native_numbers import DetailFlag, DetailType
 from fastprof.decode.consolidate import table_of
 from fastprof.model.sites import Site
 from fastprof.model.table import NO_PAYLOAD, EventFlag, EventTable
@@ -194,3 +194,41 @@ def test_each_kind_of_detail_is_decoded_unless_left_out() -> None:
     ):
         given: Any = {option: False}
         assert set(table_of(capture, **given).coded) & names == names - {column}
+
+
+class Counted:
+    """A capture with perf counters."""
+
+    counter_names = ("cycles", "misses")
+
+    def __init__(self, capture: Any) -> None:
+        self._capture = capture
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._capture, name)
+
+
+def test_perf_counters_of_rows() -> None:
+    begin, end = DetailType.COUNTERS_BEGIN, DetailType.COUNTERS_END
+    written, unavailable = DetailFlag.WRITTEN << 32, DetailFlag.UNAVAILABLE << 32
+
+    def row(first: list[int], last: list[int], head: int = written, begin_head: int = 0) -> Any:
+        blocks = [begin | 4 << 16 | begin_head, *first, end | 4 << 16 | head, *last]
+        return (0, -1, blocks)
+
+    rows = [
+        row([100, 10, 0, 0], [350, 12, 40, 40]),
+        row([0, 0, 0, 0], [300, 6, 30, 10]),  # counted a third of the time
+        row([0, 0, 0, 0], [1, 1, 5, 0]),  # never counted
+        row([0, 0, 0, 0], [9, 9, 9, 9], head=0),  # did not end
+        row([0, 0, 0, 0], [9, 9, 9, 9], head=written | unavailable),
+        row([0, 0, 0, 0], [9, 9, 9, 9], begin_head=unavailable),
+        (0, -1, None),
+    ]
+    values = table_of(Counted(capture_of(rows, []))).coded["counters"]
+    assert values[0] == {"cycles": 250.0, "misses": 2.0}
+    assert values[1] == {"cycles": 900.0, "misses": 18.0}
+    assert all(value != value for value in values[2].values())  # NaN
+    assert [values[i] for i in range(3, 7)] == [None] * 4
+    assert "counters" not in table_of(Counted(capture_of(rows[3:], []))).coded
+    assert "counters" not in table_of(capture_of(rows, [])).coded

@@ -238,3 +238,14 @@ def test_wrong_kinds_and_limits() -> None:
     one = Axes()
     plot(listed(("a", 0, 1, 0)), "averages", one, 1)
     assert one.only("set_title") == ["self CPU time"]
+
+
+def test_the_longest_of_many_ranges_in_any_order(ax: Axes) -> None:
+    lengths = [7, 3, 9, 1, 8, 2, 6, 4, 5, 10]
+    events = listed(*((f"n{i}", 100 * i, 100 * i + n, 0) for i, n in enumerate(lengths)))
+    for most in range(1, 10):
+        each = Axes()
+        plot(events, "timeline", each, most)
+        assert sorted(each.only("barh")[1]) == pytest.approx(
+            [n / 1000 for n in range(11 - most, 11)]
+        )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
+from typing import Any
 
 import pytest
 
@@ -111,3 +112,44 @@ def test_never_completed_stays_open() -> None:
     with fastprof.profile() as p, record_function("x") as rf:
         rf._call_end_callbacks_on_future(concurrent.futures.Future())
     assert p.event_table.unfinished == 1
+
+
+def test_futures_of_torch_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for torch.futures.Future, whose value() raises its error."""
+    import sys
+    from types import ModuleType
+
+    from fastprof.record.futures import chained
+
+    class Future:
+        def __init__(self) -> None:
+            self.callbacks: list[Any] = []
+            self.result: Any = None
+
+        def add_done_callback(self, callback: Any) -> None:
+            self.callbacks.append(callback)
+
+        def set_result(self, value: Any) -> None:
+            self.result = value
+            for callback in self.callbacks:
+                callback(self)
+
+        def set_exception(self, error: Exception) -> None:
+            self.set_result(error)
+
+        def value(self) -> Any:
+            if isinstance(self.result, Exception):
+                raise self.result
+            return self.result
+
+    module = ModuleType("torch.futures")
+    module.Future = Future  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch.futures", module)
+    monkeypatch.setattr(Future, "__module__", "torch.futures")
+    for outcome in (5, KeyError("x")):
+        done: list[int] = []
+        future = Future()
+        following = chained(future, lambda done=done: done.append(1))
+        assert type(following) is Future and following is not future and not done
+        future.set_result(outcome)
+        assert done == [1] and following.result is outcome

@@ -203,3 +203,26 @@ def test_thread_0_is_a_forward_thread() -> None:
     columns: dict[str, Any] = {**large_table(3).to_dict(), "fwd_thread": [0, -1, 1]}
     table = EventTable(columns, sites=[Site(f"n{i}") for i in range(7)])
     assert [e.fwd_thread for e in EventList.from_table(table)] == [0, None, 1]
+
+
+def test_events_that_begin_together_stay_in_their_order() -> None:
+    """Events of one begin and end keep the order of their rows, among any number of others."""
+    starts = [(7 * i) % 5 for i in range(200)]
+    table = EventTable(
+        {"start_ns": starts, "end_ns": [9] * 200, "site": range(200), "track": [i % 3 for i in range(200)]},
+        sites=[Site(f"n{i}") for i in range(200)], tracks=[Track(i) for i in range(3)],
+    )  # fmt: skip
+    names = [e.name for e in EventList.from_table(table, dedupe=False)]
+    assert names == [f"n{i}" for i in sorted(range(200), key=lambda i: starts[i])]
+
+
+def test_memory_on_devices_of_a_list() -> None:
+    table = EventTable(
+        {"start_ns": [0, 10], "end_ns": [100, 20], "site": [0, 1], "parent": [-1, 0],
+         "device_memory_usage": [64, 24]},
+        sites=[Site("outer"), Site("inner")],
+    )  # fmt: skip
+    frame = EventList.from_table(table)._frame()
+    assert frame.metric("device_memory_usage").tolist() == [64, 24]
+    assert frame.metric("self_device_memory_usage").tolist() == [40, 24]
+    assert frame.metric("cpu_memory_usage").tolist() == [0, 0]

@@ -387,3 +387,38 @@ def test_memory_outside_of_ops_and_in_the_first_row(tmp_path: Path) -> None:
     (scratch,) = [storage for storage in profile.storages if storage.size_bytes == 64]
     assert origin_of(profile, scratch.index).ranges == ("aten::outer", "aten::inner")
     assert [profile.table.name(node.step.row) for node in profile.nodes] == ["aten::outer"]
+
+
+def test_curves_and_sizes_of_the_category_page() -> None:
+    from fastprof.exporters.category_page import _bytes, _highest, _steps
+
+    assert _steps(np.array([1.0, 3.0, 5.0]), np.array([10.0, 20.0, 7.0])) == [
+        (1.0, 10.0), (3.0, 10.0), (3.0, 20.0), (5.0, 20.0), (5.0, 7.0),
+    ]  # fmt: skip
+    sizes = [0, 1023, 1024, -2048, 1 << 20, 3 << 30, 1 << 40, 5000 << 40]
+    assert [_bytes(size) for size in sizes] == [
+        "0 B", "1023 B", "1 KiB", "-2 KiB", "1 MiB", "3 GiB", "1 TiB", "5000 TiB",
+    ]  # fmt: skip
+    # Of 10,000 changes in one place, the highest; the first and the last stay.
+    values = np.arange(10_000) % 7_000
+    kept = _highest(np.full(10_000, 0.5), values)
+    assert kept.tolist() == [0, 6_999, 9_999]
+    few = np.array([3, 1, 2])
+    assert _highest(np.array([0.0, 0.5, 1.0]), few).tolist() == [0, 1, 2]
+
+
+def test_the_areas_of_the_category_page_lie_between_their_curves(tmp_path: Path) -> None:
+    program = Written().op("aten::one", makes=1, size=300).op("aten::two", 1, makes=2, size=100)
+    program.memory(1, -300)
+    path = tmp_path / "m.html"
+    export_category_timeline(MemoryProfile(program.table()), path)
+    areas = [
+        [tuple(map(float, point.split(","))) for point in points.split()]
+        for points in re.findall('<polygon [^>]*points="([^"]*)"', path.read_text())
+    ]
+    assert areas
+    for points in areas:
+        half = len(points) // 2
+        upper, lower = points[:half], points[half:][::-1]
+        assert [x for x, _ in upper] == [x for x, _ in lower]
+        assert all(top <= bottom for (_, top), (_, bottom) in zip(upper, lower, strict=True))

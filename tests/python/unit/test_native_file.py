@@ -290,3 +290,43 @@ def test_scalars_of_numpy_are_saved_as_numbers_and_arrays_refused(tmp_path: Path
     assert decode_value(encode_value(given)) == {"i": -7, "f": 0.5, "b": True}
     with pytest.raises(errors.ValueError, match="cannot save a value of type ndarray"):
         encode_value({"a": np.zeros(1)})
+
+
+def test_values_of_every_type_are_encoded_and_decoded() -> None:
+    import enum
+    import math
+
+    from fastprof.formats.native_file import decode_value, encode_value
+    from fastprof.model.event_metadata import parse_metadata
+
+    class Number(enum.IntEnum):
+        FIVE = 5
+
+    class Text(str):
+        __slots__ = ()
+
+    metadata = parse_metadata({"stream": 3})
+    for value, encoded in (
+        (None, None), (True, True), (7, 7), ("a", "a"), (1.5, 1.5),
+        ([1, [2]], [1, [2]]), ((1, (2,)), {"$tuple": [1, {"$tuple": [2]}]}),
+        (math.inf, {"$float": "inf"}), (-math.inf, {"$float": "-inf"}),
+        (1 - 2j, {"$complex": [1.0, -2.0]}), (complex(math.inf, 0), {"$complex": [{"$float": "inf"}, 0.0]}),
+        (b"ab", {"$bytes": "YWI="}), ({"a": (1,)}, {"a": {"$tuple": [1]}}),
+        ({1: "x"}, {"$dict": [[1, "x"]]}), ({"$a": 2}, {"$dict": [["$a", 2]]}),
+        (metadata, {"$metadata": {"stream": 3}}),
+    ):  # fmt: skip
+        assert encode_value(value) == encoded and decode_value(encoded) == value
+        assert type(decode_value(encoded)) is type(value)
+    assert decode_value(encode_value(math.nan)) != decode_value(encode_value(math.nan))  # NaN
+    five, text = encode_value(Number.FIVE), encode_value(Text("t"))
+    assert (five, type(five), text, type(text)) == (5, int, "t", str)
+    assert encode_value(np.int32(4)) == 4 and encode_value(np.float64(2.5)) == 2.5
+    assert encode_value(bytearray(b"ab")) == {"$bytes": "YWI="}
+    for wrong in (object(), {1, 2}, np.zeros(2)):
+        with pytest.raises(errors.ValueError, match="cannot save a value of type"):
+            encode_value(wrong)
+    deep: list[object] = []
+    for _ in range(200):
+        deep = [deep]
+    with pytest.raises(errors.ValueError, match="nested more than"):
+        encode_value(deep)

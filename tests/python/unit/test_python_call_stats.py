@@ -193,3 +193,11 @@ def test_calls_on_two_threads_do_not_nest() -> None:
         "main": 100,
         "g": 10,
     }
+
+
+def test_keys_of_functions() -> None:
+    from fastprof.views.python_calls import _key_of
+
+    assert _key_of("a (b).py(12): f", None) == ("a (b).py", 12, "f")
+    assert _key_of("<built-in method (3): x>", "x") == ("~", 0, "x")
+    assert _key_of("print", None) == ("~", 0, "print")

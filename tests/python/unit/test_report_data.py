@@ -518,3 +518,41 @@ def test_a_list_of_objects_has_a_report(tmp_path: Path) -> None:
     events = EventList.from_table(made([(0, 10_000, 0, 0), (2_000, 5_000, 1, 0)]))
     data = written(EventList(list(events)), tmp_path)
     assert data.names() == ["a", "b"]
+
+
+@pytest.mark.parametrize(("most", "left_out"), [(20, 0), (21, 0), (19, 1)])
+def test_how_many_values_are_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, left_out: int
+) -> None:
+    monkeypatch.setattr("fastprof.report.details.MAX_DECODED", most)
+    with fastprof.profile() as prof:
+        for i in range(20):
+            with record_function("x", number=i):
+                pass
+    data = written(prof.events(), tmp_path)
+    assert int((data.block("values")["kwinputs"] > 0).sum()) == 20 - left_out
+    assert any("arguments of 1 rows" in note for note in data.head["notes"]) == bool(left_out)
+
+
+def test_values_that_take_too_much_room_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastprof.report.details.MAX_VALUE_CHARS", 9)
+    shapes = CodedColumn.encode([[[1]], [[2]], [[1]], [[345]], []])
+    rows = [(10 * i, 10 * i + 5, 0, 0) for i in range(5)]
+    data = written(made(rows).with_columns(coded={"input_shapes": shapes}), tmp_path)
+    (column,) = data.text("values")["columns"]
+    assert column["values"] == ["[[1]]"]  # a further one would exceed 9 characters
+    assert data.block("values")["input_shapes"].tolist() == [1, 0, 1, 0, 0]
+    assert "input shapes of 3 rows are not in this report (the longest 1 are)" in data.head["notes"]
+
+
+def test_marks_of_several_lanes(tmp_path: Path) -> None:
+    """By lane, then by time, which decreases from one lane to the next."""
+    kinds = {"kind": [int(EventKind.RANGE)] * 2 + [int(EventKind.MARK)] * 3}
+    rows = [(0, 100, 0, 0), (0, 100, 0, 1), (90, 90, 1, 0), (5, 5, 2, 1), (50, 50, 3, 0)]
+    data = written(EventList.from_table(made(rows, columns=kinds)), tmp_path)
+    marks = data.block("marks")
+    assert marks["time"].tolist() == [50, 90, 5]
+    assert marks["lane"].tolist() == sorted(marks["lane"].tolist())
+    assert all(row > 0 for row in marks["row"].tolist())

@@ -238,3 +238,19 @@ def test_a_folder_without_shards_cannot_be_recovered(folder: ShardFolder) -> Non
     folder.note("not recorded: no room")
     with pytest.raises(errors.FormatError, match="no room"):
         fastprof.recover(folder.path)
+
+
+def test_a_copy_that_fails_leaves_the_file_and_says_so(tmp_path: Path) -> None:
+    from fastprof.record.shard_folder import _copy_without_zeroes
+
+    file, copy = tmp_path / "records", tmp_path / "copy"
+    text = b"begin" + bytes(20_000) + b"end" + bytes(5000)
+    file.write_bytes(text)
+    copy.write_bytes(b"somebody's")
+    with pytest.raises(FileExistsError):
+        _copy_without_zeroes(str(file), str(copy))
+    assert file.read_bytes() == text
+    _copy_without_zeroes(str(file), str(tmp_path / "other"))
+    assert file.read_bytes() == text and not (tmp_path / "other").exists()
+    with pytest.raises(FileNotFoundError):
+        _copy_without_zeroes(str(tmp_path / "none"), str(tmp_path / "other"))

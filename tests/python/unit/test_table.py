@@ -174,3 +174,28 @@ def test_a_selection_of_everything_keeps_parents_and_kernels() -> None:
     table = small_table()
     assert table[:].column("parent").tolist() == [-1, 0, 1, 0, -1]
     assert table[:].has("parent")
+
+
+def test_fields_of_sites() -> None:
+    from fastprof import errors
+    from fastprof.model.sites import SiteTable
+
+    sites = SiteTable(["a", "b"], line=[3, 4], category=["python_function", "gpu_user_annotation"])
+    assert list(sites) == [
+        Site("a", line=3, category="python_function"), Site("b", line=4, category="gpu_user_annotation"),
+    ]  # fmt: skip
+    assert sites.field("name") == ("a", "b") and sites.field("line") == (3, 4)
+    assert list(sites.field("file")) == [""] * 2
+    assert sites.column("is_python_function").tolist() == [True, False]
+    assert sites.column("is_user_annotation").tolist() == [False, True]
+    assert sites.column("scope").tolist() == [7, 7]
+    assert sites.column("scope") is sites.column("scope")
+    with pytest.raises(ValueError, match="read-only"):
+        sites.column("scope")[0] = 1
+    with pytest.raises(KeyError, match="colour"):
+        sites.column("colour")
+    with pytest.raises(errors.ValueError, match=r"unknown site field 'colour'\. Use one of "):
+        SiteTable(["a"], colour=["x"])
+    with pytest.raises(errors.ValueError, match="'line' has 1 values for 2 sites"):
+        SiteTable(["a", "b"], line=[3])
+    assert len(SiteTable.from_sites([])) == 0

@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -277,3 +278,104 @@ def test_widths_of_characters() -> None:
     assert TextStyle(True, True).bar(0.5, 3) == "\u2588\u258c"
     assert TextStyle(True, True).bar(float("nan"), 3) == "" == TextStyle(True, True).bar(-1, 3)
     assert Screen.of(None) == Screen()
+
+
+# ---- in this process: screens and pagers -----------------------------------------------------------
+
+
+class Stream:
+    """A stream that is a terminal, or not."""
+
+    def __init__(self, terminal: bool, encoding: str | None = "utf-8") -> None:
+        self.terminal, self.encoding = terminal, encoding
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def fileno(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "encoding", "expected"),
+    [
+        (False, {}, "utf-8", (None, None)),
+        (True, {}, "UTF-8", (70, TextStyle(True, True))),
+        (True, {}, "utf_8", (70, TextStyle(True, True))),
+        (True, {}, "latin-1", (70, TextStyle(True, False))),
+        (True, {}, None, (70, TextStyle(True, False))),
+        (True, {"NO_COLOR": "1"}, "utf-8", (70, TextStyle(False, True))),
+        (True, {"NO_COLOR": ""}, "utf-8", (70, TextStyle(True, True))),
+        (True, {"TERM": "dumb"}, "utf-8", (70, None)),
+        (True, {"TERM": "dumb", "FORCE_COLOR": "1"}, "utf-8", (70, TextStyle(True, True))),
+        (False, {"FORCE_COLOR": "1"}, "utf-8", (None, TextStyle(True, True))),
+        (False, {"FORCE_COLOR": ""}, "utf-8", (None, None)),
+    ],
+)
+def test_what_a_stream_can_show(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, environment: dict[str, str],
+    encoding: str | None, expected: tuple[int | None, TextStyle | None],
+) -> None:  # fmt: skip
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "get_terminal_size", lambda number: os.terminal_size((70, 24)))
+    screen = Screen.of(Stream(terminal, encoding))  # type: ignore[arg-type]
+    assert screen == Screen(*expected)
+    plain = expected == (None, None)
+    assert screen.line("a\x1b") == ("a\x1b" if plain else "a\u241b")
+
+
+def test_widths_of_screens(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastprof.cli.screen import terminal_width
+
+    stream: Any = Stream(True)
+    monkeypatch.setenv("COLUMNS", "123")
+    for reported, width in ((50, 50), (0, 123)):
+        size = os.terminal_size((reported, 24))
+        monkeypatch.setattr(os, "get_terminal_size", lambda number, size=size: size)
+        assert terminal_width(stream) == width
+    assert terminal_width(None) is terminal_width(Stream(False)) is terminal_width(object()) is None  # type: ignore[arg-type]
+    assert Screen(40).some_width == 40 and Screen().some_width == 123
+    monkeypatch.delenv("COLUMNS")
+
+    def fail(number: int = 0) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "get_terminal_size", fail)
+    assert terminal_width(stream) is None and Screen().some_width == 80
+
+
+def test_pagers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from fastprof.cli import screen
+
+    page = tmp_path / "page"
+    monkeypatch.setenv("PAGER", f"cat > '{page}'; printf '%s %s' \"$LESS\" \"$LV\" >> '{page}'")
+    monkeypatch.delenv("LESS", raising=False)
+    monkeypatch.delenv("LV", raising=False)
+    with screen.paged(True):
+        print("not on a terminal")
+    assert capfd.readouterr().out == "not on a terminal\n" and not page.exists()
+    monkeypatch.setattr(screen, "terminal_width", lambda stream: 80)
+    with screen.paged(False):
+        print("not asked for")
+    assert capfd.readouterr().out == "not asked for\n" and not page.exists()
+    with screen.paged(True):
+        print("text \ud800")
+    assert capfd.readouterr().out == "" and page.read_text() == "text ?\nFRX -c"
+    monkeypatch.setenv("LESS", "own")
+    with screen.paged(True):
+        print("x")
+    assert page.read_text() == "x\nown -c"
+    for pager in ("no-such-program-here", "exit 126"):
+        monkeypatch.setenv("PAGER", pager)
+        with screen.paged(True):
+            print("printed instead")
+        assert capfd.readouterr().out == "printed instead\n"
+    monkeypatch.setenv("PAGER", "true")
+    with screen.paged(True):
+        print("y" * 1_000_000)
+    assert capfd.readouterr().out == ""

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collecting what devices do, on stand-ins for native collections and for torch: order, errors, problems."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fastprof import _core, errors
+from fastprof.profiler.device_collections import DeviceCollections
+from fastprof.record import cuda
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What happened, in order."""
+    happened: list[Any] = []
+
+    class Collection:
+        def __init__(self, name: str, types: list[str]) -> None:
+            if name == "absent":
+                raise errors.UnavailableError("no such device")
+            self.name = name
+            happened.append(("begin", name, types))
+
+        def end(self) -> list[str]:
+            happened.append(("end", self.name))
+            return ["buffers were lost"] if self.name == "first" else []
+
+        def abandon(self) -> None:
+            happened.append(("abandon", self.name))
+
+    monkeypatch.setattr(_core, "DeviceCollection", Collection)
+    return happened
+
+
+def made(log: list[Any]) -> DeviceCollections:
+    types = {"first": ("kernel", "copy"), "absent": (), "second": ()}
+    return DeviceCollections(types, lambda name, what: log.append(("tell", name, what)))  # type: ignore[arg-type]
+
+
+def test_collections_begin_end_and_are_handed_over(
+    log: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[int] = []
+    devices = SimpleNamespace(
+        is_initialized=lambda: True, device_count=lambda: 2, synchronize=waits.append
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=devices))  # type: ignore[arg-type]
+    session = SimpleNamespace(add_activities=lambda each: log.append(("added", each.name)))
+    collections = made(log)
+    collections.begin()
+    assert log == [
+        ("begin", "first", ["kernel", "copy"]), ("tell", "absent", "no such device"), ("begin", "second", []),
+    ]  # fmt: skip
+    log.clear()
+    collections.end(session)  # type: ignore[arg-type]
+    assert log == [
+        ("end", "first"), ("tell", "first", "buffers were lost"), ("added", "first"),
+        ("end", "second"), ("added", "second"),
+    ]  # fmt: skip
+    assert waits == [0, 1]
+    log.clear()
+    collections.end(session)  # type: ignore[arg-type]
+    collections.abandon()
+    assert log == [] and waits == [0, 1]  # nothing is left
+
+
+def test_collections_that_are_abandoned(log: list[Any]) -> None:
+    collections = made(log)
+    collections.begin()
+    log.clear()
+    collections.abandon()
+    assert sorted(log) == [("abandon", "first"), ("abandon", "second")]
+    collections.abandon()
+    assert len(log) == 2
+
+
+@pytest.mark.parametrize(
+    "torch",
+    [None, SimpleNamespace(), SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: False))],
+)
+def test_torch_is_waited_for_only_if_it_uses_cuda(
+    log: list[Any], monkeypatch: pytest.MonkeyPatch, torch: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    collections = made(log)
+    collections.begin()
+    collections.end(SimpleNamespace(add_activities=lambda each: None))  # type: ignore[arg-type]
+    assert ("end", "second") in log
+
+
+# ---- whether CUDA can be collected -----------------------------------------------------------------
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
+    """The native module's answers; NVIDIA's driver is installed."""
+    answers = SimpleNamespace(problem="", registered=[])
+    monkeypatch.setattr(_core, "register_cuda", answers.registered.append)
+    monkeypatch.setattr(
+        _core, "device_problem", lambda kind: answers.problem if kind == "CUDA" else "?"
+    )
+    monkeypatch.delenv("FASTPROF_CUPTI_LIBRARY", raising=False)
+    driver = tmp_path / "driver"
+    driver.touch()
+    monkeypatch.setattr(cuda, "_DRIVER_FILES", ("/none", str(driver)))
+    cuda._register.cache_clear()
+    yield answers
+    cuda._register.cache_clear()
+
+
+def test_problems_of_cuda(native: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cuda.cuda_problem() is None
+    native.problem = "another profiler has CUPTI"
+    assert cuda.cuda_problem() == "work on CUDA devices is not recorded: another profiler has CUPTI"
+    assert len(native.registered) == 1  # once
+    monkeypatch.setattr(cuda, "_DRIVER_FILES", ("/none",))
+    driver = cuda.cuda_problem()
+    assert driver is not None and driver.startswith("NVIDIA's driver is not installed")
+    monkeypatch.setenv("FASTPROF_CUPTI_LIBRARY", "/lib/libcupti.so")
+    assert cuda.cuda_problem() == "work on CUDA devices is not recorded: another profiler has CUPTI"
+    monkeypatch.setenv("FASTPROF_CUPTI_LIBRARY", "")
+    assert cuda.cuda_problem() == "CUDA is switched off by FASTPROF_CUPTI_LIBRARY, which is empty"
+
+
+def test_libraries_in_packages(
+    native: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import importlib.util
+
+    one, two = tmp_path / "one", tmp_path / "two"
+    names = cuda._IN_PACKAGES
+    for folder, name in ((one, names[-1]), (two, names[0])):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    spec = SimpleNamespace(submodule_search_locations=[str(one), str(two)])
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: spec if name == "nvidia" else None
+    )
+    assert cuda.cuda_problem() is None
+    assert native.registered == [[str(two / names[0]), str(one / names[-1])]]
+    for nothing in (None, SimpleNamespace(submodule_search_locations=None)):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, spec=nothing: spec)
+        assert cuda._libraries() == []
