@@ -100,8 +100,12 @@ def _category_names(categories: MemoryProfile | None) -> dict[int, str]:
     }
 
 
-def _untouched(categories: MemoryProfile | None, numbers: dict[str, int]) -> list[dict[str, Any]]:
+def _untouched(
+    categories: MemoryProfile | None, numbers: dict[str, int]
+) -> list[dict[str, Any]]:
     """Return segments of what existed before the recording and was read by ops, but not freed."""
+    if categories is None:
+        return []
     return [
         _segment(
             storage.address,
@@ -109,7 +113,7 @@ def _untouched(categories: MemoryProfile | None, numbers: dict[str, int]) -> lis
             numbers[storage.device],
             _frames(_BEFORE, category_name(categories.category(storage.index, 0))),
         )
-        for storage in (categories.storages if categories is not None else ())
+        for storage in categories.storages
         if storage.row < 0 and storage.destroyed_ns is None and storage.device in numbers
     ]
 

@@ -210,7 +210,7 @@ class Recording:
     def so_far(self, metadata: Mapping[str, Any]) -> Result:
         """Return what has been recorded so far, of this process, while recording goes on. Any thread.
 
-        Raises errors.StateError if it does not run, or with overflow="spill".
+        Raises errors.StateError if it does not run (any more), or with overflow="spill".
         """
         capture = self._session.capture_so_far(_thread_names())
         now_ns = _core.now_ns()
