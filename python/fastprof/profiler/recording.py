@@ -104,6 +104,10 @@ class Recording:
                 from fastprof.adapters.torch.modules import TorchModules
 
                 parts.append(TorchModules(partial(tell, "with_modules")))
+            if self._calls is not None:
+                from fastprof.adapters.torch.module_calls import ModuleCalls
+
+                parts.append(ModuleCalls())
             self._torch_ops = Observation(tell, parts, inputs=self._options.record_shapes)
             self._torch_ops.start()
         if self._options.gc_events:
