@@ -85,6 +85,10 @@ void register_python_calls(py::module_& module) {
       "Call a function without arguments on this thread when the innermost call of a code object "
       "has returned, or the tracing ends. False if the profile function is not the tracer's.");
   module.def(
+      "look_for_modules", &python_adapter::look_for_modules,
+      "Show calls of torch.nn.Module objects as the modules from now on, if torch was imported "
+      "since the tracing began. No effect while no calls are traced.");
+  module.def(
       "forget_python_calls_in_child",
       [] {
         ++g_forks;

@@ -201,6 +201,7 @@ const CallFilter& call_filter() noexcept {
 }
 
 void set_module_call(PyObject* code) {
+  if (code == g_module_call) return;
   Py_XINCREF(code);
   PyObject* former = std::exchange(g_module_call, code);
   ++g_call_generation;

@@ -57,6 +57,11 @@ TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folde
   return problems;
 }
 
+void look_for_modules() {
+  if (g_profiles == 0) return;
+  if (PyObject* code = find_module_call(); code != nullptr) set_module_call(code);
+}
+
 std::string stop_tracing() noexcept {
   if (g_profiles == 0 || --g_profiles != 0) return {};
   std::string reason = remove_hooks();

@@ -23,6 +23,10 @@ struct TracingProblems {
   std::string filter;      // why another filter than the given one is used
 };
 
+// Shows calls of torch.nn.Module objects as modules if torch was imported since the tracing began.
+// GIL.
+void look_for_modules();
+
 // Begins tracing for one more profile. Its session must have been started, and run until
 // stop_tracing(). GIL. Throws std::bad_alloc, StateError.
 TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folders);

@@ -73,12 +73,18 @@ def by_module(times: StepTimes) -> list[Share]:
         owner = np.where(is_call[rows], rows, events.nearest(rows, calls))
         code = np.where(owner >= 0, events.name_id[owner], len(events.names))
         names = [*(name.removeprefix(_MODULE) for name in events.names), _NO_MODULE]
-        return _shares(times, rows, code, names)
+        return _with_modules(_shares(times, rows, code, names))
     if hierarchy is None:
         return []
     names = [*(str(value or _NO_MODULE) for value in hierarchy.values), _NO_MODULE]
     codes = events.tree.take(np.asarray(hierarchy.codes))[rows].astype(np.int64)
-    return _shares(times, rows, np.where(codes >= 0, codes, len(names) - 1), names)
+    code = np.where(codes >= 0, codes, len(names) - 1)
+    return _with_modules(_shares(times, rows, code, names))
+
+
+def _with_modules(shares: list[Share]) -> list[Share]:
+    """Return the shares, [] if none of them is a module's."""
+    return shares if any(share.what != _NO_MODULE for share in shares) else []
 
 
 def _inside(times: StepTimes) -> Array:

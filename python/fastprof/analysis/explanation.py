@@ -98,11 +98,12 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(prof: Any, *, step: str | None = None, memory: bool = True) -> Explanation:
+def explain(prof: Any, *, step: str | None = None, breakdown: bool = True) -> Explanation:
     """Explain a profile that has ended, an EventList, or a table from fastprof.load().
 
-    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. memory: also explain the
-    memory that was recorded. Raises errors.ValueError if no range has that name. Any thread.
+    step: name of the ranges that are steps; default: the "ProfilerStep#N" of a schedule. breakdown: False leaves
+    out where the time went and memory, and finds only what is unusual. Raises errors.ValueError if no range has
+    that name. Any thread.
 
         print(fastprof.analysis.explain(prof).text())
     """
@@ -123,10 +124,10 @@ def explain(prof: Any, *, step: str | None = None, memory: bool = True) -> Expla
         steps=len(times.rows),
         median_step_ns=int(np.median(times.duration)),
         total_ns=total,
-        where=_where(times, total),
-        modules=_shares(times, by_module(times), total),
-        categories=_shares(times, by_category(times), total),
-        memory=memory_claims(prof, times) if memory else [],
+        where=_where(times, total) if breakdown else [],
+        modules=_shares(times, by_module(times), total) if breakdown else [],
+        categories=_shares(times, by_category(times), total) if breakdown else [],
+        memory=memory_claims(prof, times) if breakdown else [],
         waits=waits,
         changed=_changed(times),
         slowest=slowest,

@@ -110,12 +110,18 @@ class Blocks:
             self.lost_frees,
         )
 
-    def allocating_row(self, block: int) -> int:
-        """Return the table row around the allocation of a block: a range, call or op; -1 for none."""
-        record = int(self.created[block])
-        if record < 0 or not self.table.has("parent"):
-            return -1
-        return int(self.table.column("parent")[self.record_rows[record]])
+    def allocating_rows(self, blocks: Array) -> Array:
+        """Return the table row around the allocation of each block: a range, call or op.
+
+        -1: outside of any; -2: allocated before the recording.
+        """
+        records = self.created[blocks]
+        if not self.table.has("parent"):
+            return np.where(records < 0, -2, -1)
+        rows = self.record_rows[np.maximum(records, 0)] if len(self.record_rows) else records
+        parents = self.table.column("parent")[rows].astype(np.int64)
+        found: Array = np.where(records < 0, -2, parents)
+        return found
 
 
 def memory_blocks(table: EventTable) -> list[Blocks]:

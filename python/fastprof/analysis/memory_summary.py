@@ -197,10 +197,7 @@ def _from_blocks(blocks: Blocks) -> DeviceReport:
 def _parts(blocks: Blocks, live: Any) -> list[MemoryPart]:
     if not len(live):
         return []
-    # Rows of -1 are outside of ranges, -2 from before the recording.
-    row = np.array(
-        [blocks.allocating_row(b) if blocks.created[b] >= 0 else -2 for b in live.tolist()]
-    )
+    row = blocks.allocating_rows(live)
     owners, code = np.unique(row, return_inverse=True)
     size = np.bincount(code.reshape(-1), blocks.size_bytes[live]).astype(np.int64)
     count = np.bincount(code.reshape(-1))
@@ -228,6 +225,7 @@ def _temporaries(blocks: Blocks) -> list[Temporary]:
     found = []
     for at in np.argsort(-weight, kind="stable")[:_TEMPORARIES].tolist():
         block = int(ended[at])
-        ranges, stack = _plain(blocks.table, blocks.allocating_row(block))
+        around = int(blocks.allocating_rows(ended[at : at + 1])[0])
+        ranges, stack = _plain(blocks.table, around)
         found.append(Temporary(int(blocks.size_bytes[block]), int(life[at]), ranges, stack))
     return found

@@ -97,7 +97,7 @@ KINDS = (
         {
             _CALL: re.compile(
                 r"^<(built-in )?method '?(recv(_into)?|sendall|accept|connect)\b.*socket|"
-                r"^<built-in (function|method) (select|poll|epoll|fsync|waitpid)\b|"
+                r"^<built-in (function|method) (select|poll|epoll|fsync|wait|waitpid)\b|"
                 r"^<(built-in )?method '?(poll|read|readinto|flush)\b.*(epoll|_io\.)"
             ),
         },

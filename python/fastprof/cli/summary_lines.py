@@ -16,7 +16,7 @@ def summary_lines(table: Any) -> list[str]:
     from fastprof.base.formatting import format_memory
     from fastprof.model.memory_rows import failed_requests
 
-    found = explain(table, memory=False)
+    found = explain(table, breakdown=False)
     texts = [text for text, _ in found.findings()]
     lines = [f"  {text}" for text in texts[:_MOST]]
     if len(texts) > _MOST:

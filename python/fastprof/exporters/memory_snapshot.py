@@ -102,6 +102,8 @@ def _category_names(categories: MemoryProfile | None) -> dict[int, str]:
 
 def _untouched(categories: MemoryProfile | None, numbers: dict[str, int]) -> list[dict[str, Any]]:
     """Return segments of what existed before the recording and was read by ops, but not freed."""
+    if categories is None:
+        return []
     return [
         _segment(
             storage.address,
@@ -109,7 +111,7 @@ def _untouched(categories: MemoryProfile | None, numbers: dict[str, int]) -> lis
             numbers[storage.device],
             _frames(_BEFORE, category_name(categories.category(storage.index, 0))),
         )
-        for storage in (categories.storages if categories is not None else ())
+        for storage in categories.storages
         if storage.row < 0 and storage.destroyed_ns is None and storage.device in numbers
     ]
 
@@ -119,9 +121,10 @@ def _frames_of_blocks(blocks: Blocks, names: dict[int, str]) -> list[list[dict[s
     made: dict[tuple[int, str], list[dict[str, Any]]] = {}
     found = []
     rows = blocks.record_rows
+    owners = blocks.allocating_rows(np.arange(len(blocks))).tolist()
     for block, record in enumerate(blocks.created.tolist()):
         key = int(rows[record]) if record >= 0 else -int(blocks.address[block])
-        around = blocks.allocating_row(block) if record >= 0 else -2
+        around = owners[block]
         name = names.get(key, "unknown" if names else "")
         if (around, name) not in made:
             origin = _BEFORE if around == -2 else origin_around(blocks.table, around)

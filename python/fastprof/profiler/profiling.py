@@ -16,15 +16,12 @@ from fastprof.base import errors
 from fastprof.compat.execution_trace import observer_of_environment
 from fastprof.profiler.at_exit import make_importable
 from fastprof.profiler.life import ProfileLife
+from fastprof.profiler.memory_results import MemoryResults
 from fastprof.profiler.metadata import check_json, check_name, trace_members
 from fastprof.profiler.options import Options, make_options, outside_level
 from fastprof.profiler.recording import Result, event_list
-from fastprof.record.python_memory import own_allocations
 
 if TYPE_CHECKING:
-    from fastprof.analysis.memory_categories import MemoryProfile
-    from fastprof.analysis.memory_categories.origins import Leak
-    from fastprof.analysis.memory_summary import MemoryReport
     from fastprof.model.table import EventTable
     from fastprof.record.python_calls import CallFilter
     from fastprof.views import EventList, FunctionEvent, FunctionEventAvg
@@ -37,7 +34,7 @@ class _NothingYetError(errors.StateError, AssertionError):
     """Results were requested before anything was recorded; an AssertionError too, as in PyTorch."""
 
 
-class profile(ProfileLife):  # noqa: N801 - the field's name
+class profile(MemoryResults, ProfileLife):  # noqa: N801 - the field's name
     """Record a program between start() and stop(), or in a with block; then read the results.
 
         with fastprof.profile(record_shapes=True) as prof:
@@ -501,97 +498,6 @@ class profile(ProfileLife):  # noqa: N801 - the field's name
         if not self._options.with_stack:
             raise errors.StateError("there are no stacks: make the profile with with_stack=True")
         events.export_stacks(path, metric)
-
-    def export_memory_timeline(
-        self, path: str | os.PathLike[str], device: str | None = None
-    ) -> None:
-        """Write memory over time per device, as JSON, CSV or HTML by the suffix of `path` (.gz may follow).
-
-        With record_shapes=True, memory of PyTorch is by category, and .json and .raw.json are as
-        PyTorch writes them: see exporters.category_timeline. Otherwise, and as .csv, it is totals: see
-        exporters.memory_timeline. device: only this one ("cpu", "cuda:0").
-        Requires profile_memory=True; errors.ValueError if no memory was reported.
-        """
-        table = self.event_table
-        plain = os.fspath(path).removesuffix(".gz")
-        if "input_storages" in table.coded and not plain.endswith(".csv"):
-            from fastprof.exporters.category_timeline import export_category_timeline
-
-            export_category_timeline(self.memory_profile(), path, device)
-            return
-        from fastprof.exporters.memory_timeline import export_memory_timeline
-
-        export_memory_timeline(table, path, device)
-
-    def memory_profile(self) -> MemoryProfile:
-        """Return the memory of the last recording by category, over time: analysis.memory_categories.
-
-        Requires PyTorch code, profile_memory=True and record_shapes=True; else errors.ValueError.
-
-            memory = prof.memory_profile()
-            for part in explain_peak(memory)[:10]:
-                print(part.size_bytes, part.category, part.origin)
-        """
-        return self._finished_results()[-1].memory_profile
-
-    def _memory_profile(self) -> MemoryProfile:
-        """Return memory_profile(), under the name that torch.profiler.profile has for it."""
-        return self.memory_profile()
-
-    def export_memory_snapshot(
-        self, path: str | os.PathLike[str], device: str | None = None
-    ) -> None:
-        """Write memory_snapshot() to a file (.pickle) that PyTorch's memory viewer reads.
-
-        Also while the profile runs, on any thread. Raises errors.IoError if the file cannot be written.
-        """
-        from fastprof.exporters.memory_snapshot import write_snapshot
-
-        write_snapshot(self.memory_snapshot(device), path)
-
-    def memory_snapshot(self, device: str | None = None) -> dict[str, Any]:
-        """Return allocations and frees so far and what is in use now, in the form of torch.cuda.memory._snapshot().
-
-        While the profile runs, recording goes on; may be called on any thread, and in a handler of a signal.
-        Afterwards: of the last recording, at its end. device: only this one ("cpu", "cuda:0", "python").
-        Blocks have categories with record_shapes=True. Requires profile_memory=True; errors.ValueError if
-        no memory was reported, errors.StateError while a profile with overflow="spill" runs.
-
-            signal.signal(signal.SIGUSR1, lambda *_: prof.export_memory_snapshot("now.pickle"))
-        """
-        with own_allocations():
-            from fastprof.exporters.memory_snapshot import memory_snapshot
-
-            result = self._result_so_far()
-            categories = result.memory_profile if "input_storages" in result.table.coded else None
-            return memory_snapshot(result.table, categories, device)
-
-    def _result_so_far(self) -> Result:
-        recording = self._recording
-        if recording is not None and recording.started and not self._stopping:
-            return recording.so_far(self._metadata)
-        return self._finished_results()[-1]
-
-    def memory_report(self, device: str | None = None) -> MemoryReport:
-        """Return sums, the peak and its parts, long-lived temporaries and failed requests; see analysis.memory_report.
-
-        Requires profile_memory=True or python_memory=True; errors.ValueError if no memory was reported.
-
-            print(prof.memory_report().text())
-        """
-        from fastprof.analysis.memory_summary import memory_report
-
-        return memory_report(self, device)
-
-    def memory_leaks(self, steps: int = 1) -> list[Leak]:
-        """Return what a step allocated that was not freed within `steps` steps after it, by stack.
-
-        Largest first; parameters, gradients and optimizer state are left out. Requires what
-        memory_profile() requires, and step() after each step; else errors.ValueError.
-        """
-        from fastprof.analysis.memory_categories.origins import leaks
-
-        return leaks(self.memory_profile(), steps)
 
     def __getstate__(self) -> dict[str, Any]:
         # Used by copy.copy, copy.deepcopy and pickle.

@@ -104,6 +104,10 @@ class Recording:
                 from fastprof.adapters.torch.modules import TorchModules
 
                 parts.append(TorchModules(partial(tell, "with_modules")))
+            if self._calls is not None:
+                from fastprof.adapters.torch.module_calls import ModuleCalls
+
+                parts.append(ModuleCalls())
             self._torch_ops = Observation(tell, parts, inputs=self._options.record_shapes)
             self._torch_ops.start()
         if self._options.gc_events:
@@ -214,7 +218,7 @@ class Recording:
     def so_far(self, metadata: Mapping[str, Any]) -> Result:
         """Return what has been recorded so far, of this process, while recording goes on. Any thread.
 
-        Raises errors.StateError if it does not run, or with overflow="spill".
+        Raises errors.StateError if it does not run (any more), or with overflow="spill".
         """
         capture = self._session.capture_so_far(_thread_names())
         now_ns = _core.now_ns()

@@ -18,7 +18,7 @@ _ROWS = 5
 
 def findings_of(rows: ReportRows) -> dict[str, Any]:
     """Return {"first": what to do first, "lines": [(text, report rows of the events behind it)]}; {} for nothing."""
-    found = explain(rows.table, memory=False)
+    found = explain(rows.table, breakdown=False)
     own = rows.of_table_rows()
     lines = [(bounded(text, 600), _known(own, behind)) for text, behind in found.findings()]
     if not lines:

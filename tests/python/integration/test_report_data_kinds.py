@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,39 @@ def test_hostile_names_are_text(browser: Chromium, tmp_path: Path) -> None:
         assert "'=cmd" in page.run("fastprof.parts.table.asCsv()")
         assert page.errors == [] and page.requests == [(tmp_path / file).as_uri()]
         page.close()
+
+
+def test_what_stands_out_and_failed_requests_are_shown_as_text(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    hostile = "<img src=x onerror='window.hit=7'> load data"
+    with fastprof.profile(profile_memory=True) as prof:
+        with record_function(hostile):
+            fastprof.report_memory_usage(16, 4096)
+            time.sleep(0.05)
+        with record_function("</script><script>window.hit=8</script>"):
+            fastprof.report_memory_usage(16, -4096)
+            fastprof.report_out_of_memory(1 << 40)
+    prof.export_html(tmp_path / "r.html")
+    page = browser.open(tmp_path / "r.html")
+    page.view("summary")
+    text = page.run("document.querySelector('.findings').textContent")
+    assert text.startswith("What stands out")
+    assert "waiting for data" in text
+    assert "First: Load data ahead" in text
+    page.run("document.querySelector('.findings li').click()")
+    selected = "fastprof.ready.then(({model}) => model.keys[fastprof.parts.state.state.key].name)"
+    assert page.run(selected) == hostile
+    page.view("memory")
+    page.run("new Promise((done) => setTimeout(done, 100))")
+    failures = page.run("document.querySelector('.failures').textContent")
+    assert "1.00 TiB" in failures or "1 TiB" in failures or "1024" in failures
+    assert "</script>" in failures
+    sums = page.run("document.querySelector('.sums').textContent")
+    assert "allocated 4,096 − freed 4,096 = 0 bytes" in sums
+    assert hostile in page.run("document.querySelector('.temporaries').textContent")
+    assert page.run("window.hit") is None
+    page.close()
 
 
 def test_the_policy_stops_what_is_not_the_pages_own(browser: Chromium, tmp_path: Path) -> None:

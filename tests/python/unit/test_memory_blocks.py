@@ -202,7 +202,7 @@ def test_explain_names_the_peak_and_failed_requests() -> None:
     assert texts[2].startswith(
         "1 request for memory failed; the largest: 16.00 GB of cuda:1 in work"
     )
-    assert explain(table_of(RECORDS), memory=False).memory == []
+    assert explain(table_of(RECORDS), breakdown=False).memory == []
     assert explain(table_of([])).memory == []
 
 

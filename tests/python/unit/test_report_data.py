@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,41 @@ def test_a_profile_without_events(tmp_path: Path) -> None:
     data = read_report(tmp_path / "empty.html")
     assert data.head["rows"] == 0 and len(data.rows()["start"]) == 0
     assert (tmp_path / "empty.html").stat().st_size < 300_000
+
+
+def test_what_stands_out_and_what_failed_is_in_the_head(tmp_path: Path) -> None:
+    with fastprof.profile(
+        profile_memory=True, schedule=fastprof.schedule(wait=0, warmup=1, active=9)
+    ) as prof:
+        prof.step()
+        for _ in range(4):
+            with fastprof.record_function("load data"):
+                fastprof.report_memory_usage(16, 100)
+                time.sleep(0.02)
+            fastprof.report_memory_usage(16, -100)
+            prof.step()
+        with fastprof.record_function("too much"):
+            fastprof.report_out_of_memory(1 << 40)
+    prof.export_html(tmp_path / "r.html")
+    head = read_report(tmp_path / "r.html").head
+    text = head["strings"]
+    (text_of_wait, rows), *_ = head["findings"]["lines"]
+    assert text_of_wait.startswith("waiting for data: ")
+    assert 1 <= len(rows) <= 5
+    assert head["findings"]["first"].startswith("Load data ahead")
+    ((device, ranges, frame, size, at),) = head["failures"]
+    assert (text[device], text[ranges].split(" > ")[-1], text[frame]) == ("cpu:0", "too much", "")
+    assert (size, at > 0) == (1 << 40, True)
+    (memory,) = head["memory"]
+    sums = memory["sums"]
+    assert (sums["allocated"], sums["freed"], sums["in_use_at_end"]) == (400, 400, 0)
+    assert sums["difference"] == sums["lost_frees"] == 0
+    assert [t[2] for t in memory["temporaries"]] == [100] * 4
+    with fastprof.profile() as quiet, fastprof.record_function("work"):
+        pass
+    quiet.export_html(tmp_path / "q.html")
+    head = read_report(tmp_path / "q.html").head
+    assert (head["findings"], head["failures"]) == ({}, [])
 
 
 def test_counters_memory_and_flows(tmp_path: Path) -> None:
