@@ -38,6 +38,7 @@ MENU = {
         "pytorch",
         "memory",
         "cuda",
+        "device_plugins",
         "cpp",
         "python_calls",
         "tasks",
