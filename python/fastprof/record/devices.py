@@ -188,6 +188,15 @@ def _nothing() -> None:
     return None
 
 
+def _unlock_in_child() -> None:
+    """In a forked child, replace the lock: another thread of the parent may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_unlock_in_child)
+
+
 def _register_installed() -> None:
     chosen = os.environ.get(_CHOSEN)
     if chosen == "":
