@@ -6,13 +6,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastprof import _core
 from fastprof.base import errors
 
 if TYPE_CHECKING:
-    from fastprof.record.devices import Device
+    from fastprof.record.devices import Device, PythonDevice
 
 __all__ = ["DeviceCollections"]
 
@@ -74,7 +74,8 @@ class PythonCollection:
 
     def __init__(self, device: Device, types: tuple[str, ...]) -> None:
         """Raises errors.UnavailableError if the device cannot begin."""
-        self._device: Any = device.python
+        assert device.python is not None, "a device of a library has a native collection"
+        self._device: PythonDevice = device.python
         self._read_clock: Callable[[], int] = getattr(device.python, "clock", time.monotonic_ns)
         self._open = False
         self.sink = _core.DeviceSink(device.name, device.device_type, list(types))
