@@ -194,6 +194,28 @@ def test_a_device_that_raises_costs_only_its_work(npu: Npu, what: str) -> None:
     assert ("clock_hz" if what == "hz" else "out of order") in prof.missing["pynpu"]
 
 
+def test_an_interrupt_while_the_device_is_waited_for(npu: Npu) -> None:
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    npu.end = end  # type: ignore[method-assign]
+    prof = profile(activities=BOTH)
+    prof.start()
+    with record_function("range"):
+        pass
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(KeyboardInterrupt):
+            prof.stop()
+        prof.stop()
+    assert [
+        str(w.message)
+        for w in told
+        if "was interrupted, so that its work is missing" in str(w.message)
+    ]
+    assert "range" in prof.event_table.names and "interrupted" in prof.missing["pynpu"]
+
+
 def test_invalid_reports_are_counted_and_the_rest_is_kept(npu: Npu) -> None:
     answers: list[Any] = []
 
