@@ -163,6 +163,9 @@ def test_registering() -> None:
     for name in ("cuda", "cpu", "Upper", "", "a" * 33, "a-b", 5, None):
         with pytest.raises(errors.ValueError, match="name"):
             devices.register(Named(name))
+    with pytest.raises(errors.ValueError, match="is that of an activity"):
+        devices.register(Named("hpu"))
+    assert devices.register(Named("hpu", "HPU")).name == "hpu"
     for activity in ("CUDA", "CPU"):
         with pytest.raises(errors.ValueError, match="cannot record"):
             devices.register(Named("three", activity))
