@@ -12,7 +12,7 @@ READERS := $(CURDIR)/build/readers
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs docs clean test-integrations test-interpreters test-aarch64 mutants wheels test-wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check mutants wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ sanitize: $(TOOLS)  ## ASan+UBSan, then TSan, over unit and stress tests
 
 sanitize-python: $(TOOLS)  ## ASan+UBSan over the tests of traced calls and tasks (TESTS=path: others); minutes to build
 	JOBS=$(JOBS) $(BIN)/python tests/tools/sanitized_python.py $(TESTS)
+
+# Not through .venv: offline machines have fastprof and PyTorch in a Python of their own. It says so where they are missing.
+gpu-check:  ## check fastprof on an NVIDIA GPU, offline, in ten minutes; writes benchmarks/results/gpu-<device>.json (PYTHON=...)
+	$(PYTHON) tests/gpu/gpu_check.py
 
 mutants: $(INSTALLED)  ## put faults into the sources and see if tests notice (MUTANTS="--count 60 --seed 3", MUTANTS=--cpp; hours for 300)
 	$(BIN)/python tests/tools/requirements.py mutants | xargs -d '\n' $(BIN)/pip install -q

@@ -39,6 +39,7 @@ MENU = {
         "memory",
         "cuda",
         "nvtx",
+        "device_plugins",
         "cpp",
         "python_calls",
         "tasks",

@@ -16,6 +16,7 @@ from typing import Any
 __all__ = ["observe_delivery"]
 
 _BUFFER_BYTES = 1 << 20
+_kept: list[object] = []
 _KINDS = {1: "memcpy", 2: "memset", 5: "runtime", 10: "concurrent_kernel"}
 
 _REQUEST = ctypes.CFUNCTYPE(
@@ -76,7 +77,9 @@ def observe_delivery(work: Callable[[], None], synchronize: Callable[[], None]) 
     def complete(_context: Any, _stream: int, buffer: int, _size: int, valid: int) -> None:
         buffers.append((threading.get_native_id(), held[buffer], valid))
 
+    # CUPTI may call them until the process ends.
     callbacks = (_REQUEST(request), _COMPLETE(complete), _CALLBACK(lambda *_: None))
+    _kept.append((callbacks, held))
     subscriber = ctypes.c_void_p()
     answers = {"subscribe": library.cuptiSubscribe(ctypes.byref(subscriber), callbacks[2], None)}
     if answers["subscribe"] != 0:

@@ -130,7 +130,8 @@ def expected(events: list[Event]) -> dict[str, list[list[Any]]]:
             e for e in ranges
             if e["tid"] == call["tid"] and e["ts"] <= call["ts"] < e["ts"] + e["dur"]
         ]  # fmt: skip
-        name = max(around, key=lambda e: (e["ts"], -e["dur"]))["name"] if around else None
+        # The last to begin; of those with rounded stamps that are equal, the last in the file.
+        name = around[-1]["name"] if around else None
         for event in work:
             args = event["args"]
             found[f"{args['device']}/{args['stream']}"].append(

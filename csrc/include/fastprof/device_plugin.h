@@ -7,7 +7,7 @@
  *
  *     const fastprof_device_plugin* fastprof_device_plugin_open(const fastprof_device_host* host);
  *
- * It returns a table of its functions, which stays valid and unchanged until the process ends (fastprof
+ * It may be called more than once, and returns a table of its functions, which stays valid and unchanged until the process ends (fastprof
  * never unloads the library), or NULL if it cannot work with this host; fastprof then refuses it with a
  * message. docs/device_plugins.md says how to build, register and test one; examples/device_plugin is
  * a complete one.
@@ -107,8 +107,9 @@ typedef struct fastprof_activity_kind {
 
 /* One activity. Fixed for a major version. */
 typedef struct fastprof_activity {
-  uint64_t begin; /* stamps of the plug-in's clock, of calls and overhead of its call_clock; */
-  uint64_t end;   /* end >= begin > 0 */
+  /* Stamps of the plug-in's clock, those of calls and overhead of its call_clock; end >= begin > 0. */
+  uint64_t begin;
+  uint64_t end;
   /* Joins a call and the work that it started: the same number, not 0, unique among the calls of a
    * collection. 0: none. Work is linked to the range in which its call was made. */
   uint32_t correlation;

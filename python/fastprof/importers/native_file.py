@@ -194,17 +194,11 @@ def _sites(fields: dict[str, list[Any]]) -> SiteTable:
 
 def _track(row: Any) -> Track:
     number, pid, tid, name, alive, *rest = row
-    of_task: list[Any] = rest
-    thread_id, device_kind = (*of_task, *(-1, "")[len(of_task) :])
-    return Track(
-        _int(number),
-        _int(pid),
-        _int(tid),
-        _text(name),
-        bool(alive),
-        _int(thread_id),
-        _text(device_kind),
-    )
+    given: list[Any] = list(rest)
+    thread_id = given.pop(0) if given else -1
+    (device_kind,) = given or ("",)
+    kept = Track(_int(number), _int(pid), _int(tid), _text(name), bool(alive), _int(thread_id))
+    return kept._replace(device_kind=_text(device_kind))
 
 
 def _texts(values: Any) -> tuple[str, ...]:

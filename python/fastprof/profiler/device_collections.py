@@ -6,14 +6,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastprof import _core
 from fastprof.base import errors
 from fastprof.record.cuda import EVENTS
 
 if TYPE_CHECKING:
-    from fastprof.record.devices import Device
+    from fastprof.record.devices import Device, PythonDevice
 
 __all__ = ["DeviceCollections"]
 
@@ -89,9 +89,11 @@ class PythonCollection:
 
     def __init__(self, device: Device, types: tuple[str, ...]) -> None:
         """Raises errors.UnavailableError if the device cannot begin."""
-        self._device: Any = device.python
+        assert device.python is not None, "a device of a library has a native collection"
+        self._device: PythonDevice = device.python
         self._read_clock: Callable[[], int] = getattr(device.python, "clock", time.monotonic_ns)
         self._open = False
+        self._late: list[str] = []  # of an end() that did not return
         self.sink = _core.DeviceSink(device.name, device.device_type, list(types))
         try:
             self._hz = float(getattr(device.python, "clock_hz", 1e9))
@@ -109,8 +111,10 @@ class PythonCollection:
     def end(self) -> list[str]:
         """Wait for the device, end, and return what went wrong. No effect when called again."""
         if not self._open:
-            return []
+            late, self._late = self._late, []
+            return late
         self._open = False
+        self._late = ["the end of its collection was interrupted, so that its work is missing"]
         try:
             self._device.end(self._collection, self.sink)
         except Exception as error:
@@ -124,6 +128,7 @@ class PythonCollection:
         except Exception as error:
             self.sink.problem(f"its clock could not be read: its plug-in raised {_text(error)}")
         end = _core.device_clock(time.monotonic_ns)
+        self._late = []
         return self.sink.finish(self._begin, end, self._device_begin, device_end, self._hz)
 
     def abandon(self) -> None:

@@ -61,6 +61,7 @@ _ACTIVITIES = {
     20: ProfilerActivity.PrivateUse1,
 }
 _TYPES = {activity: number for number, activity in _ACTIVITIES.items()}
+_NAMES = {activity.name.lower(): activity for activity in ProfilerActivity}
 
 
 class Device(NamedTuple):
@@ -102,6 +103,11 @@ def register(device: str | os.PathLike[str] | PythonDevice) -> Device:
     """
     with _lock:
         made = _library(device) if isinstance(device, str | os.PathLike) else _object(device)
+        if made.name in _NAMES and _NAMES[made.name] is not made.activity:
+            raise errors.ValueError(
+                f"the name {made.name!r} is that of an activity, and the device {made.origin} records "
+                f"{made.activity.name}. Rename it."
+            )
         known = _devices.get(made.name)
         if known is not None and (known.python is not made.python or known.origin != made.origin):
             raise errors.ValueError(
@@ -186,6 +192,15 @@ def _object(device: PythonDevice) -> Device:
 
 def _nothing() -> None:
     return None
+
+
+def _unlock_in_child() -> None:
+    """In a forked child, replace the lock: another thread of the parent may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_unlock_in_child)
 
 
 def _register_installed() -> None:

@@ -120,6 +120,31 @@ TEST(work_is_linked_to_the_innermost_range_of_its_call) {
   }
 }
 
+TEST(devices_of_two_kinds_may_use_the_same_numbers) {
+  FakeDevice device, other;
+  other.found.places[1].device_kind = "npu";
+  other.found.sites[0].name = "npu launch";
+  other.found.sites[1].name = "npu kernel";
+  fp::Session session;
+  session.start();
+  {
+    FASTPROF_RANGE("first");
+    device.launch(1);
+  }
+  {
+    FASTPROF_RANGE("second");
+    other.launch(1);
+  }
+  session.add_activities(std::move(device.found));
+  session.add_activities(std::move(other.found));
+  const fp::Capture& capture = session.stop();
+  CHECK(links(capture) ==
+        (std::vector<std::string>{"launch: -, first", "npu launch: -, second",
+                                  "kernel: launch, first", "npu kernel: npu launch, second"}));
+  CHECK_EQ(capture.device_links[0].correlation, 1u);
+  CHECK_EQ(capture.device_links[1].correlation, 2u);
+}
+
 TEST(what_began_outside_the_session_is_left_out) {
   FakeDevice device;
   device.launch(1, 50'000'000);  // launched before: its kernel runs in the session

@@ -163,6 +163,9 @@ def test_registering() -> None:
     for name in ("cuda", "cpu", "Upper", "", "a" * 33, "a-b", 5, None):
         with pytest.raises(errors.ValueError, match="name"):
             devices.register(Named(name))
+    with pytest.raises(errors.ValueError, match="is that of an activity"):
+        devices.register(Named("hpu"))
+    assert devices.register(Named("hpu", "HPU")).name == "hpu"
     for activity in ("CUDA", "CPU"):
         with pytest.raises(errors.ValueError, match="cannot record"):
             devices.register(Named("three", activity))
@@ -192,6 +195,28 @@ def test_a_device_that_raises_costs_only_its_work(npu: Npu, what: str) -> None:
     assert len(told) == 1
     assert "range" in prof.event_table.names
     assert ("clock_hz" if what == "hz" else "out of order") in prof.missing["pynpu"]
+
+
+def test_an_interrupt_while_the_device_is_waited_for(npu: Npu) -> None:
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    npu.end = end  # type: ignore[method-assign]
+    prof = profile(activities=BOTH)
+    prof.start()
+    with record_function("range"):
+        pass
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(KeyboardInterrupt):
+            prof.stop()
+        prof.stop()
+    assert [
+        str(w.message)
+        for w in told
+        if "was interrupted, so that its work is missing" in str(w.message)
+    ]
+    assert "range" in prof.event_table.names and "interrupted" in prof.missing["pynpu"]
 
 
 def test_invalid_reports_are_counted_and_the_rest_is_kept(npu: Npu) -> None:

@@ -16,6 +16,7 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/stable_order.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/link_device_rows.hpp"
 #include "fastprof/payload/blocks/detail_block.hpp"
 #include "fastprof/session/activities.hpp"
 #include "fastprof/session/drain.hpp"
@@ -36,6 +37,9 @@ class ActivityRows {
   void add(const Activities& from, const std::vector<uint32_t>& track_ids) {
     if (from.rows.empty()) return;
     std::vector<uint32_t> site_index(from.sites.size(), UINT32_MAX);
+    std::vector<size_t> correlation_at;  // by site
+    for (const SiteInfo& site : from.sites)
+      correlation_at.push_back(device_rows::correlation_argument(site));
     text_index_.assign(from.texts.size(), UINT32_MAX);
     const std::vector<bool> kept = choose(from);
     std::vector<size_t> track_of(from.places.size(), SIZE_MAX);
@@ -54,10 +58,13 @@ class ActivityRows {
       rows.begin.push_back(static_cast<int64_t>(activity.begin));
       rows.end.push_back(static_cast<int64_t>(std::max(activity.end, activity.begin)));
       rows.site.push_back(site);
-      rows.payload.push_back(add_payload(from, activity));
+      rows.payload.push_back(add_payload(from, activity, correlation_at[activity.site]));
       rows.kind.push_back(EventKind::range);
       rows.flags.push_back(activity.text == kNoPayload ? 0 : event_flag::detail);
     }
+    for (const Activity& activity : from.rows)
+      highest_ = std::max(highest_, correlation_base_ + activity.correlation);
+    correlation_base_ = highest_;
   }
 
  private:
@@ -134,12 +141,16 @@ class ActivityRows {
     return 1000 * static_cast<int64_t>(number) + place.device_index;
   }
 
-  uint32_t add_payload(const Activities& from, const Activity& activity) {
+  // Backends number their calls independently, and links are found by number in the whole capture:
+  // the numbers of each follow those of the ones before, the first one's are unchanged.
+  uint32_t add_payload(const Activities& from, const Activity& activity, size_t correlation_at) {
     Column<uint64_t>& words = drained_.payload_words;
     const size_t count = from.sites[activity.site].arg_types.size();
     if (count == 0 && activity.text == kNoPayload) return kNoPayload;
     const auto at = static_cast<uint32_t>(words.size());
     for (size_t i = 0; i < count; ++i) words.push_back(from.words[activity.words + i]);
+    if (correlation_at < count && words[at + correlation_at] != 0)
+      words[at + correlation_at] += correlation_base_;
     if (activity.text != kNoPayload) {
       words.push_back(2);  // DetailHeader: two words follow
       words.push_back(detail_block_word(DetailType::json, 1));
@@ -160,6 +171,7 @@ class ActivityRows {
   DrainedRows& drained_;
   const Snapshot& snapshot_;
   std::vector<uint32_t> text_index_;
+  uint32_t correlation_base_ = 0, highest_ = 0;
   std::vector<std::string> device_kinds_;  // that have tracks, in the order in which they came
 };
 
