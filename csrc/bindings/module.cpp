@@ -46,6 +46,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_python_calls(module);
   fastprof::bindings::register_tasks(module);
   fastprof::bindings::register_legacy(module);
+  fastprof::bindings::register_metal(module);
   fastprof::bindings::register_torch(module);
   fastprof::bindings::register_torch_memory(module);
   fastprof::bindings::register_torch_holds(module);

@@ -108,6 +108,7 @@ ROOT: dict[str, set[str] | None] = {
     "errors": {"base"},
     "itt": {"compat"},
     "memory_attribution": {"analysis"},
+    "metal": {"record"},
     "profiler_legacy": {"compat"},
     "table": {"model"},
     "trace_writers": {"exporters"},

@@ -225,6 +225,10 @@ def make_options(
         categories |= Category.RUNTIME | Category.DEVICE
         missing.pop("enable_cuda_sync_events", None)
         use_device = "cuda" if use_device is None else use_device
+    if ProfilerActivity.MPS in kept:
+        device_types["MPS"] = ()  # a command buffer is one row, whatever it contains
+        categories |= Category.RUNTIME | Category.DEVICE
+        use_device = "mps" if use_device is None else use_device
     device = _device_name(use_device) if use_device is not None else None
     if device is not None and as_activity(device) not in kept:
         device = None

@@ -24,7 +24,10 @@ __all__ = [
 
 
 class ProfilerActivity(SameEnum, enum.Enum):
-    """Kinds of activities. PyTorch's names and values; its own enumerators are accepted everywhere."""
+    """Kinds of activities. PyTorch's names and values; its own enumerators are accepted everywhere.
+
+    MPS is ours: Metal work, which PyTorch's profiler does not record.
+    """
 
     CPU = 0
     XPU = 1
@@ -32,6 +35,7 @@ class ProfilerActivity(SameEnum, enum.Enum):
     HPU = 3
     MTIA = 4
     PrivateUse1 = 5
+    MPS = 6
 
 
 _Type = TypeVar("_Type", int, str)
@@ -79,6 +83,11 @@ def missing_reason(activity: ProfilerActivity) -> str | None:
         from fastprof.record.cuda import cuda_problem  # loads the native part
 
         return cuda_problem()
+    if activity is ProfilerActivity.MPS:
+        from fastprof.record.metal import metal_problem  # loads the native part
+
+        problem = metal_problem()
+        return f"Metal work is not recorded: {problem}" if problem else None
     return f"this build of fastprof has no {activity.name} backend, so work on that device is not recorded"
 
 

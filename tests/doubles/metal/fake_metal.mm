@@ -74,6 +74,26 @@ std::string text_of(NSString* text) {
 
 }  // namespace
 
+@interface FakeMemory : NSObject <MTLBuffer> {
+  std::vector<char>* bytes_;
+}
+- (id)initWithLength:(NSUInteger)length;
+@end
+
+// A library, one of its functions, or a pipeline state of it: what counts is the name.
+@interface FakeFunction : NSObject <MTLLibrary, MTLFunction, MTLComputePipelineState> {
+  NSString* name_;
+}
+- (id)initWithName:(NSString*)name;
+@end
+
+// Work is done when it is encoded: tests look at it after the command buffer has completed.
+@interface FakeEncoder : NSObject <MTLComputeCommandEncoder> {
+  id function_;
+  id<MTLBuffer> buffer_;
+}
+@end
+
 @interface FakeDevice : NSObject <MTLDevice> {
   uint64_t number_;
 }
@@ -145,10 +165,80 @@ void sleep_ms(double ms) {
 
 }  // namespace
 
+@implementation FakeMemory
+- (id)initWithLength:(NSUInteger)length {
+  if ((self = [super init])) bytes_ = new std::vector<char>(length);
+  return self;
+}
+- (void)dealloc {
+  delete bytes_;
+  [super dealloc];
+}
+- (void*)contents {
+  return bytes_->data();
+}
+- (NSUInteger)length {
+  return bytes_->size();
+}
+@end
+
+@implementation FakeFunction
+- (id)initWithName:(NSString*)name {
+  if ((self = [super init])) name_ = [name copy];
+  return self;
+}
+- (void)dealloc {
+  [name_ release];
+  [super dealloc];
+}
+- (NSString*)name {
+  return name_;
+}
+- (id<MTLFunction>)newFunctionWithName:(NSString*)name {
+  return [[FakeFunction alloc] initWithName:name];
+}
+- (NSUInteger)maxTotalThreadsPerThreadgroup {
+  return 1024;
+}
+@end
+
+@implementation FakeEncoder
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)state {
+  function_ = state;
+}
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  if (offset == 0 && index == 0) buffer_ = buffer;
+}
+- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group {
+  // The one kernel that the double knows.
+  if (group.width == 0 || ![[function_ name] isEqual:@"double_all"]) return;
+  float* const values = static_cast<float*>([buffer_ contents]);
+  for (NSUInteger i = 0; i < threads.width && i * sizeof(float) < [buffer_ length]; ++i)
+    values[i] *= 2;
+}
+- (void)endEncoding {
+}
+@end
+
 @implementation FakeDevice
 - (id)initWithNumber:(uint64_t)number {
   if ((self = [super init])) number_ = number;
   return self;
+}
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
+  (void)options;
+  return [[FakeMemory alloc] initWithLength:length];
+}
+- (id<MTLLibrary>)newLibraryWithSource:(NSString*)source
+                               options:(MTLCompileOptions*)options
+                                 error:(NSError**)error {
+  (void)options, (void)error;
+  return [[FakeFunction alloc] initWithName:source];
+}
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                                             error:(NSError**)error {
+  (void)error;
+  return [[FakeFunction alloc] initWithName:[function name]];
 }
 - (NSString*)name {
   return [NSString stringWithFormat:@"Fake GPU %d", (int)number_];
@@ -220,6 +310,9 @@ void sleep_ms(double ms) {
 - (void)setLabel:(NSString*)label {
   [label_ release];
   label_ = [label copy];
+}
+- (id<MTLComputeCommandEncoder>)computeCommandEncoder {
+  return [[[FakeEncoder alloc] init] autorelease];
 }
 - (void)refuseAfterCommit:(const char*)what {
   // As Metal's validation does.
