@@ -9,9 +9,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import metal_double
 import pytest
-
-from tests.tools import metal_double
 
 pytestmark = pytest.mark.compilers
 
