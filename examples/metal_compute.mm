@@ -40,7 +40,9 @@ int main() {
     for (NSUInteger i = 0; i < kCount; ++i) values[i] = 1;
 
     metal::Platform& platform = metal::metal_platform();
-    const auto profiler = metal::Profiler::make(platform, {0, 0, metal::OPERATION_STATS});
+    metal::Options options = metal::options_of_environment();
+    options.log |= metal::OPERATION_STATS;
+    const auto profiler = metal::Profiler::make(platform, options);
     metal::ExitReport::instance().arm(profiler);  // the table at exit
 #if FASTPROF_HAS_RECORDER
     const auto observed = std::make_shared<fastprof::MetalActivities>(platform);
