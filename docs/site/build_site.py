@@ -38,6 +38,7 @@ MENU = {
         "pytorch",
         "memory",
         "cuda",
+        "metal",
         "cpp",
         "python_calls",
         "tasks",

@@ -31,6 +31,7 @@ MODULES = {
     "errors": "Exceptions",
     "profiler_legacy": "The legacy profiler",
     "itt": "ITT",
+    "metal": "Metal",
 }
 
 

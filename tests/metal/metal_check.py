@@ -38,7 +38,11 @@ def run(command: list[str], **environment: str) -> dict[str, Any]:
 
 def build(counting: str, program: Path) -> dict[str, Any]:
     """Build the example with a mode of reference counting."""
-    sources = [BACKEND / "metal_platform.mm", BACKEND / "commit_observation.mm", BACKEND / "torch_stream.cpp"]
+    sources = [
+        BACKEND / "metal_platform.mm",
+        BACKEND / "commit_observation.mm",
+        BACKEND / "torch_stream.cpp",
+    ]
     return run(
         [
             "clang++", "-std=c++17", "-O1", "-Wall", counting, f"-I{ROOT / 'csrc' / 'include'}", f"-I{ROOT / 'csrc'}",
@@ -83,7 +87,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "metal_check.json")
     options = parser.parse_args()
     if sys.platform != "darwin":
-        print(f"make metal-check needs a Mac with a GPU that supports Metal; this is {platform.system()}.")
+        print(
+            f"make metal-check needs a Mac with a GPU that supports Metal; this is {platform.system()}."
+        )
         return 2
     (ROOT / "build").mkdir(exist_ok=True)
     result = {

@@ -126,6 +126,7 @@ def _backend_objects(folder: Path, flags: Sequence[str]) -> list[Path]:
         BACKEND / "commit_observation.mm",
         BACKEND / "torch_stream.cpp",
         DOUBLES / "fake_metal.mm",
+        DOUBLES / "fake_compute.mm",
         DOUBLES / "cxx_personality.cpp",
     ]
     return [_compile(source, folder, flags) for source in sources]

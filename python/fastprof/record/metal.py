@@ -159,8 +159,8 @@ def stop() -> None:
 def profile(mode: str = "interval", wait_until_completed: bool = False) -> Iterator[None]:
     """Make signposts of the Metal work of a block. Parameters and errors are those of start().
 
-        with fastprof.metal.profile("interval,event"):
-            step()
+    with fastprof.metal.profile("interval,event"):
+        step()
     """
     start(mode, wait_until_completed)
     try:

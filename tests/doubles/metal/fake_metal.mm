@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "fake_compute.h"
 #include "fake_metal.h"
 
 struct fake_os_log {
@@ -73,26 +74,6 @@ std::string text_of(NSString* text) {
 }
 
 }  // namespace
-
-@interface FakeMemory : NSObject <MTLBuffer> {
-  std::vector<char>* bytes_;
-}
-- (id)initWithLength:(NSUInteger)length;
-@end
-
-// A library, one of its functions, or a pipeline state of it: what counts is the name.
-@interface FakeFunction : NSObject <MTLLibrary, MTLFunction, MTLComputePipelineState> {
-  NSString* name_;
-}
-- (id)initWithName:(NSString*)name;
-@end
-
-// Work is done when it is encoded: tests look at it after the command buffer has completed.
-@interface FakeEncoder : NSObject <MTLComputeCommandEncoder> {
-  id function_;
-  id<MTLBuffer> buffer_;
-}
-@end
 
 @interface FakeDevice : NSObject <MTLDevice> {
   uint64_t number_;
@@ -164,61 +145,6 @@ void sleep_ms(double ms) {
 }
 
 }  // namespace
-
-@implementation FakeMemory
-- (id)initWithLength:(NSUInteger)length {
-  if ((self = [super init])) bytes_ = new std::vector<char>(length);
-  return self;
-}
-- (void)dealloc {
-  delete bytes_;
-  [super dealloc];
-}
-- (void*)contents {
-  return bytes_->data();
-}
-- (NSUInteger)length {
-  return bytes_->size();
-}
-@end
-
-@implementation FakeFunction
-- (id)initWithName:(NSString*)name {
-  if ((self = [super init])) name_ = [name copy];
-  return self;
-}
-- (void)dealloc {
-  [name_ release];
-  [super dealloc];
-}
-- (NSString*)name {
-  return name_;
-}
-- (id<MTLFunction>)newFunctionWithName:(NSString*)name {
-  return [[FakeFunction alloc] initWithName:name];
-}
-- (NSUInteger)maxTotalThreadsPerThreadgroup {
-  return 1024;
-}
-@end
-
-@implementation FakeEncoder
-- (void)setComputePipelineState:(id<MTLComputePipelineState>)state {
-  function_ = state;
-}
-- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
-  if (offset == 0 && index == 0) buffer_ = buffer;
-}
-- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group {
-  // The one kernel that the double knows.
-  if (group.width == 0 || ![[function_ name] isEqual:@"double_all"]) return;
-  float* const values = static_cast<float*>([buffer_ contents]);
-  for (NSUInteger i = 0; i < threads.width && i * sizeof(float) < [buffer_ length]; ++i)
-    values[i] *= 2;
-}
-- (void)endEncoding {
-}
-@end
 
 @implementation FakeDevice
 - (id)initWithNumber:(uint64_t)number {
@@ -548,7 +474,8 @@ FAKE_METAL_EXPORT int mach_timebase_info(mach_timebase_info_data_t* info) {
 FAKE_METAL_EXPORT uint64_t mach_absolute_time(void) {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  const auto ns = static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+  const auto ns =
+      static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
   return ns * kDenominator / kNumerator;
 }
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import metal_double
@@ -16,10 +15,10 @@ pytestmark = pytest.mark.compilers
 
 
 @pytest.fixture(scope="module")
-def double(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def double(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the backend and its double as a library."""
     metal_double.need()
-    yield metal_double.build_library(tmp_path_factory.mktemp("metal"))
+    return metal_double.build_library(tmp_path_factory.mktemp("metal"))
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])

@@ -25,7 +25,10 @@ SOURCES = (
     "examples/metal_compute.mm",  # which includes the whole of fastprof/metal.hpp
 )
 # Of a 64-bit Mach-O file: magic number, then the processor.
-MACH_O = {"aarch64": b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01", "x86_64": b"\xcf\xfa\xed\xfe\x07\x00\x00\x01"}
+MACH_O = {
+    "aarch64": b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01",
+    "x86_64": b"\xcf\xfa\xed\xfe\x07\x00\x00\x01",
+}
 
 
 def compile_for(processor: str, source: Path, folder: Path, *flags: str) -> tuple[bytes, str]:
@@ -46,7 +49,9 @@ def compile_for(processor: str, source: Path, folder: Path, *flags: str) -> tupl
     return (made.read_bytes()[:8] if done.returncode == 0 else b""), done.stderr
 
 
-@pytest.mark.parametrize(("processor", "counting"), [("aarch64", "-fobjc-arc"), ("x86_64", "-fno-objc-arc")])
+@pytest.mark.parametrize(
+    ("processor", "counting"), [("aarch64", "-fobjc-arc"), ("x86_64", "-fno-objc-arc")]
+)
 def test_the_metal_profiler_compiles_for_macos(
     processor: str, counting: str, tmp_path: Path
 ) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our declarations of Metal (tests/doubles/metal) against the metadata of Apple's framework in pyobjc-framework-Metal."""
+"""Our declarations of Metal (tests/doubles/metal) against the metadata in pyobjc-framework-Metal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def metadata() -> Iterator[str]:
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         if done.returncode != 0:
-            pytest.skip(f"pyobjc-framework-Metal cannot be downloaded: {done.stderr.strip()[-200:]}")
+            pytest.skip(
+                f"pyobjc-framework-Metal cannot be downloaded: {done.stderr.strip()[-200:]}"
+            )
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         yield archive.read("Metal/_metadata.py").decode()
@@ -92,13 +94,17 @@ def disagreements(text: str) -> list[str]:
             wrong.append(f"{owner} has no method {selector}")
             continue
 
-        def agrees(info: dict[str, Any], result: str = result, arguments: list[str] = arguments) -> bool:
+        def agrees(
+            info: dict[str, Any], result: str = result, arguments: list[str] = arguments
+        ) -> bool:
             pairs = [(result, info.get("retval", {}).get("type"))]
             pairs += [
-                (kind, info.get("arguments", {}).get(i, {}).get("type")) for i, kind in enumerate(arguments, 2)
+                (kind, info.get("arguments", {}).get(i, {}).get("type"))
+                for i, kind in enumerate(arguments, 2)
             ]
             return all(
-                code is None or (code.decode() if isinstance(code, bytes) else code) in encodings(kind)
+                code is None
+                or (code.decode() if isinstance(code, bytes) else code) in encodings(kind)
                 for kind, code in pairs
             )
 
