@@ -12,7 +12,7 @@ READERS := $(CURDIR)/build/readers
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check mutants wheels test-wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check metal-check mutants wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ test-interpreters: $(TOOLS)  ## run tests on the oldest and newest other CPython
 test-aarch64: $(TOOLS)  ## run C++ tests for aarch64 under qemu-user (AARCH64=all: every one)
 	$(BIN)/python tests/tools/aarch64.py $(AARCH64)
 
+metal-check:  ## on a Mac: build and run the Metal profiler, write build/metal_check.json
+	$(PYTHON) tests/metal/metal_check.py
+
 test: test-cpp test-python  ## build and run all tests
 
 check: lint sanitize  ## linters, types, layer rule, sanitizers
@@ -79,11 +82,11 @@ lint: $(INSTALLED)  ## the checks without the sanitizers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tests/tools/check_layers.py
-	git ls-files '*.hpp' '*.cpp' | xargs $(BIN)/clang-format --dry-run --Werror
+	git ls-files '*.hpp' '*.cpp' '*.mm' | xargs $(BIN)/clang-format --dry-run --Werror
 
 format: $(TOOLS)  ## format all C++ and Python sources in place
 	$(BIN)/ruff format -q .
-	git ls-files '*.hpp' '*.cpp' | xargs $(BIN)/clang-format -i
+	git ls-files '*.hpp' '*.cpp' '*.mm' | xargs $(BIN)/clang-format -i
 
 sanitize: $(TOOLS)  ## ASan+UBSan, then TSan, over unit and stress tests
 	for preset in asan-ubsan tsan; do \

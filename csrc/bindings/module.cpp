@@ -50,6 +50,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_tasks(module);
   fastprof::bindings::register_legacy(module);
   fastprof::bindings::register_emission(module);
+  fastprof::bindings::register_metal(module);
   fastprof::bindings::register_torch(module);
   fastprof::bindings::register_torch_memory(module);
   fastprof::bindings::register_torch_holds(module);

@@ -40,6 +40,7 @@ MENU = {
         "cuda",
         "nvtx",
         "device_plugins",
+        "metal",
         "cpp",
         "python_calls",
         "tasks",

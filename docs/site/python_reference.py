@@ -32,6 +32,7 @@ MODULES = {
     "errors": "Exceptions",
     "profiler_legacy": "The legacy profiler",
     "itt": "ITT",
+    "metal": "Metal",
 }
 
 

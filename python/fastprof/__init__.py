@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fastprof._version import __version__
 
 if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
-    from fastprof import devices, errors, itt, profiler_legacy
+    from fastprof import devices, errors, itt, metal, profiler_legacy
     from fastprof.analysis.flops import FlopEstimate, estimate_flops
     from fastprof.analysis.memory_attribution import attribute_memory
     from fastprof.base.device_type import DeviceType
@@ -103,6 +103,7 @@ _LAZY: dict[str, str] = {
     "devices": "",
     "errors": "",
     "itt": "",
+    "metal": "",
     "profiler_legacy": "",
     "default_node_id": "fastprof.compat.profiler_legacy",
     "set_default_node_id": "fastprof.compat.profiler_legacy",
@@ -188,6 +189,7 @@ __all__ = [
     "devices",
     "errors",
     "itt",
+    "metal",
     "profiler_legacy",
     "default_node_id",
     "set_default_node_id",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Metal backend on the double of Apple's frameworks: the very same .mm files that are built on
 // macOS, driven from C++. tests/tools/metal_double.py builds it; test_metal_backend.py runs it.
-#include <sys/stat.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -281,4 +281,27 @@ TEST(all_commits_of_the_process_are_observed_in_sessions) {
   fake_metal_devices(1);
   fake_metal_run_ms(1, 0.1);
   fake_metal_release_queue(queue);
+}
+
+// The last test: what is loaded stays.
+TEST(pytorchs_stream_is_found_in_the_library_that_is_loaded) {
+  metal::Platform& platform = metal::metal_platform();
+  CHECK(metal::torch_stream() == nullptr);
+  void* const torch = dlopen("./libfake_torch.so", RTLD_NOW | RTLD_GLOBAL);
+  if (torch == nullptr) {
+    check::fail(__FILE__, __LINE__, dlerror());
+    return;
+  }
+  metal::Stream* const stream = metal::torch_stream();
+  CHECK(stream != nullptr && platform.default_stream() == stream);
+  CHECK_EQ(stream->queue().name, std::string("PyTorch MPS stream"));
+  const auto profiler = metal::Profiler::make(platform, {0, 0, metal::OPERATION_STATS});
+  profiler->begin_profile_kernel(&kernel, "add");
+  profiler->end_profile_kernel(&kernel, nullptr, metal::SyncType::COMMIT_AND_WAIT);
+  CHECK_EQ(profiler->statistics().pending_count, 0u);
+  CHECK(profiler->statistics().operations[0].gpu_ms > 0);
+  profiler->begin_profile_kernel(&kernel, "add");
+  profiler->end_profile_kernel(&kernel);  // PyTorch would commit it some day
+  CHECK_EQ(profiler->statistics().pending_count, 1u);
+  CHECK_EQ(profiler->wait_for_pending(), 0u);
 }

@@ -119,6 +119,7 @@ ROOT: dict[str, set[str] | None] = {
     "errors": {"base"},
     "itt": {"record"},
     "memory_attribution": {"analysis"},
+    "metal": {"record"},
     "profiler_legacy": {"compat"},
     "table": {"model"},
     "trace_writers": {"exporters"},

@@ -221,8 +221,7 @@ class AppleCaptures final : public CaptureDevice {
           FASTPROF_AUTORELEASED([[MTLCaptureDescriptor alloc] init]);
       descriptor.captureObject = object;
       descriptor.destination = MTLCaptureDestinationGPUTraceDocument;
-      descriptor.outputURL = [NSURL
-          fileURLWithPath:[NSString stringWithUTF8String:path.c_str()]];
+      descriptor.outputURL = [NSURL fileURLWithPath:[NSString stringWithUTF8String:path.c_str()]];
       NSError* failure = nil;
       if ([[MTLCaptureManager sharedCaptureManager] startCaptureWithDescriptor:descriptor
                                                                          error:&failure])
@@ -340,8 +339,7 @@ static int32_t device_index(id<MTLDevice> device) {
 Queue queue_of_buffer(void* command_buffer) {
   Queue found;
   @autoreleasepool {
-    const id<MTLCommandQueue> queue =
-        [(__bridge id<MTLCommandBuffer>)command_buffer commandQueue];
+    const id<MTLCommandQueue> queue = [(__bridge id<MTLCommandBuffer>)command_buffer commandQueue];
     found.id = static_cast<uint64_t>(reinterpret_cast<uintptr_t>((__bridge void*)queue));
     found.name = text_of([queue label]);
     found.device_index = device_index([queue device]);

@@ -233,6 +233,7 @@ def _gpus() -> Iterator[Finding]:
         "XPU": "",
         "MTIA": "",
         "HPU": "a Gaudi device" if Path("/dev/accel/accel0").exists() else "",
+        "MPS": "",
     }
     try:
         from fastprof.record.activities import ProfilerActivity, missing_reason

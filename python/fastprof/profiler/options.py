@@ -243,6 +243,10 @@ def make_options(
                 categories |= Category.RUNTIME | Category.DEVICE
                 if use_device is None or _device_name(use_device) == activity.name.lower():
                     use_device = plugin.name
+    if ProfilerActivity.MPS in kept:
+        device_types["MPS"] = ()  # a command buffer is one row, whatever it contains
+        categories |= Category.RUNTIME | Category.DEVICE
+        use_device = "mps" if use_device is None else use_device
     device = _device_name(use_device) if use_device is not None else None
     if device is not None and _activity_of(device) not in kept:
         device = None

@@ -533,7 +533,11 @@ def _first_device(activities: Iterable[Any]) -> str | None:
     """Return the device that PyTorch puts into use_device for these activities; None for the CPU."""
     names = {activity.name for activity in activities}
     return next(
-        (name.lower() for name in ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1") if name in names),
+        (
+            name.lower()
+            for name in ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1", "MPS")
+            if name in names
+        ),
         None,
     )
 

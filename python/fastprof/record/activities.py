@@ -25,7 +25,10 @@ __all__ = [
 
 
 class ProfilerActivity(SameEnum, enum.Enum):
-    """Kinds of activities. PyTorch's names and values; its own enumerators are accepted everywhere."""
+    """Kinds of activities. PyTorch's names and values; its own enumerators are accepted everywhere.
+
+    MPS is ours: Metal work, which PyTorch's profiler does not record.
+    """
 
     CPU = 0
     XPU = 1
@@ -33,6 +36,7 @@ class ProfilerActivity(SameEnum, enum.Enum):
     HPU = 3
     MTIA = 4
     PrivateUse1 = 5
+    MPS = 6
 
 
 _Type = TypeVar("_Type", int, str)
@@ -88,6 +92,11 @@ def missing_reason(activity: ProfilerActivity) -> str | None:
         from fastprof.record.cuda import cuda_problem  # loads the native part
 
         return cuda_problem()
+    if activity is ProfilerActivity.MPS:
+        from fastprof.record.metal import metal_problem  # loads the native part
+
+        problem = metal_problem()
+        return f"Metal work is not recorded: {problem}" if problem else None
     from fastprof.record.devices import registered  # likewise
 
     problems = {d.name: d.problem() for d in registered() if d.activity is activity}

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "fake_compute.h"
 #include "fake_metal.h"
 
 struct fake_os_log {
@@ -150,6 +151,21 @@ void sleep_ms(double ms) {
   if ((self = [super init])) number_ = number;
   return self;
 }
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
+  (void)options;
+  return [[FakeMemory alloc] initWithLength:length];
+}
+- (id<MTLLibrary>)newLibraryWithSource:(NSString*)source
+                               options:(MTLCompileOptions*)options
+                                 error:(NSError**)error {
+  (void)options, (void)error;
+  return [[FakeFunction alloc] initWithName:source];
+}
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                                             error:(NSError**)error {
+  (void)error;
+  return [[FakeFunction alloc] initWithName:[function name]];
+}
 - (NSString*)name {
   return [NSString stringWithFormat:@"Fake GPU %d", (int)number_];
 }
@@ -220,6 +236,9 @@ void sleep_ms(double ms) {
 - (void)setLabel:(NSString*)label {
   [label_ release];
   label_ = [label copy];
+}
+- (id<MTLComputeCommandEncoder>)computeCommandEncoder {
+  return [[[FakeEncoder alloc] init] autorelease];
 }
 - (void)refuseAfterCommit:(const char*)what {
   // As Metal's validation does.
@@ -455,7 +474,8 @@ FAKE_METAL_EXPORT int mach_timebase_info(mach_timebase_info_data_t* info) {
 FAKE_METAL_EXPORT uint64_t mach_absolute_time(void) {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  const auto ns = static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+  const auto ns =
+      static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
   return ns * kDenominator / kNumerator;
 }
 

@@ -19,7 +19,14 @@
 #define FASTPROF_ABI_MINOR 4
 #endif
 
-#if !defined(__linux__)
+// The recorder exists on Linux. On macOS the Metal profiler (metal.hpp) does, which needs none;
+// headers of the recorder refuse to compile there (recorder/state/site.hpp).
+#if defined(__linux__)
+#define FASTPROF_HAS_RECORDER 1
+#else
+#define FASTPROF_HAS_RECORDER 0
+#endif
+#if !defined(__linux__) && !defined(__APPLE__)
 #error \
     "fastprof records on Linux (x86-64 or aarch64). Define FASTPROF_DISABLE and include only fastprof/fastprof.hpp to compile the macros out."
 #endif

@@ -22,13 +22,57 @@ typedef NS_ENUM(NSInteger, MTLCaptureDestination) {
   MTLCaptureDestinationGPUTraceDocument = 2,
 };
 
+typedef NS_ENUM(NSUInteger, MTLResourceOptions) {
+  MTLResourceStorageModeShared = 0,
+};
+
+typedef struct {
+  NSUInteger width, height, depth;
+} MTLSize;
+
+static inline MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) {
+  MTLSize size = {width, height, depth};
+  return size;
+}
+
+@class MTLCompileOptions;
 @protocol MTLDevice;
 @protocol MTLCommandQueue;
 @protocol MTLCommandBuffer;
 
 typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 
+@protocol MTLBuffer <NSObject>
+- (void*)contents;
+- (NSUInteger)length;
+@end
+
+@protocol MTLFunction <NSObject>
+- (NSString*)name;
+@end
+
+@protocol MTLLibrary <NSObject>
+- (id<MTLFunction>)newFunctionWithName:(NSString*)name;
+@end
+
+@protocol MTLComputePipelineState <NSObject>
+- (NSUInteger)maxTotalThreadsPerThreadgroup;
+@end
+
+@protocol MTLComputeCommandEncoder <NSObject>
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)state;
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
+- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group;
+- (void)endEncoding;
+@end
+
 @protocol MTLDevice <NSObject>
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
+- (id<MTLLibrary>)newLibraryWithSource:(NSString*)source
+                               options:(MTLCompileOptions*)options
+                                 error:(NSError**)error;
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                                             error:(NSError**)error;
 - (NSString*)name;
 - (uint64_t)registryID;
 - (id<MTLCommandQueue>)newCommandQueue;
@@ -46,6 +90,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 - (id<MTLCommandQueue>)commandQueue;
 - (NSString*)label;
 - (void)setLabel:(NSString*)label;
+- (id<MTLComputeCommandEncoder>)computeCommandEncoder;
 - (void)commit;
 - (void)addScheduledHandler:(MTLCommandBufferHandler)block;
 - (void)addCompletedHandler:(MTLCommandBufferHandler)block;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Metal profiler of the process, for fastprof.metal.
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "backends/metal/process_metal.hpp"
+#include "bindings/register.hpp"
+#include "fastprof/metal/exit_report.hpp"
+
+namespace py = pybind11;
+
+FASTPROF_NAMESPACE_BEGIN
+namespace bindings {
+namespace {
+
+metal::ProcessMetal& process() {
+  std::string reason;
+  metal::ProcessMetal* const found = metal::ProcessMetal::get(reason);
+  if (found == nullptr)
+    raise<UnavailableError>("the Metal profiler is unavailable because " + reason);
+  return *found;
+}
+
+py::dict copy_row(const metal::CopyStatistics& copy) {
+  py::dict row;
+  row["kind"] = metal::copy_kind_name(copy.kind);
+  row["count"] = copy.count;
+  row["bytes"] = copy.bytes;
+  row["gpu_ms"] = copy.gpu_ms;
+  row["scheduling_ms"] = copy.scheduling_ms;
+  row["scalar_count"] = copy.scalar_count;
+  row["scalar_gpu_ms"] = copy.scalar_gpu_ms;
+  row["blocking_count"] = copy.blocking_count;
+  row["memcpy_count"] = copy.memcpy_count;
+  return row;
+}
+
+py::dict statistics() {
+  metal::Statistics got;
+  {
+    const py::gil_scoped_release without_gil;
+    got = process().profiler().statistics();
+  }
+  py::list operations, fallbacks, copies;
+  for (const metal::OperationStatistics& each : got.operations) {
+    py::dict row;
+    row["profile_id"] = each.profile_id;
+    row["is_graph"] = each.is_graph;
+    row["name"] = each.name;
+    row["run_count"] = each.run_count;
+    row["completed_count"] = each.completed_count;
+    row["gpu_ms"] = each.gpu_ms;
+    row["scheduling_ms"] = each.scheduling_ms;
+    operations.append(row);
+  }
+  for (const metal::FallbackStatistics& each : got.fallbacks) {
+    py::dict row;
+    row["profile_id"] = each.profile_id;
+    row["op_name"] = each.op_name;
+    row["run_count"] = each.run_count;
+    row["cpu_ms"] = each.cpu_ms;
+    row["copy_overhead_bytes"] = each.copy_overhead_bytes;
+    fallbacks.append(row);
+  }
+  for (const metal::CopyStatistics& each : got.copies) copies.append(copy_row(each));
+  py::dict all;
+  all["operations"] = operations;
+  all["fallbacks"] = fallbacks;
+  all["copies"] = copies;
+  all["graph_count"] = got.graph_count;
+  all["kernel_count"] = got.kernel_count;
+  all["copy_count"] = got.copy_count;
+  all["fallback_count"] = got.fallback_count;
+  all["failed_count"] = got.failed_count;
+  all["pending_count"] = got.pending_count;
+  return all;
+}
+
+}  // namespace
+
+void register_metal(py::module_& module) {
+  const py::call_guard<py::gil_scoped_release> without_gil;
+  module.def(
+      "register_metal", [] { devices::register_metal_backend(); }, without_gil,
+      "Register the backend \"MPS\"; the first call counts. Loads nothing. Any thread.");
+  module.def(
+      "metal_problem",
+      [] {
+        std::string reason;
+        metal::ProcessMetal::get(reason);
+        return reason;
+      },
+      without_gil,
+      "Return why Metal work cannot be profiled here, empty if it can; errors.ValueError if the "
+      "environment has invalid options. Any thread.");
+  module.def(
+      "metal_start", [](const std::string& mode, bool wait) { process().start_trace(mode, wait); },
+      py::arg("mode"), py::arg("wait_until_completed"), without_gil,
+      "Trace signposts: \"interval\", \"event\" or both joined by a comma. errors.ValueError for "
+      "another mode, errors.StateError if they are traced already. Any thread.");
+  module.def(
+      "metal_stop", [] { process().stop_trace(); }, without_gil,
+      "End the trace of signposts. Any thread.");
+  module.def(
+      "metal_options",
+      [] {
+        const metal::Options options = process().profiler().options();
+        return std::tuple(options.profile, options.signposts, options.log);
+      },
+      without_gil,
+      "Return the bits of ProfileOptions, SignpostTypes and LogOptions in effect. Any thread.");
+  module.def(
+      "metal_set_log_options", [](uint32_t log) { process().set_log_options(log); }, py::arg("log"),
+      without_gil,
+      "Replace what is logged: bits of LogOptions; errors.ValueError for others. Any thread.");
+  module.def(
+      "metal_capture_enabled", [] { return process().capture().is_enabled(); }, without_gil,
+      "Return whether this process may write captures. Any thread.");
+  module.def(
+      "metal_is_capturing", [] { return process().capture().is_capturing(); }, without_gil,
+      "Return whether a capture runs. Any thread.");
+  module.def(
+      "metal_start_capture",
+      [](const std::string& name) { return process().capture().start(name); }, py::arg("name"),
+      without_gil,
+      "Start a capture of the device and return the path of its document. Any thread.");
+  module.def(
+      "metal_stop_capture", [] { process().capture().stop(); }, without_gil,
+      "Complete the captured work and close the document. Any thread.");
+  module.def("metal_statistics", &statistics,
+             "Return the sums of the Metal profiler as dictionaries and lists. Any thread.");
+  module.def(
+      "metal_tables",
+      [](uint32_t log) {
+        return metal::tables_text(process().profiler().statistics(),
+                                  metal::resolve_options({0, 0, log}, "tables").log);
+      },
+      py::arg("log"), without_gil,
+      "Return the tables that bits of LogOptions name, as text. Any thread.");
+  module.def(
+      "metal_wait_for_pending",
+      [](double timeout_s) { return process().profiler().wait_for_pending(timeout_s); },
+      py::arg("timeout_s"), without_gil,
+      "Commit what streams hold back, wait for it, and return how many command buffers had not "
+      "completed after timeout_s seconds. Any thread.");
+}
+
+}  // namespace bindings
+FASTPROF_NAMESPACE_END
