@@ -63,6 +63,7 @@ def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
     size = len(table)
     device_rows, types, indices, streams = rows.devices
     if len(device_rows):
+        indices, streams = _of_annotations(table, device_rows, indices, streams)
         for name, values, default in (
             ("device_type", types, np.zeros(size, np.int64)),
             ("device_index", indices, np.zeros(size, np.int64)),
@@ -83,6 +84,22 @@ def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
     if len(device_rows) and len(linked_rows):
         kernels = _kernels(table, device_rows, indices, launcher, linked)
     return table.with_columns(columns, kernels=kernels) if columns else table
+
+
+def _of_annotations(
+    table: EventTable, rows: Any, indices: Any, streams: Any
+) -> tuple[Any, Any]:
+    """Return devices and streams with those of annotations, whose args name neither: of their tracks."""
+    categories = table.sites.field("category")
+    by_site = np.array([category == "gpu_user_annotation" for category in categories], bool)
+    chosen = by_site[table.column("site")[rows]]
+    if not chosen.any():
+        return indices, streams
+    track = table.column("track")[rows[chosen]]
+    indices, streams = indices.copy(), streams.copy()
+    indices[chosen] = np.array([each.pid & 0x7FFFFFFF for each in table.tracks], np.int64)[track]
+    streams[chosen] = np.array([each.tid for each in table.tracks], np.int64)[track]
+    return indices, streams
 
 
 def _kernels(
