@@ -98,7 +98,10 @@ def genuine_headers() -> tuple[CudaHeaders, ...]:
         oldest = _cuda_11()
         if oldest is not None and not any(headers.major == 11 for headers in found):
             below = oldest / "nvidia"
-            folders = (str(below / "cuda_cupti" / "include"), str(below / "cuda_runtime" / "include"))
+            folders = (
+                str(below / "cuda_cupti" / "include"),
+                str(below / "cuda_runtime" / "include"),
+            )
             found.append(CudaHeaders("cuda11", 11, (*folders, str(new), str(toolkit))))
     return tuple(found)
 
@@ -146,7 +149,11 @@ def _built(source: str, flags: list[str], made: Path) -> Path:
 
 
 def build_double(
-    headers: CudaHeaders, folder: Path, *, defines: tuple[str, ...] = (), flags: tuple[str, ...] = ()
+    headers: CudaHeaders,
+    folder: Path,
+    *,
+    defines: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
 ) -> Path:
     """Return the path of the double of libcupti, built into `folder`; 5 to 20 s."""
     chosen = [*headers.flags, *(f"-D{name}" for name in defines), *flags]

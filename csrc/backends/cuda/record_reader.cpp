@@ -147,8 +147,7 @@ uint32_t RecordReader::site_of(Shape shape, const char* category, const std::str
 uint32_t RecordReader::place_of_queue(uint32_t device, uint32_t stream) {
   const uint64_t queue = uint64_t{device} << 32 | stream;
   if (queue == last_queue_) return last_queue_place_;
-  const auto [at, fresh] =
-      queues_.try_emplace(queue, static_cast<uint32_t>(found_.places.size()));
+  const auto [at, fresh] = queues_.try_emplace(queue, static_cast<uint32_t>(found_.places.size()));
   last_queue_ = queue;
   last_queue_place_ = at->second;
   if (fresh) {
@@ -208,9 +207,9 @@ RecordReader::KernelKey RecordReader::key_of(const KernelRecord& kernel) noexcep
 }
 
 uint32_t RecordReader::text_of(const KernelRecord& kernel, const KernelKey& key) {
-  const auto [at, fresh] = texts_.try_emplace(
-      std::string(reinterpret_cast<const char*>(key.words), sizeof key.words),
-      static_cast<uint32_t>(found_.texts.size()));
+  const auto [at, fresh] =
+      texts_.try_emplace(std::string(reinterpret_cast<const char*>(key.words), sizeof key.words),
+                         static_cast<uint32_t>(found_.texts.size()));
   if (fresh) found_.texts.push_back(launch_text(kernel, limits(kernel.device_id)));
   return at->second;
 }

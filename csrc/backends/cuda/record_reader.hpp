@@ -41,8 +41,9 @@ class RecordReader {
   // event; of an operation on memory; of a counter of managed memory.
   enum class Shape : uint8_t { call, work, transfer, wait, memory, unified };
 
-  // What the site and text of a kernel are made of, in words, and what they are. Programs launch the
-  // same few kernels over and over: the last of each slot is compared before anything is hashed.
+  // What the site and text of a kernel are made of, in words, and what they are. Programs launch
+  // the same few kernels over and over: the last of each slot is compared before anything is
+  // hashed.
   struct KernelKey {
     const char* name = nullptr;
     uint64_t words[7] = {};
@@ -123,7 +124,7 @@ class RecordReader {
   std::array<KnownKernel, 256> known_kernels_;
   uint64_t last_queue_ = ~uint64_t{0};
   uint32_t last_queue_place_ = 0;
-  uint32_t last_context_ = 0;  // CUPTI's numbers begin with 1
+  uint32_t last_context_ = 0;      // CUPTI's numbers begin with 1
   std::vector<SyncRecord> syncs_;  // their devices are known when all has been read
   // By context and event, in order of their correlations when all has been read.
   std::unordered_map<uint64_t, std::vector<CudaEventRecord>> events_;

@@ -86,9 +86,7 @@ def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
     return table.with_columns(columns, kernels=kernels) if columns else table
 
 
-def _of_annotations(
-    table: EventTable, rows: Any, indices: Any, streams: Any
-) -> tuple[Any, Any]:
+def _of_annotations(table: EventTable, rows: Any, indices: Any, streams: Any) -> tuple[Any, Any]:
     """Return devices and streams with those of annotations, whose args name neither: of their tracks."""
     categories = table.sites.field("category")
     by_site = np.array([category == "gpu_user_annotation" for category in categories], bool)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the production backends of CUDA over the doubles of libcupti and libcudart, on many threads:
-// built by tests/tools/cuda_stress.py, also with sanitizers. Prints "N kernels, all right" or what is
-// wrong.
+// built by tests/tools/cuda_stress.py, also with sanitizers. Prints "N kernels, all right" or what
+// is wrong.
 //
 //   stress_cuda [launches] [threads]
 //
 // Each thread launches kernels whose name tells the range that launched them; records come back on
 // foreign threads in any order, while other collections begin, end and are abandoned. With
-// FAKE_CUPTI_FAIL or FAKE_CUDART_FAIL, only what cannot be collected is missing: no failure spreads.
+// FAKE_CUPTI_FAIL or FAKE_CUDART_FAIL, only what cannot be collected is missing: no failure
+// spreads.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -50,9 +51,9 @@ bool injects_failures() {
 }
 
 const CollectionRequest& request() {
-  static const CollectionRequest all{
-      {"kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver", "cuda_sync", "overhead",
-       "gpu_memory", "unified_memory", "gpu_user_annotation"}};
+  static const CollectionRequest all{{"kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime",
+                                      "cuda_driver", "cuda_sync", "overhead", "gpu_memory",
+                                      "unified_memory", "gpu_user_annotation"}};
   return all;
 }
 
@@ -122,7 +123,8 @@ int main(int argc, char** argv) {
     with_collection(events, [&](uint64_t number) {
       session.start();
       std::vector<std::thread> all;
-      for (int t = 0; t < threads; ++t) all.emplace_back([&, t] { launch_all(launch, work, t, 64); });
+      for (int t = 0; t < threads; ++t)
+        all.emplace_back([&, t] { launch_all(launch, work, t, 64); });
       for (std::thread& each : all) each.join();
       fp::Activities found = events.end(number, problems);
       timed = found.rows.size();

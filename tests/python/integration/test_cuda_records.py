@@ -41,7 +41,9 @@ print(json.dumps([recorded, kernels]))
 
     def of(category: str, *members: str) -> list[list[Any]]:
         found = [e for e in events if e.get("cat") == category]
-        return [[e["name"], e["pid"], e["tid"], *(e["args"].get(m) for m in members)] for e in found]
+        return [
+            [e["name"], e["pid"], e["tid"], *(e["args"].get(m) for m in members)] for e in found
+        ]
 
     assert sorted(of("gpu_memory", "address", "bytes", "pool")) == [
         ["Memory Allocation (Device)", 1, 7, "0x1000", 256, "0x9000"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CorrelationIndex: finds the call of a correlation. Correlations are mostly consecutive numbers, so
-// that a table by number answers in one load; others are sorted and searched.
+// CorrelationIndex: finds the call of a correlation. Correlations are mostly consecutive numbers,
+// so that a table by number answers in one load; others are sorted and searched.
 #pragma once
 
 #include <algorithm>
@@ -51,10 +51,9 @@ class CorrelationIndex {
   uint32_t find(uint32_t correlation) const noexcept {
     if (correlation < lowest_ || correlation > highest_) return kNone;
     if (!table_.empty()) return table_[correlation - lowest_];
-    const auto at =
-        std::partition_point(entries_.begin(), entries_.end(), [correlation](const Entry& entry) {
-          return entry.correlation < correlation;
-        });
+    const auto at = std::partition_point(
+        entries_.begin(), entries_.end(),
+        [correlation](const Entry& entry) { return entry.correlation < correlation; });
     return at != entries_.end() && at->correlation == correlation ? at->value : kNone;
   }
 

@@ -81,9 +81,8 @@ class ActivityRows {
     for (size_t i = 0; i < from.rows.size(); ++i) {
       const Activity& activity = from.rows[i];
       if (!is_call(from, activity)) continue;
-      const bool inside =
-          activity.begin >= t0 && activity.begin < t1 &&
-          !(snapshot_.local && find_track(from.places[activity.place]) == SIZE_MAX);
+      const bool inside = activity.begin >= t0 && activity.begin < t1 &&
+                          !(snapshot_.local && find_track(from.places[activity.place]) == SIZE_MAX);
       if (activity.correlation != 0) calls.add(activity.correlation, inside ? 0 : 1);
       kept[i] = inside && (from.sites[activity.site].mask & snapshot_.mask) != 0;
     }
