@@ -12,7 +12,7 @@ READERS := $(CURDIR)/build/readers
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check metal-check mutants wheels test-wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python sanitize-cuda bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check metal-check mutants wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,7 @@ test-python: $(INSTALLED)  ## run the Python tests, and those that drive compile
 
 test-integrations: $(INSTALLED)  ## install torch, trace readers and the like, and run the tests that need them
 	$(BIN)/python tests/tools/requirements.py integrations | xargs -d '\n' $(BIN)/pip install -q
+	test -d build/cuda11 || $(BIN)/pip install -q --no-deps --target build/cuda11 -r tests/requirements_cuda11.txt
 	@test -d $(READERS)/node_modules/typescript || ! command -v npm >/dev/null \
 	  || npm install --silent --no-audit --no-fund --prefix $(READERS) speedscope@1 typescript@5
 	$(BIN)/python -m pytest -m integrations
@@ -99,6 +100,10 @@ sanitize-python: $(TOOLS)  ## ASan+UBSan over the tests of traced calls and task
 # Not through .venv: offline machines have fastprof and PyTorch in a Python of their own. It says so where they are missing.
 gpu-check:  ## check fastprof on an NVIDIA GPU, offline, in ten minutes; writes benchmarks/results/gpu-<device>.json (PYTHON=...)
 	$(PYTHON) tests/gpu/gpu_check.py
+
+sanitize-cuda: $(INSTALLED)  ## ASan+UBSan, then TSan, over the CUDA backends on their doubles; needs the headers of test-integrations, minutes to build
+	$(BIN)/python tests/tools/cuda_stress.py --sanitize address,undefined
+	$(BIN)/python tests/tools/cuda_stress.py --sanitize thread
 
 mutants: $(INSTALLED)  ## put faults into the sources and see if tests notice (MUTANTS="--count 60 --seed 3", MUTANTS=--cpp; hours for 300)
 	$(BIN)/python tests/tools/requirements.py mutants | xargs -d '\n' $(BIN)/pip install -q

@@ -170,6 +170,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "torch_ops": lambda rounds: script("hot_path/torch_ops.py", "--rounds", str(rounds)),
     "torch_agreement": lambda rounds: script("hot_path/torch_agreement.py"),
     "analysis": lambda rounds: script("pipeline/analysis.py"),
+    "device": lambda rounds: script("pipeline/device.py", "--rounds", str(min(rounds, 3))),
     "evaluation": lambda rounds: script("pipeline/evaluation.py"),
     "memory": lambda rounds: script("pipeline/memory.py"),
     "report": lambda rounds: script("pipeline/report.py", "--rounds", str(min(rounds, 5))),

@@ -76,6 +76,7 @@ __all__: list[str] = [
     "record_function",
     "recover",
     "register_cuda",
+    "register_cuda_events",
     "report_memory_usage",
     "report_out_of_memory",
     "running_task_left",
@@ -301,6 +302,11 @@ class DeviceCollection:
     def end(self) -> list[str]:
         """
         Wait for the device, end, and return what went wrong. No effect when called again.
+        """
+
+    def is_full(self) -> bool:
+        """
+        Return whether activities are lost because the memory for them is full; False when ended.
         """
 
 
@@ -1185,6 +1191,12 @@ def recover(
 def register_cuda(libraries: collections.abc.Sequence[str]) -> None:
     """
     Register the backend "CUDA"; the first call counts. libraries: paths at which libcupti may lie. Loads nothing. Any thread.
+    """
+
+
+def register_cuda_events(libraries: collections.abc.Sequence[str]) -> None:
+    """
+    Register the backend "CUDA events", and the exclusive profiler's support of CUDA unless there is one. libraries: paths at which libcudart may lie; the first call counts. Loads nothing. Any thread.
     """
 
 

@@ -98,7 +98,10 @@ def genuine_headers() -> tuple[CudaHeaders, ...]:
         oldest = _cuda_11()
         if oldest is not None and not any(headers.major == 11 for headers in found):
             below = oldest / "nvidia"
-            folders = (str(below / "cuda_cupti" / "include"), str(below / "cuda_runtime" / "include"))
+            folders = (
+                str(below / "cuda_cupti" / "include"),
+                str(below / "cuda_runtime" / "include"),
+            )
             found.append(CudaHeaders("cuda11", 11, (*folders, str(new), str(toolkit))))
     return tuple(found)
 
@@ -122,10 +125,12 @@ def _major(folder: Path) -> int:
     return number // 10000 if number > 1000 else 11 if number <= 18 else 12
 
 
-def build_runtime_double(headers: CudaHeaders, folder: Path) -> Path:
-    """Return the path of the double of libcudart, built into `folder`."""
-    flags = [f"-I{path}" for path in headers.folders]
-    return _built("fake_cudart.cpp", flags, folder / "libcudart_double.so")
+def build_runtime_double(
+    headers: CudaHeaders, folder: Path, *, flags: tuple[str, ...] = ()
+) -> Path:
+    """Return the path of the double of libcudart, built into `folder`. flags: more of the compiler's."""
+    includes = [f"-I{path}" for path in headers.folders]
+    return _built("fake_cudart.cpp", [*includes, *flags], folder / "libcudart_double.so")
 
 
 def build_torch_streams(folder: Path) -> Path:
@@ -143,10 +148,16 @@ def _built(source: str, flags: list[str], made: Path) -> Path:
     return made
 
 
-def build_double(headers: CudaHeaders, folder: Path, *, defines: tuple[str, ...] = ()) -> Path:
-    """Return the path of the double, built into `folder`; 5 to 20 s."""
-    flags = [*headers.flags, *(f"-D{name}" for name in defines)]
-    return _built("fake_cuda.cpp", flags, folder / "libcupti_double.so")
+def build_double(
+    headers: CudaHeaders,
+    folder: Path,
+    *,
+    defines: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
+) -> Path:
+    """Return the path of the double of libcupti, built into `folder`; 5 to 20 s."""
+    chosen = [*headers.flags, *(f"-D{name}" for name in defines), *flags]
+    return _built("fake_cuda.cpp", chosen, folder / "libcupti_double.so")
 
 
 def run(double: Path, program: str, tmp_path: Path, **environment: str) -> Any:

@@ -18,9 +18,9 @@ namespace own = fastprof::cupti;
 #define FASTPROF_GENUINE_UNIFIED CUpti_ActivityUnifiedMemoryCounter3
 #endif
 
-#define SAME(Own, Genuine, field, genuine_field)                                 \
-  static_assert(offsetof(own::Own, field) == offsetof(Genuine, genuine_field) && \
-                    sizeof(own::Own::field) == sizeof(std::declval<Genuine>().genuine_field),   \
+#define SAME(Own, Genuine, field, genuine_field)                                              \
+  static_assert(offsetof(own::Own, field) == offsetof(Genuine, genuine_field) &&              \
+                    sizeof(own::Own::field) == sizeof(std::declval<Genuine>().genuine_field), \
                 #Own "::" #field)
 
 SAME(Record, CUpti_Activity, kind, kind);
@@ -162,7 +162,8 @@ EQUAL(own::kObjectThread, CUPTI_ACTIVITY_OBJECT_THREAD);
 EQUAL(own::kNoStream, CUPTI_SYNCHRONIZATION_INVALID_VALUE);
 EQUAL(own::unified::htod, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD);
 EQUAL(own::unified::dtoh, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH);
-EQUAL(own::unified::cpu_page_fault, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT);
+EQUAL(own::unified::cpu_page_fault,
+      CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT);
 EQUAL(own::unified::gpu_page_fault, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT);
 EQUAL(own::unified::thrashing, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING);
 EQUAL(own::unified::throttling, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THROTTLING);
@@ -174,6 +175,7 @@ EQUAL(own::kind::cuda_event, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
 EQUAL(own::kind::memory2, CUPTI_ACTIVITY_KIND_MEMORY2);
 EQUAL(own::kind::memory_pool, CUPTI_ACTIVITY_KIND_MEMORY_POOL);
 EQUAL(own::synchronization::event, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE);
-EQUAL(own::synchronization::stream_wait_event, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT);
+EQUAL(own::synchronization::stream_wait_event,
+      CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT);
 EQUAL(own::synchronization::stream, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE);
 EQUAL(own::synchronization::context, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE);

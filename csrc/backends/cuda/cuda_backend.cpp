@@ -270,10 +270,10 @@ class CudaBackend final : public DeviceBackend {
 
   // Chooses the counters of managed memory. Many devices and systems have none of them.
   void configure_unified_memory(Collection& collection) {
-    constexpr uint32_t counters[] = {
-        cupti::unified::htod,           cupti::unified::dtoh,       cupti::unified::cpu_page_fault,
-        cupti::unified::gpu_page_fault, cupti::unified::thrashing,  cupti::unified::throttling,
-        cupti::unified::remote_map,     cupti::unified::dtod};
+    constexpr uint32_t counters[] = {cupti::unified::htod,           cupti::unified::dtoh,
+                                     cupti::unified::cpu_page_fault, cupti::unified::gpu_page_fault,
+                                     cupti::unified::thrashing,      cupti::unified::throttling,
+                                     cupti::unified::remote_map,     cupti::unified::dtod};
     std::vector<cupti::UnifiedMemoryConfig> chosen;
     for (const uint32_t counter : counters)
       chosen.push_back({cupti::unified::all_devices, counter, 0, 1});

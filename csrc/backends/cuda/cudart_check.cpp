@@ -15,7 +15,8 @@ constexpr bool fits() {
   if constexpr (std::is_pointer_v<Ours>)
     return std::is_pointer_v<Theirs>;
   else
-    return sizeof(Ours) == sizeof(Theirs) && (std::is_enum_v<Theirs> || std::is_same_v<Ours, Theirs>);
+    return sizeof(Ours) == sizeof(Theirs) &&
+           (std::is_enum_v<Theirs> || std::is_same_v<Ours, Theirs>);
 }
 template <class... OurArguments, class OurResult, class... TheirArguments, class TheirResult>
 constexpr bool same(OurResult (*)(OurArguments...), TheirResult (*)(TheirArguments...)) {
@@ -24,9 +25,10 @@ constexpr bool same(OurResult (*)(OurArguments...), TheirResult (*)(TheirArgumen
   else
     return fits<OurResult, TheirResult>() && (fits<OurArguments, TheirArguments>() && ...);
 }
-#define SAME(field, function) \
-  static_assert(same(decltype(own::CudartLibrary::field){}, \
-                     static_cast<decltype(&function)>(nullptr)), #function)
+#define SAME(field, function)                                                                 \
+  static_assert(                                                                              \
+      same(decltype(own::CudartLibrary::field){}, static_cast<decltype(&function)>(nullptr)), \
+      #function)
 
 SAME(device_count, cudaGetDeviceCount);
 SAME(get_device, cudaGetDevice);

@@ -39,8 +39,8 @@ struct TorchStream {
   int64_t device, id;
 };
 struct TorchStreams {
-  TorchStream (*current)(int8_t device) = nullptr;   // c10::cuda::getCurrentCUDAStream
-  Stream (*handle)(const TorchStream*) = nullptr;    // c10::cuda::CUDAStream::stream
+  TorchStream (*current)(int8_t device) = nullptr;  // c10::cuda::getCurrentCUDAStream
+  Stream (*handle)(const TorchStream*) = nullptr;   // c10::cuda::CUDAStream::stream
 };
 
 // PyTorch's functions, from when its library is loaded; null before.
@@ -93,8 +93,8 @@ const CudartLibrary* load_cudart(const std::vector<std::string>& candidates, std
         "libcudart",
         "nvidia-cuda-runtime"};
     CudartLibrary library;
-    if (load_library(search, [&library](void* handle) { return bind(handle, library); },
-                     only->problem)) {
+    if (load_library(
+            search, [&library](void* handle) { return bind(handle, library); }, only->problem)) {
       library.path = path_of_function(reinterpret_cast<void*>(library.event_record), "libcudart");
       only->library = library;
     }

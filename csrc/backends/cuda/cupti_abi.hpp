@@ -36,7 +36,7 @@ namespace unified {
 constexpr uint32_t htod = 1, dtoh = 2, cpu_page_fault = 3, gpu_page_fault = 4, thrashing = 5,
                    throttling = 6, remote_map = 7, dtod = 8;
 constexpr uint32_t all_devices = 2;
-}
+}  // namespace unified
 
 // CUpti_ActivitySynchronizationType.
 namespace synchronization {

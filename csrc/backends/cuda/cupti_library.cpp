@@ -77,7 +77,8 @@ const CuptiLibrary* load_cupti(const std::vector<std::string>& candidates, std::
     CuptiLibrary library;
     const auto bind_all = [&library](void* handle) { return bind(handle, library); };
     if (cuda::load_library(search, bind_all, only->problem)) {
-      library.path = cuda::path_of_function(reinterpret_cast<void*>(library.get_version), "libcupti");
+      library.path =
+          cuda::path_of_function(reinterpret_cast<void*>(library.get_version), "libcupti");
       library.get_version(&library.version);
       only->library = library;
       only->problem.clear();

@@ -61,7 +61,8 @@ class EventBackend final : public DeviceBackend {
 
   uint64_t begin(const CollectionRequest&) override {
     const std::string reason = problem();
-    if (!reason.empty()) raise<UnavailableError>("ranges cannot be timed on CUDA devices: " + reason);
+    if (!reason.empty())
+      raise<UnavailableError>("ranges cannot be timed on CUDA devices: " + reason);
     const std::lock_guard<std::mutex> control(control_);
     pool_ = cuda::event_pool(candidates_, last_problem_);
     auto collection = std::make_unique<Collection>();
@@ -75,8 +76,7 @@ class EventBackend final : public DeviceBackend {
       const std::lock_guard<std::mutex> hold(lock_);
       collections_.emplace(number, std::move(collection));
     }
-    if (first)
-      callback_ = add_global_callback(RecordFunctionCallback(&range_begins, &range_ends));
+    if (first) callback_ = add_global_callback(RecordFunctionCallback(&range_begins, &range_ends));
     return number;
   }
 
@@ -149,9 +149,9 @@ class EventBackend final : public DeviceBackend {
     // Of different devices or streams, events have no common time.
     if (end == nullptr || end->device != open.begin->device || end->stream != open.begin->stream)
       return;
-    only_->add(std::make_shared<TimedRange>(TimedRange{std::string(function.name()), open.begin,
-                                                       end, begin_ticks, only_->next_end(),
-                                                       open.thread}));
+    only_->add(
+        std::make_shared<TimedRange>(TimedRange{std::string(function.name()), open.begin, end,
+                                                begin_ticks, only_->next_end(), open.thread}));
   }
 
   uint64_t next_end() noexcept { return __atomic_fetch_add(&ends_, 1, __ATOMIC_RELAXED); }

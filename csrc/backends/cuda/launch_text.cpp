@@ -118,9 +118,7 @@ std::string overhead_name(uint32_t kind) {
 }
 
 std::string memory_operation_name(uint32_t operation, uint32_t memory_kind) {
-  const char* const verb = operation == 1   ? "Allocation"
-                           : operation == 2 ? "Release"
-                                            : "Operation";
+  const char* const verb = operation == 1 ? "Allocation" : operation == 2 ? "Release" : "Operation";
   return std::string("Memory ") + verb + " (" + memory_name(memory_kind) + ")";
 }
 
@@ -130,9 +128,9 @@ std::string pool_operation_name(uint32_t operation) {
 }
 
 std::string unified_memory_name(uint32_t counter) {
-  constexpr const char* names[] = {"Counter",        "HtoD",      "DtoH",       "CPU Page Faults",
-                                   "GPU Page Fault", "Thrashing", "Throttling", "Remote Map",
-                                   "DtoD"};
+  constexpr const char* names[] = {"Counter",         "HtoD",           "DtoH",
+                                   "CPU Page Faults", "GPU Page Fault", "Thrashing",
+                                   "Throttling",      "Remote Map",     "DtoD"};
   return std::string("Unified Memory ") + names[counter < std::size(names) ? counter : 0];
 }
 

@@ -145,8 +145,11 @@ uint32_t RecordReader::site_of(Shape shape, const char* category, const std::str
 }
 
 uint32_t RecordReader::place_of_queue(uint32_t device, uint32_t stream) {
-  const auto [at, fresh] = queues_.try_emplace(uint64_t{device} << 32 | stream,
-                                               static_cast<uint32_t>(found_.places.size()));
+  const uint64_t queue = uint64_t{device} << 32 | stream;
+  if (queue == last_queue_) return last_queue_place_;
+  const auto [at, fresh] = queues_.try_emplace(queue, static_cast<uint32_t>(found_.places.size()));
+  last_queue_ = queue;
+  last_queue_place_ = at->second;
   if (fresh) {
     ActivityPlace place;
     place.device_index = static_cast<int32_t>(device);
@@ -187,33 +190,46 @@ uint32_t RecordReader::text_index(const std::string& text) {
   return at->second;
 }
 
-uint32_t RecordReader::text_of(const KernelRecord& kernel) {
-  struct Key {
-    uint32_t device;
-    uint16_t registers;
-    int32_t numbers[8];
-    uint64_t graph_node;
-    uint32_t graph;
-  } key;
-  std::memset(&key, 0, sizeof key);  // padding too: the key is compared as bytes
-  key.device = kernel.device_id;
-  key.registers = kernel.registers_per_thread;
-  const int32_t numbers[8] = {kernel.grid_x,
-                              kernel.grid_y,
-                              kernel.grid_z,
-                              kernel.block_x,
-                              kernel.block_y,
-                              kernel.block_z,
-                              kernel.static_shared_memory,
-                              kernel.dynamic_shared_memory};
-  std::memcpy(key.numbers, numbers, sizeof numbers);
-  key.graph_node = kernel.graph_node_id;
-  key.graph = kernel.graph_id;
+RecordReader::KernelKey RecordReader::key_of(const KernelRecord& kernel) noexcept {
+  const auto pair = [](auto a, auto b) {
+    return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b);
+  };
+  KernelKey key;
+  key.name = kernel.name;
+  key.words[0] = pair(kernel.device_id, kernel.registers_per_thread);
+  key.words[1] = pair(kernel.grid_x, kernel.grid_y);
+  key.words[2] = pair(kernel.grid_z, kernel.block_x);
+  key.words[3] = pair(kernel.block_y, kernel.block_z);
+  key.words[4] = pair(kernel.static_shared_memory, kernel.dynamic_shared_memory);
+  key.words[5] = kernel.graph_node_id;
+  key.words[6] = kernel.graph_id;
+  return key;
+}
+
+uint32_t RecordReader::text_of(const KernelRecord& kernel, const KernelKey& key) {
   const auto [at, fresh] =
-      texts_.try_emplace(std::string(reinterpret_cast<const char*>(&key), sizeof key),
+      texts_.try_emplace(std::string(reinterpret_cast<const char*>(key.words), sizeof key.words),
                          static_cast<uint32_t>(found_.texts.size()));
   if (fresh) found_.texts.push_back(launch_text(kernel, limits(kernel.device_id)));
   return at->second;
+}
+
+const RecordReader::KnownKernel& RecordReader::known_kernel(const KernelRecord& kernel) {
+  const KernelKey key = key_of(kernel);
+  uint64_t mixed = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(key.name));
+  for (const uint64_t word : key.words) mixed = (mixed ^ word) * 0x9E3779B97F4A7C15u;
+  KnownKernel& known = known_kernels_[mixed >> 56];
+  if (known.known && known.key == key) return known;
+  const uint64_t by_name = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(kernel.name)) ^
+                           uint64_t { kernel.device_id } << 56;
+  const auto [at, fresh] = kernel_sites_.try_emplace(by_name, 0);
+  if (fresh)
+    at->second = site_of(Shape::work, "kernel", kernel_name(kernel.name), kernel.device_id);
+  known.key = key;
+  known.site = at->second;
+  known.text = text_of(kernel, key);
+  known.known = true;
+  return known;
 }
 
 bool RecordReader::add(uint64_t start, uint64_t end, uint32_t correlation, uint32_t site,
@@ -245,14 +261,13 @@ bool RecordReader::add_work(uint64_t start, uint64_t end, uint32_t device, uint3
 }
 
 void RecordReader::add_kernel(const KernelRecord& record) {
-  context_devices_.emplace(record.context_id, record.device_id);
-  const char* const mangled = record.name;
-  const uint64_t by_name = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(mangled)) ^
-                           uint64_t { record.device_id } << 56;
-  const auto [at, fresh] = kernel_sites_.try_emplace(by_name, 0);
-  if (fresh) at->second = site_of(Shape::work, "kernel", kernel_name(mangled), record.device_id);
+  const KnownKernel& known = known_kernel(record);
+  if (record.context_id != last_context_) {
+    context_devices_.emplace(record.context_id, record.device_id);
+    last_context_ = record.context_id;
+  }
   add_work(record.start, record.end, record.device_id, record.context_id, record.stream_id,
-           record.correlation_id, at->second, text_of(record));
+           record.correlation_id, known.site, known.text);
 }
 
 template <class Copy>

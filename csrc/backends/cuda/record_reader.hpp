@@ -2,7 +2,9 @@
 // RecordReader: makes Activities of the records in CUPTI's buffers.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -39,6 +41,24 @@ class RecordReader {
   // event; of an operation on memory; of a counter of managed memory.
   enum class Shape : uint8_t { call, work, transfer, wait, memory, unified };
 
+  // What the site and text of a kernel are made of, in words, and what they are. Programs launch
+  // the same few kernels over and over: the last of each slot is compared before anything is
+  // hashed.
+  struct KernelKey {
+    const char* name = nullptr;
+    uint64_t words[7] = {};
+    bool operator==(const KernelKey& other) const noexcept {
+      return name == other.name && std::memcmp(words, other.words, sizeof words) == 0;
+    }
+  };
+  struct KnownKernel {
+    KernelKey key;
+    uint32_t site = 0, text = 0;
+    bool known = false;
+  };
+  static KernelKey key_of(const KernelRecord& kernel) noexcept;
+  const KnownKernel& known_kernel(const KernelRecord& kernel);
+
   // The site of this name, of a call or of work on this device.
   uint32_t site_of(Shape shape, const char* category, const std::string& name, uint32_t device = 0);
   // The same by `key`, which stands for all of it: name() is called for the first such row only.
@@ -51,7 +71,7 @@ class RecordReader {
   }
   uint32_t place_of_queue(uint32_t device, uint32_t stream);
   uint32_t place_of_thread(uint32_t thread);
-  uint32_t text_of(const KernelRecord& kernel);
+  uint32_t text_of(const KernelRecord& kernel, const KernelKey& key);
   const DeviceLimits& limits(uint32_t device);
   const std::string& kernel_name(const char* mangled);
   uint32_t device_of_context(uint32_t context) const;
@@ -101,6 +121,10 @@ class RecordReader {
   std::unordered_map<std::string, uint32_t> texts_;  // by the fields that a text is made of
   std::unordered_map<const char*, std::string> names_;
   std::unordered_map<uint32_t, DeviceLimits> limits_;
+  std::array<KnownKernel, 256> known_kernels_;
+  uint64_t last_queue_ = ~uint64_t{0};
+  uint32_t last_queue_place_ = 0;
+  uint32_t last_context_ = 0;      // CUPTI's numbers begin with 1
   std::vector<SyncRecord> syncs_;  // their devices are known when all has been read
   // By context and event, in order of their correlations when all has been read.
   std::unordered_map<uint64_t, std::vector<CudaEventRecord>> events_;

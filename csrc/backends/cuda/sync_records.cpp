@@ -13,8 +13,8 @@ const CudaEventRecord* RecordReader::recorded_event(const SyncRecord& wait) cons
   const auto found = events_.find(uint64_t{wait.context_id} << 32 | wait.event_id);
   if (found == events_.end()) return nullptr;
   const std::vector<CudaEventRecord>& records = found->second;
-  const auto after = std::partition_point(
-      records.begin(), records.end(), [&wait](const CudaEventRecord& record) {
+  const auto after =
+      std::partition_point(records.begin(), records.end(), [&wait](const CudaEventRecord& record) {
         return record.correlation_id < wait.correlation_id;
       });
   return after == records.begin() ? nullptr : &*(after - 1);
@@ -24,11 +24,10 @@ const CudaEventRecord* RecordReader::recorded_event(const SyncRecord& wait) cons
 void RecordReader::add_sync(const SyncRecord& record) {
   const uint32_t device = device_of_context(record.context_id);
   const uint32_t stream = record.stream_id == kNoStream ? 0 : record.stream_id;
-  const bool for_event = record.type == synchronization::event ||
-                         record.type == synchronization::stream_wait_event;
+  const bool for_event =
+      record.type == synchronization::event || record.type == synchronization::stream_wait_event;
   const std::string kind = sync_name(record.type);
-  const uint32_t site =
-      site_of(for_event ? Shape::wait : Shape::work, "cuda_sync", kind, device);
+  const uint32_t site = site_of(for_event ? Shape::wait : Shape::work, "cuda_sync", kind, device);
   if (!add_work(record.start, record.end, device, record.context_id, stream, record.correlation_id,
                 site, text_index("{\"cuda_sync_kind\":\"" + kind + "\"}")))
     return;

@@ -32,7 +32,8 @@ Anchors anchors_of(EventPool& pool, const std::vector<std::shared_ptr<const Time
   if (ranges.empty() || library.get_device(&before) != kSuccess) return anchors;
   for (const auto& range : ranges) anchors.emplace(range->begin->device, Anchor{});
   for (auto& [device, anchor] : anchors) {
-    if (library.set_device(device) != kSuccess || library.device_synchronize() != kSuccess) continue;
+    if (library.set_device(device) != kSuccess || library.device_synchronize() != kSuccess)
+      continue;
     int recorded_on = -1;
     anchor.event = pool.record(&recorded_on);
     if (anchor.event != nullptr && library.event_synchronize(anchor.event->event) != kSuccess)

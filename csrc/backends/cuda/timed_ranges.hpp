@@ -27,7 +27,8 @@ struct TimedRange {
 // the outermost range's time. Waits for the devices of the ranges; then an event at a known time of
 // ours is what their time is aligned with. (At the begin, that would create a context on each
 // device.) What could not be read is counted as dropped and told in `problems`.
-Activities activities_of(EventPool& pool, const std::vector<std::shared_ptr<const TimedRange>>& ranges,
+Activities activities_of(EventPool& pool,
+                         const std::vector<std::shared_ptr<const TimedRange>>& ranges,
                          double ticks_per_us, std::vector<std::string>& problems);
 
 }  // namespace cuda

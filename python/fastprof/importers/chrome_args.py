@@ -35,9 +35,15 @@ _FUNCTION, _BACKWARD_FUNCTION = int(RecordScope.FUNCTION), int(RecordScope.BACKW
 DEVICE_CATEGORIES = {
     **dict.fromkeys(
         (
-            "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_sync", "cuda_event",
-            "gpu_memory", "unified_memory",
-        ),  # fmt: skip
+            "kernel",
+            "gpu_memcpy",
+            "gpu_memset",
+            "gpu_user_annotation",
+            "cuda_sync",
+            "cuda_event",
+            "gpu_memory",
+            "unified_memory",
+        ),
         DeviceType.CUDA,
     ),
     "collective_comm": DeviceType.CUDA,

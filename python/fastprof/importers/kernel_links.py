@@ -64,6 +64,7 @@ def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
     size = len(table)
     device_rows, types, indices, streams = rows.devices
     if len(device_rows):
+        indices, streams = _of_annotations(table, device_rows, indices, streams)
         resources = table.tracks.ids[table.column("track")]
         resources[device_rows] = streams
         columns["device_resource_id"] = resources
@@ -81,6 +82,20 @@ def link_kernels(table: EventTable, rows: DeviceRows) -> EventTable:
         launched, launching = columns["linked_correlation_id"], columns["external_id"]
         kernels = _kernels(table, device_rows, indices, launching, launched)
     return table.with_columns(columns, kernels=kernels) if columns else table
+
+
+def _of_annotations(table: EventTable, rows: Any, indices: Any, streams: Any) -> tuple[Any, Any]:
+    """Return devices and streams with those of annotations, whose args name neither: of their tracks."""
+    categories = table.sites.field("category")
+    by_site = np.array([category == "gpu_user_annotation" for category in categories], bool)
+    chosen = by_site[table.column("site")[rows]]
+    if not chosen.any():
+        return indices, streams
+    track = table.column("track")[rows[chosen]]
+    indices, streams = indices.copy(), streams.copy()
+    indices[chosen] = np.array([each.pid & 0x7FFFFFFF for each in table.tracks], np.int64)[track]
+    streams[chosen] = np.array([each.tid for each in table.tracks], np.int64)[track]
+    return indices, streams
 
 
 def _kernels(

@@ -50,7 +50,9 @@ class DeviceCollections:
             self._open[EVENTS] = _core.DeviceCollection(EVENTS, list(types))
         except errors.UnavailableError:
             return problem
-        return f"{problem}. Ranges are timed by CUDA events instead: there are no kernels and copies"
+        return (
+            f"{problem}. Ranges are timed by CUDA events instead: there are no kernels and copies"
+        )
 
     def end(self, session: _core.Session) -> None:
         """Wait for the devices' work and hand it to the session, which must still run.

@@ -238,9 +238,7 @@ class ProfileLife:
         if failure is not None:
             raise failure
 
-    def _unless_stopped(
-        self, position: _Position, scheduled: ProfilerAction
-    ) -> ProfilerAction:
+    def _unless_stopped(self, position: _Position, scheduled: ProfilerAction) -> ProfilerAction:
         """Return the action of the next step: DEVICE_STOPPED while a cycle's device has stopped.
 
         A device stops when there is no room for its activities. The recording then ends and is handed

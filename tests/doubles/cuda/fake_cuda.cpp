@@ -257,7 +257,8 @@ EXPORT CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
 EXPORT CUptiResult cuptiActivityConfigureUnifiedMemoryCounter(
     CUpti_ActivityUnifiedMemoryCounterConfig* configs, uint32_t count) {
   MAY_FAIL();
-  if (configs == nullptr || count == 0 || configs[0].enable != 1) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (configs == nullptr || count == 0 || configs[0].enable != 1)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   Library& l = library();
   std::lock_guard<std::mutex> hold(l.lock);
   l.counts_unified_memory = true;
@@ -531,8 +532,8 @@ EXPORT uint32_t fake_memory(uint32_t operation, uint32_t memory_kind, uint64_t a
   record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
   record.memoryOperationType = static_cast<CUpti_ActivityMemoryOperationType>(operation);
   record.memoryKind = static_cast<CUpti_ActivityMemoryKind>(memory_kind);
-  record.correlationId = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
-                                  CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020, end);
+  record.correlationId =
+      api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020, end);
   record.address = address;
   record.bytes = bytes;
   record.timestamp = end;
@@ -585,8 +586,8 @@ EXPORT uint32_t fake_record_event(uint32_t event, uint32_t device, uint32_t stre
   uint64_t end = 0;
   CUpti_ActivityCudaEvent record{};
   record.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
-  record.correlationId = api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME,
-                                  CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020, end);
+  record.correlationId =
+      api_call(l, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020, end);
   record.contextId = device + 1;
   record.streamId = stream;
   record.eventId = event;

@@ -2,9 +2,9 @@
 // A double of libcudart's events and streams, for machines without a GPU. Built from NVIDIA's
 // genuine header, which checks the prototypes.
 //
-// Devices have a clock of their own, which runs like the host's but began elsewhere. Work on a stream
-// ends one after another, so that an event completes when the work before it has. It proves our
-// reading of the documentation, not what the real library does.
+// Devices have a clock of their own, which runs like the host's but began elsewhere. Work on a
+// stream ends one after another, so that an event completes when the work before it has. It proves
+// our reading of the documentation, not what the real library does.
 //
 //   FAKE_CUDART_DEVICES=N   number of devices (1)
 //   FAKE_CUDART_FAIL="cudaEventRecord=700,..."   makes functions fail
@@ -164,8 +164,8 @@ EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureS
   MAY_FAIL();
   Runtime& r = runtime();
   const std::lock_guard<std::mutex> hold(r.lock);
-  *status = r.capturing.count(stream) != 0 ? cudaStreamCaptureStatusActive
-                                           : cudaStreamCaptureStatusNone;
+  *status =
+      r.capturing.count(stream) != 0 ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 

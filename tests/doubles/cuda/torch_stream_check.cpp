@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled by a test against PyTorch's genuine headers, to prove how current_stream() calls PyTorch:
-// the layout here, the names of the functions by what this file refers to.
+// Compiled by a test against PyTorch's genuine headers, to prove how current_stream() calls
+// PyTorch: the layout here, the names of the functions by what this file refers to.
 #include <c10/cuda/CUDAStream.h>
 
 #include <type_traits>

@@ -156,8 +156,12 @@ print(json.dumps({
 }))
 """, tmp_path)  # fmt: skip
     ms = seen["ms"]
-    assert ms["outer"][0] == pytest.approx(6, abs=1) and ms["outer"][1] == pytest.approx(20, abs=1.5)
-    assert ms["first"][0] == pytest.approx(8, abs=0.5) and ms["second"][0] == pytest.approx(6, abs=0.5)
+    assert ms["outer"][0] == pytest.approx(6, abs=1) and ms["outer"][1] == pytest.approx(
+        20, abs=1.5
+    )
+    assert ms["first"][0] == pytest.approx(8, abs=0.5) and ms["second"][0] == pytest.approx(
+        6, abs=0.5
+    )
     assert ms.get("empty", [0, 0])[0] < 0.5
     assert not seen["overlap"] and seen["inside"] and seen["supported"]
     assert {"first", "outer", "second"} <= set(seen["parts"])
@@ -211,7 +215,9 @@ table = prof.event_table
 print(json.dumps([[table.name(r) for r in rows(table, "kernel")], str(prof.missing),
                   [e.name for e in legacy.function_events]]))
 """, tmp_path)  # fmt: skip
-    assert seen[0] == ["timed"] and "captured into a CUDA graph" in seen[1] and seen[2] == ["captured"]
+    assert (
+        seen[0] == ["timed"] and "captured into a CUDA graph" in seen[1] and seen[2] == ["captured"]
+    )
 
 
 @pytest.mark.parametrize(

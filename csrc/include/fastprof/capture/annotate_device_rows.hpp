@@ -105,8 +105,7 @@ class Annotator {
       std::pop_heap(order.begin(), order.end());
       const Annotation inner = found_[order.back().second];
       order.pop_back();
-      const int32_t outer =
-          user_range_of(capture_.parent[static_cast<size_t>(inner.range)]);
+      const int32_t outer = user_range_of(capture_.parent[static_cast<size_t>(inner.range)]);
       if (outer < 0) continue;
       const size_t before = found_.size();
       extend(outer, inner.track, inner.device_type, inner.start_ns, inner.end_ns);
@@ -117,8 +116,7 @@ class Annotator {
   }
 
   uint32_t site_of(const Annotation& annotation) {
-    const int16_t device =
-        static_cast<int16_t>(capture_.tracks[annotation.track].device_index);
+    const int16_t device = static_cast<int16_t>(capture_.tracks[annotation.track].device_index);
     const uint32_t of_range = capture_.site[static_cast<size_t>(annotation.range)];
     const auto [at, fresh] =
         sites_.try_emplace(uint64_t{of_range} << 16 | static_cast<uint16_t>(device),

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/correlation_index.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -52,7 +52,10 @@ inline void link_device_rows(Capture& capture) {
     return static_cast<uint32_t>(capture.payload_words[capture.payload[row] + at]);
   };
   const auto mask_of = [&](size_t row) { return capture.sites[capture.site[row]].mask; };
-  std::vector<std::pair<uint32_t, uint32_t>> calls;  // correlation, index into device_links
+  CorrelationIndex calls;  // -> index into device_links
+  size_t rows = 0;
+  for (size_t row = 0; row < capture.size(); ++row) rows += argument[capture.site[row]] != SIZE_MAX;
+  capture.device_links.reserve(rows);
   for (size_t row = 0; row < capture.size(); ++row) {
     const uint32_t mask = mask_of(row);
     if (mask != kCall && mask != kWork) continue;
@@ -63,17 +66,16 @@ inline void link_device_rows(Capture& capture) {
         range = capture.parent[static_cast<size_t>(range)];
       link.range = range;
       if (link.correlation != 0)
-        calls.emplace_back(link.correlation, static_cast<uint32_t>(capture.device_links.size()));
+        calls.add(link.correlation, static_cast<uint32_t>(capture.device_links.size()));
     }
     capture.device_links.push_back(link);
   }
-  if (!std::is_sorted(calls.begin(), calls.end())) std::sort(calls.begin(), calls.end());
+  calls.finish();
   for (DeviceLink& link : capture.device_links) {
     if (link.correlation == 0 || mask_of(link.row) == kCall) continue;
-    const auto call = std::lower_bound(calls.begin(), calls.end(),
-                                       std::pair<uint32_t, uint32_t>{link.correlation, 0});
-    if (call == calls.end() || call->first != link.correlation) continue;
-    const DeviceLink& of_call = capture.device_links[call->second];
+    const uint32_t call = calls.find(link.correlation);
+    if (call == CorrelationIndex::kNone) continue;
+    const DeviceLink& of_call = capture.device_links[call];
     link.call = static_cast<int32_t>(of_call.row);
     link.range = of_call.range;
   }

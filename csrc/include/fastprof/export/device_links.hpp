@@ -67,7 +67,7 @@ class DeviceLinks {
   const std::vector<DeviceLink>& links_;
   const Column<uint32_t>* track_ = nullptr;  // null: there are no links
   std::vector<bool> is_device_;              // by track
-  std::vector<bool> started_work_;  // by row: a call that started work which is listed
+  std::vector<bool> started_work_;           // by row: a call that started work which is listed
 };
 
 FASTPROF_NAMESPACE_END

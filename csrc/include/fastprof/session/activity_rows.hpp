@@ -17,6 +17,7 @@
 #include "fastprof/base/stable_order.hpp"
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/capture/link_device_rows.hpp"
+#include "fastprof/capture/correlation_index.hpp"
 #include "fastprof/payload/blocks/detail_block.hpp"
 #include "fastprof/session/activities.hpp"
 #include "fastprof/session/drain.hpp"
@@ -41,14 +42,22 @@ class ActivityRows {
     for (const SiteInfo& site : from.sites)
       correlation_at.push_back(device_rows::correlation_argument(site));
     text_index_.assign(from.texts.size(), UINT32_MAX);
-    const std::vector<bool> kept = choose(from);
+    const std::vector<uint8_t> kept = choose(from);
     std::vector<size_t> track_of(from.places.size(), SIZE_MAX);
+    std::vector<size_t> rows_of(from.places.size());
+    for (size_t i = 0; i < from.rows.size(); ++i) rows_of[from.rows[i].place] += kept[i];
+    // Its arguments, and three words for a text.
+    drained_.payload_words.reserve(drained_.payload_words.size() + from.words.size() +
+                                   3 * from.rows.size());
     for (size_t i = 0; i < from.rows.size(); ++i) {
       if (!kept[i]) continue;
       const Activity& activity = from.rows[i];
       size_t& track = track_of[activity.place];
-      if (track == SIZE_MAX)
+      if (track == SIZE_MAX) {
         track = track_of_place(from.places[activity.place], track_ids[activity.place]);
+        const size_t most = drained_.tracks[track].size() + rows_of[activity.place];
+        drained_.tracks[track].each_column([most](auto& column) { column.reserve(most); });
+      }
       uint32_t& site = site_index[activity.site];
       if (site == UINT32_MAX) {
         site = static_cast<uint32_t>(drained_.table.sites.size());
@@ -72,37 +81,30 @@ class ActivityRows {
     return from.places[activity.place].device_index < 0;
   }
 
-  std::vector<bool> choose(const Activities& from) const {
+  std::vector<uint8_t> choose(const Activities& from) const {
     const uint64_t t0 = snapshot_.t0, t1 = snapshot_.t1;
-    std::vector<bool> kept(from.rows.size());
-    std::vector<uint32_t> known, calls;  // correlations: of all calls, of those in the session
+    std::vector<uint8_t> kept(from.rows.size());
+    CorrelationIndex calls;  // of all calls -> 0 in the session, 1 outside
     for (size_t i = 0; i < from.rows.size(); ++i) {
       const Activity& activity = from.rows[i];
       if (!is_call(from, activity)) continue;
-      if (activity.correlation != 0) known.push_back(activity.correlation);
-      if (activity.begin < t0 || activity.begin >= t1) continue;
-      if (snapshot_.local && find_track(from.places[activity.place]) == SIZE_MAX) continue;
-      kept[i] = (from.sites[activity.site].mask & snapshot_.mask) != 0;
-      if (activity.correlation != 0) calls.push_back(activity.correlation);
+      const bool inside = activity.begin >= t0 && activity.begin < t1 &&
+                          !(snapshot_.local && find_track(from.places[activity.place]) == SIZE_MAX);
+      if (activity.correlation != 0) calls.add(activity.correlation, inside ? 0 : 1);
+      kept[i] = inside && (from.sites[activity.site].mask & snapshot_.mask) != 0;
     }
-    sort_unless_sorted(known);
-    sort_unless_sorted(calls);
-    const auto has = [](const std::vector<uint32_t>& list, uint32_t correlation) {
-      return correlation != 0 && std::binary_search(list.begin(), list.end(), correlation);
-    };
+    calls.finish();
     for (size_t i = 0; i < from.rows.size(); ++i) {
       const Activity& activity = from.rows[i];
       if (is_call(from, activity) || (from.sites[activity.site].mask & snapshot_.mask) == 0)
         continue;
-      kept[i] = has(known, activity.correlation)
-                    ? has(calls, activity.correlation)
+      const uint32_t call =
+          activity.correlation != 0 ? calls.find(activity.correlation) : CorrelationIndex::kNone;
+      kept[i] = call != CorrelationIndex::kNone
+                    ? call == 0
                     : !snapshot_.local && activity.begin >= t0 && activity.begin < t1;
     }
     return kept;
-  }
-
-  static void sort_unless_sorted(std::vector<uint32_t>& list) {
-    if (!std::is_sorted(list.begin(), list.end())) std::sort(list.begin(), list.end());
   }
 
   // Of several threads with the same kernel id, the one that came last.
