@@ -155,6 +155,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "torch_agreement": lambda rounds: script("hot_path/torch_agreement.py"),
     "analysis": lambda rounds: script("pipeline/analysis.py"),
     "evaluation": lambda rounds: script("pipeline/evaluation.py"),
+    "load": lambda rounds: script("pipeline/load.py", "--rounds", str(min(rounds, 3))),
     "report": lambda rounds: script("pipeline/report.py", "--rounds", str(min(rounds, 5))),
     "torch_events": lambda rounds: script("pipeline/torch_events.py"),
 }

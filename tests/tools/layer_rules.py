@@ -43,11 +43,12 @@ COMPILED = {
     "adapters/torch/ops": {"adapters/torch"},
     # Devices: what a backend is and which there are; the backends, which know nothing of each other.
     "core": set[str](),
+    "core/sqlite_pages": set[str](),
     "core/trace_rows": set[str](),
     "core/trace_json": {"core/trace_rows"},
     "core/trace_proto": {"core/trace_json", "core/trace_rows"},
     "backends/cuda": {"core"},
-    "bindings": {"adapters", "core", "core/trace_json", "core/trace_proto", "core/trace_rows", "backends"},
+    "bindings": {"adapters", "core", "core/sqlite_pages", "core/trace_json", "core/trace_proto", "core/trace_rows", "backends"},
 }
 
 # Headers of others: pattern -> where it may be included (path patterns below the root).
@@ -123,6 +124,7 @@ NATIVE = {
     "importers/event_columns.py",
     "importers/native_stacks.py",
     "importers/perfetto_native.py",
+    "importers/sqlite_file.py",
     "exporters/trace_writers.py",
     "profiler",
     "record",
