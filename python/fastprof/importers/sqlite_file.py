@@ -108,8 +108,8 @@ class SqliteFile:
         """Return columns, then optional ones, as int64 arrays of equal length, in the order of the rows.
 
         Without the table, there are no rows. optional: columns that the table may lack; `absent` is their value
-        then, and that of NULL in them. only: one of `columns`, and the values of the rows to return. native: read the file's pages natively, if
-        the table is a plain one; only tests turn it off.
+        then, and that of NULL in them. only: one of `columns`, and the values of the rows to return.
+        native: read the file's pages natively, if the table is a plain one; only tests turn it off.
 
         Raises errors.FormatError, naming table and column, for a column that is missing and for a value that is
         no integer of 64 bits.

@@ -246,7 +246,7 @@ constexpr std::array<uint64_t, 12> kNumbers = {0,   1,   2,          5,         
                                                128, 300, 0x7FFFFFFF, 0xFFFFFFFF, 1ull << 63, ~0ull};
 
 uint64_t any_number(Random& random) {
-  return below(random, 3) != 0 ? below(random, 4) : pick(random, kNumbers);
+  return below(random, 12) != 0 ? 1 + below(random, 3) : pick(random, kNumbers);
 }
 
 std::string annotation(Random& random, int depth) {
@@ -291,7 +291,7 @@ std::string annotation(Random& random, int depth) {
 
 std::string track_event(Random& random) {
   std::string out;
-  if (below(random, 20) != 0) number(out, 9, 1 + below(random, 4));
+  if (below(random, 20) != 0) number(out, 9, below(random, 9) == 0 ? 4 : 1 + below(random, 3));
   if (below(random, 2) == 0) number(out, 11, any_number(random));
   if (below(random, 2) == 0)
     number(out, 10, any_number(random));
@@ -306,7 +306,7 @@ std::string track_event(Random& random) {
   for (size_t i = below(random, 4); i > 0; --i)
     bytes(out, 4, annotation(random, below(random, 30) == 0 ? 20 : 2));
   if (below(random, 6) == 0) fixed64(out, below(random, 2) == 0 ? 47 : 48, random());
-  if (below(random, 6) == 0) number(out, 30, random());
+  if (below(random, 25) == 0) number(out, 30, random());
   if (below(random, 9) == 0) number(out, 34, any_number(random));
   if (below(random, 30) == 0) fixed64(out, 44, random());
   if (below(random, 40) == 0) number(out, static_cast<uint32_t>(1 + below(random, 100)), random());
@@ -357,8 +357,8 @@ void set_state(Random& random, trace_proto::PacketScanner& scanner) {
     state.locations[2] = 1;
     for (uint64_t iid = 1; iid < 4; ++iid)
       for (int kind = 0; kind < trace_proto::kTextKinds; ++kind)
-        if (below(random, 5) != 0)
-          scanner.intern(id, static_cast<TextKind>(kind), iid, pick(random, kTokens));
+        if (below(random, 9) != 0)
+          scanner.intern(id, static_cast<TextKind>(kind), iid, any_token(random));
   }
   for (uint32_t uuid = 1; uuid < 4; ++uuid) scanner.set_place(uuid, Place{uuid, uuid, true});
   if (below(random, 2) == 0) scanner.set_counter(2, pick(random, kTokens), 2);
