@@ -172,6 +172,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "analysis": lambda rounds: script("pipeline/analysis.py"),
     "device": lambda rounds: script("pipeline/device.py", "--rounds", str(min(rounds, 3))),
     "evaluation": lambda rounds: script("pipeline/evaluation.py"),
+    "load": lambda rounds: script("pipeline/load.py", "--rounds", str(min(rounds, 3))),
     "memory": lambda rounds: script("pipeline/memory.py"),
     "report": lambda rounds: script("pipeline/report.py", "--rounds", str(min(rounds, 5))),
     "torch_events": lambda rounds: script("pipeline/torch_events.py"),

@@ -54,9 +54,7 @@ def _step(rng: random.Random, number: int, begin_us: float) -> Iterator[str]:
     first = number * _STEP_EVENTS
     args = f'"External id": {first},"Record function id": 0, "Ev Idx": {first}'
     duration = _STEP_EVENTS * 11.5
-    yield _complete(
-        "user_annotation", f"ProfilerStep#{number}", _PROCESS, begin_us, duration, args
-    )
+    yield _complete("user_annotation", f"ProfilerStep#{number}", _PROCESS, begin_us, duration, args)
     for i in range(first + 1, first + _STEP_EVENTS, 5):
         kind = rng.randrange(60)
         shapes = _SHAPES[kind % len(_SHAPES)]
@@ -92,7 +90,9 @@ def write_pytorch_trace(path: Path, size_bytes: int) -> int:
     rng = random.Random(0)
     written = events = step = 0
     with path.open("w") as file:
-        file.write('{\n  "schemaVersion": 1,\n  "deviceProperties": [],\n  "baseTimeNanoseconds": 1699853000000000000,\n  "traceEvents": [\n')
+        file.write(
+            '{\n  "schemaVersion": 1,\n  "deviceProperties": [],\n  "baseTimeNanoseconds": 1699853000000000000,\n  "traceEvents": [\n'
+        )
         while written < size_bytes:
             texts = list(_step(rng, step, 4_696_171_435_977.885 + step * 11_600.25))
             text = ",\n".join(texts)
@@ -124,7 +124,8 @@ def write_nsys_database(path: Path, kernels: int) -> None:
         "category INTEGER, color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER);"
     )
     database.executemany(
-        "INSERT INTO StringIds VALUES (?, ?)", [(i, f"void kernel_{i}<float, {i}>(float*, int)") for i in range(400)]
+        "INSERT INTO StringIds VALUES (?, ?)",
+        [(i, f"void kernel_{i}<float, {i}>(float*, int)") for i in range(400)],
     )
     process = (4242 << 24) | (1 << 48)
 
@@ -141,7 +142,19 @@ def write_nsys_database(path: Path, kernels: int) -> None:
 
     def ranges() -> Iterator[tuple[int | str | None, ...]]:
         for i in range(0, kernels, 10):
-            yield i * 5000 - 10, i * 5000 + 49_000, 59, None, None, None, f"step {i % 50}", process | 4242, None, None, 0
+            yield (
+                i * 5000 - 10,
+                i * 5000 + 49_000,
+                59,
+                None,
+                None,
+                None,
+                f"step {i % 50}",
+                process | 4242,
+                None,
+                None,
+                0,
+            )
 
     for table, rows, width in (
         ("CUPTI_ACTIVITY_KIND_RUNTIME", calls(), 8),

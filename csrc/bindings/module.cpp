@@ -42,6 +42,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastprof::bindings::register_blocks(module);  // adds methods to Capture
   fastprof::bindings::register_table_capture(module);
   fastprof::bindings::register_table_kernels(module);
+  fastprof::bindings::register_sqlite_pages(module);
   fastprof::bindings::register_trace_rows(module);
   fastprof::bindings::register_trace_proto(module);
   fastprof::bindings::register_propagate(module);

@@ -29,6 +29,7 @@ void register_torch_holds(pybind11::module_& module);
 void register_torch_memory(pybind11::module_& module);
 void register_table_capture(pybind11::module_& module);
 void register_table_kernels(pybind11::module_& module);
+void register_sqlite_pages(pybind11::module_& module);
 void register_trace_proto(pybind11::module_& module);  // after register_trace_rows
 void register_trace_rows(pybind11::module_& module);
 void register_version(pybind11::module_& module);

@@ -28,8 +28,7 @@ using trace_proto::PacketScanner;
 using trace_proto::Place;
 using trace_proto::SequenceState;
 
-using Links =
-    py::typing::Tuple<py::array_t<uint32_t>, py::array_t<uint64_t>, py::array_t<uint8_t>>;
+using Links = py::typing::Tuple<py::array_t<uint32_t>, py::array_t<uint64_t>, py::array_t<uint8_t>>;
 using Ends = py::typing::Tuple<py::array_t<uint32_t>, py::array_t<int64_t>, py::array_t<uint8_t>>;
 
 PacketBlock scan(PacketScanner& scanner, const py::bytes& data, size_t begin, uint32_t first_row,
@@ -79,11 +78,12 @@ void register_trace_proto(py::module_& module) {
   py::class_<PacketScanner>(module, "PacketScanner",
                             "Reads Perfetto's packets; see core/trace_proto/packet_scanner.hpp.")
       .def(py::init<trace_rows::Conventions, bool>(), py::arg("conventions"), py::arg("is_sorted"))
-      .def_property_readonly(
-          "store", [](PacketScanner& s) -> trace_rows::RowStore& { return s.store(); })
+      .def_property_readonly("store",
+                             [](PacketScanner& s) -> trace_rows::RowStore& { return s.store(); })
       .def("scan", &scan, py::arg("data"), py::arg("begin"), py::arg("first_row"),
            py::arg("max_packet_bytes"),
-           "Scan packets from data[begin], the begin of one. Offsets in the result count from there.")
+           "Scan packets from data[begin], the begin of one. Offsets in the result count from "
+           "there.")
       .def("text_code", &PacketScanner::text_code, py::arg("text"))
       .def(
           "set_sequence",
@@ -98,12 +98,9 @@ void register_trace_proto(py::module_& module) {
           py::arg("id"), py::arg("is_valid"), py::arg("clock"), py::arg("track_uuid"),
           py::arg("stack"), py::arg("track"), "stack: -1 if the place is not known yet.")
       .def("forget_texts", [](PacketScanner& s, uint64_t id) { s.sequence(id).forget_texts(); })
-      .def("intern", &intern, py::arg("sequence"), py::arg("kind"), py::arg("iid"),
-           py::arg("text"))
-      .def("set_location",
-           [](PacketScanner& s, uint64_t sequence, uint64_t iid, uint32_t place) {
-             s.sequence(sequence).locations[iid] = place;
-           })
+      .def("intern", &intern, py::arg("sequence"), py::arg("kind"), py::arg("iid"), py::arg("text"))
+      .def("set_location", [](PacketScanner& s, uint64_t sequence, uint64_t iid,
+                              uint32_t place) { s.sequence(sequence).locations[iid] = place; })
       .def("set_place",
            [](PacketScanner& s, uint64_t uuid, uint32_t stack, uint32_t track) {
              s.set_place(uuid, Place{stack, track, true});
@@ -115,8 +112,8 @@ void register_trace_proto(py::module_& module) {
           "set_clock",
           [](PacketScanner& s, uint64_t key, int64_t unit_ns, bool is_incremental, int64_t last_ns,
              int64_t first_ns, int64_t end_ns, int64_t offset_ns) {
-            s.set_clock(key, ClockState{unit_ns, is_incremental, last_ns, first_ns, end_ns,
-                                        offset_ns});
+            s.set_clock(key,
+                        ClockState{unit_ns, is_incremental, last_ns, first_ns, end_ns, offset_ns});
           },
           py::arg("key"), py::arg("unit_ns"), py::arg("is_incremental"), py::arg("last_ns"),
           py::arg("first_ns"), py::arg("end_ns"), py::arg("offset_ns"))
@@ -148,13 +145,12 @@ void register_trace_proto(py::module_& module) {
           py::arg("tag"), "Return the row of the slice; -1 if there is none or it is found later.")
       .def("finish_slices", [](PacketScanner& s, int64_t end_ns) { s.stacks().finish(end_ns); })
       .def("take_closings", &take_closings, "(rows, end ns, whether finished), once each.")
-      .def_property_readonly("in_order",
-                             [](PacketScanner& s) { return s.stacks().in_order(); })
-      .def_property_readonly(
-          "lost_ends",
-          [](PacketScanner& s) {
-            return std::make_pair(s.stacks().ends_without_begin(), s.stacks().lost_ends());
-          })
+      .def_property_readonly("in_order", [](PacketScanner& s) { return s.stacks().in_order(); })
+      .def_property_readonly("lost_ends",
+                             [](PacketScanner& s) {
+                               return std::make_pair(s.stacks().ends_without_begin(),
+                                                     s.stacks().lost_ends());
+                             })
       .def_property_readonly("tagged",
                              [](PacketScanner& s) {
                                return std::make_pair(s.stacks().tagged(), s.stacks().tagged_rows());

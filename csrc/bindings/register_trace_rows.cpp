@@ -42,9 +42,9 @@ Conventions make_conventions(std::vector<std::string> numbers, std::vector<std::
                              uint32_t forward_thread, int64_t other_pid) {
   if (states.size() > 16 || forward_thread >= numbers.size())
     raise<ValueError>("at most 16 states; forward_thread is an index of numbers");
-  return Conventions{std::move(numbers),       std::move(lists),       std::move(texts),
-                     std::move(states),        std::move(engine_prefix), std::move(op_category),
-                     forward_thread,           other_pid};
+  return Conventions{
+      std::move(numbers),       std::move(lists),       std::move(texts), std::move(states),
+      std::move(engine_prefix), std::move(op_category), forward_thread,   other_pid};
 }
 
 Block scan(EventScanner& scanner, const py::bytes& data, size_t begin, bool after_value) {

@@ -16,9 +16,12 @@ __all__: list[str] = [
     "DeviceSink",
     "LegacyEvents",
     "OpenRange",
+    "PacketScanner",
     "PythonCalls",
     "RangeEmission",
+    "RowStore",
     "ScannedEvents",
+    "ScannedPackets",
     "Session",
     "TaskSwitches",
     "ThreadState",
@@ -27,6 +30,7 @@ __all__: list[str] = [
     "TorchModulesHold",
     "TorchOpsHold",
     "TorchPropagationHold",
+    "TraceConventions",
     "TraceScanner",
     "abi_version",
     "add_remote_events",
@@ -82,6 +86,7 @@ __all__: list[str] = [
     "running_task_left",
     "save_sessions",
     "select_device_stubs",
+    "scan_sqlite_table",
     "set_default_node_id",
     "set_sessions_variable",
     "set_thread_name",
@@ -549,9 +554,9 @@ class ScannedEvents:
         """
 
 
-class TraceScanner:
+class TraceConventions:
     """
-    Reads events of Chrome traces; see core/trace_json/event_scanner.hpp.
+    Conventions of traces; see core/trace_rows/row_store.hpp.
     """
 
     def __init__(
@@ -566,20 +571,20 @@ class TraceScanner:
         forward_thread: typing.SupportsInt | typing.SupportsIndex,
         other_pid: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
+
+
+class RowStore:
+    """
+    Interned names, sites, tracks and args; see core/trace_rows/row_store.hpp.
+    """
+
     def add_backward(self, arg0: bytes) -> None: ...
     def args_text(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> bytes: ...
-    def scan(
-        self, data: bytes, begin: typing.SupportsInt | typing.SupportsIndex, after_value: bool
-    ) -> ScannedEvents:
-        """
-        Scan events from data[begin], the begin of a value or (after_value) of the comma after one. Offsets in the result count from there.
-        """
-
     def site(
         self, arg0: typing.SupportsInt | typing.SupportsIndex
-    ) -> tuple[int, int, str, int, int]:
+    ) -> tuple[int, int, str, int, int, int]:
         """
-        Return (name, category, phase, scope, state).
+        Return (name, category, phase, scope, state, place).
         """
 
     def text(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> bytes: ...
@@ -596,6 +601,161 @@ class TraceScanner:
     def texts(self) -> int: ...
     @property
     def tracks(self) -> int: ...
+
+
+class TraceScanner:
+    """
+    Reads events of Chrome traces; see core/trace_json/event_scanner.hpp.
+    """
+
+    def __init__(self, conventions: TraceConventions) -> None: ...
+    def scan(
+        self, data: bytes, begin: typing.SupportsInt | typing.SupportsIndex, after_value: bool
+    ) -> ScannedEvents:
+        """
+        Scan events from data[begin], the begin of a value or (after_value) of the comma after one. Offsets in the result count from there.
+        """
+
+    @property
+    def store(self) -> RowStore: ...
+
+
+class ScannedPackets(ScannedEvents):
+    """
+    Columns of the packets of one buffer.
+    """
+
+    def take_links(
+        self,
+    ) -> tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.uint64],
+        numpy.typing.NDArray[numpy.uint8],
+    ]:
+        """
+        (rows of the table, flow ids, steps) of rows that take part in flows.
+        """
+
+
+class PacketScanner:
+    """
+    Reads Perfetto's packets; see core/trace_proto/packet_scanner.hpp.
+    """
+
+    def __init__(self, conventions: TraceConventions, is_sorted: bool) -> None: ...
+    def begin_slice(
+        self,
+        stack: typing.SupportsInt | typing.SupportsIndex,
+        time_ns: typing.SupportsInt | typing.SupportsIndex,
+        row: typing.SupportsInt | typing.SupportsIndex,
+        name: typing.SupportsInt | typing.SupportsIndex,
+        category: typing.SupportsInt | typing.SupportsIndex,
+        stays_unfinished: bool,
+    ) -> None: ...
+    def clock_ns(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int | None:
+        """
+        Return the last time in ns of a clock; None if it is not set.
+        """
+
+    def end_slice(
+        self,
+        stack: typing.SupportsInt | typing.SupportsIndex,
+        time_ns: typing.SupportsInt | typing.SupportsIndex,
+        name: typing.SupportsInt | typing.SupportsIndex,
+        category: typing.SupportsInt | typing.SupportsIndex,
+        tag: typing.SupportsInt | typing.SupportsIndex,
+    ) -> int:
+        """
+        Return the row of the slice; -1 if there is none or it is found later.
+        """
+
+    def finish_slices(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def forget_clocks(self) -> None: ...
+    def forget_counter(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def forget_texts(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def intern(
+        self,
+        sequence: typing.SupportsInt | typing.SupportsIndex,
+        kind: typing.SupportsInt | typing.SupportsIndex,
+        iid: typing.SupportsInt | typing.SupportsIndex,
+        text: str,
+    ) -> None: ...
+    def running_clocks(self) -> list[tuple[int, int]]: ...
+    def scan(
+        self,
+        data: bytes,
+        begin: typing.SupportsInt | typing.SupportsIndex,
+        first_row: typing.SupportsInt | typing.SupportsIndex,
+        max_packet_bytes: typing.SupportsInt | typing.SupportsIndex,
+    ) -> ScannedPackets:
+        """
+        Scan packets from data[begin], the begin of one. Offsets in the result count from there.
+        """
+
+    def set_clock(
+        self,
+        key: typing.SupportsInt | typing.SupportsIndex,
+        unit_ns: typing.SupportsInt | typing.SupportsIndex,
+        is_incremental: bool,
+        last_ns: typing.SupportsInt | typing.SupportsIndex,
+        first_ns: typing.SupportsInt | typing.SupportsIndex,
+        end_ns: typing.SupportsInt | typing.SupportsIndex,
+        offset_ns: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def set_counter(
+        self,
+        uuid: typing.SupportsInt | typing.SupportsIndex,
+        name: str,
+        track: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def set_location(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def set_own(self) -> None: ...
+    def set_place(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def set_sequence(
+        self,
+        id: typing.SupportsInt | typing.SupportsIndex,
+        is_valid: bool,
+        clock: typing.SupportsInt | typing.SupportsIndex,
+        track_uuid: typing.SupportsInt | typing.SupportsIndex,
+        stack: typing.SupportsInt | typing.SupportsIndex,
+        track: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None:
+        """
+        stack: -1 if the place is not known yet.
+        """
+
+    def take_closings(
+        self,
+    ) -> tuple[
+        numpy.typing.NDArray[numpy.uint32],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.uint8],
+    ]:
+        """
+        (rows, end ns, whether finished), once each.
+        """
+
+    def text_code(self, text: str) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def in_order(self) -> bool: ...
+    @property
+    def lost_ends(self) -> tuple[int, int]: ...
+    @property
+    def store(self) -> RowStore: ...
+    @property
+    def tagged(self) -> tuple[list[int], list[int]]: ...
 
 
 class ThreadState:
@@ -1240,6 +1400,20 @@ def save_sessions() -> typing.Any:
 def select_device_stubs(name: str) -> None:
     """
     Make the stubs of a plug-in those of the exclusive profiler's state PRIVATEUSE1; errors.UnavailableError if it has none.
+def scan_sqlite_table(
+    file: typing.SupportsInt | typing.SupportsIndex,
+    root: typing.SupportsInt | typing.SupportsIndex,
+    columns: collections.abc.Sequence[
+        tuple[
+            typing.SupportsInt | typing.SupportsIndex,
+            bool,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+    ],
+    max_rows: typing.SupportsInt | typing.SupportsIndex,
+) -> list[numpy.typing.NDArray[numpy.int64]] | None:
+    """
+    Return columns (index, may_be_null, absent) of a table as int64 arrays; None if SQLite must read it.
     """
 
 

@@ -45,6 +45,7 @@ COMPILED = {
     "adapters/torch/ops": {"adapters/torch"},
     # Devices: what a backend is and which there are; the backends, which know nothing of each other.
     "core": set[str](),
+    "core/sqlite_pages": set[str](),
     "core/trace_rows": set[str](),
     "core/trace_json": {"core/trace_rows"},
     "core/trace_proto": {"core/trace_json", "core/trace_rows"},
@@ -58,7 +59,15 @@ COMPILED = {
     "backends/itt/collector": {"backends/annotations", "backends/itt"},
     "backends/plugin": {"core"},
     "backends/metal": {"core"},
-    "bindings": {"adapters", "core", "core/trace_json", "core/trace_proto", "core/trace_rows", "backends"},
+    "bindings": {
+        "adapters",
+        "core",
+        "core/sqlite_pages",
+        "core/trace_json",
+        "core/trace_proto",
+        "core/trace_rows",
+        "backends",
+    },
 }
 
 # Headers of others: pattern -> where it may be included (path patterns below the root).
@@ -136,6 +145,7 @@ NATIVE = {
     "importers/event_columns.py",
     "importers/native_stacks.py",
     "importers/perfetto_native.py",
+    "importers/sqlite_file.py",
     "exporters/trace_writers.py",
     "profiler",
     "record",

@@ -62,14 +62,24 @@ EventScanner::Span* EventScanner::field(std::string_view key, uint32_t& bit) {
     bit = 1u << at;
     return &span;
   };
-  if (key == "ph") return found(0, event_.phase);
-  if (key == "ts") return found(1, event_.start);
-  if (key == "id") return found(2, event_.id);
-  if (key == "dur") return found(3, event_.duration);
-  if (key == "pid") return found(4, event_.pid);
-  if (key == "tid") return found(5, event_.tid);
-  if (key == "cat") return found(6, event_.category);
-  if (key == "name") return found(7, event_.name);
+  switch (key.size()) {
+    case 2:
+      if (key == "ph") return found(0, event_.phase);
+      if (key == "ts") return found(1, event_.start);
+      if (key == "id") return found(2, event_.id);
+      break;
+    case 3:
+      if (key == "dur") return found(3, event_.duration);
+      if (key == "pid") return found(4, event_.pid);
+      if (key == "tid") return found(5, event_.tid);
+      if (key == "cat") return found(6, event_.category);
+      break;
+    case 4:
+      if (key == "name") return found(7, event_.name);
+      break;
+    default:
+      break;
+  }
   return nullptr;
 }
 
@@ -122,42 +132,16 @@ Read EventScanner::read_event(Cursor& cursor) {
 
 Read EventScanner::read_args(Cursor& cursor) {
   members_.clear();
-  ++cursor.at;
-  if (!cursor.skip_space()) return Read::more;
-  if (*cursor.at == '}') {
-    ++cursor.at;
-    return Read::done;
-  }
-  event_.has_args = true;
-  for (;;) {
-    bool escapes = false;
-    if (*cursor.at != '"') return Read::refused;
-    const char* begin = cursor.at + 1;
-    Read read = cursor.skip_string(escapes);
-    if (read != Read::done) return read;
-    const std::string_view key(begin, static_cast<size_t>(cursor.at - 1 - begin));
-    if (!cursor.skip_space()) return Read::more;
-    if (*cursor.at++ != ':') return Read::refused;
-    if (!cursor.skip_space()) return Read::more;
-    begin = cursor.at;
-    read = cursor.skip_value(kMaxDepth);
-    if (read != Read::done) return read;
-    const std::string_view value(begin, static_cast<size_t>(cursor.at - begin));
-    if (escapes || members_.size() == kMaxMembers) {
-      event_.repeats = true;
-    } else if (!event_.repeats) {
-      const uint32_t code = store_.key_code(key);
-      if (code == trace_rows::RowStore::kTooManyKeys) event_.repeats = true;
-      for (const Member& member : members_)
-        if (member.key == code) event_.repeats = true;
-      members_.push_back(Member{code, value});
-    }
-    if (!cursor.skip_space()) return Read::more;
-    const char c = *cursor.at++;
-    if (c == '}') return Read::done;
-    if (c != ',') return Read::refused;
-    if (!cursor.skip_space()) return Read::more;
-  }
+  return read_members(cursor, [this](std::string_view key, bool escapes, std::string_view value) {
+    event_.has_args = true;
+    if (escapes || members_.size() == kMaxMembers) event_.repeats = true;
+    if (event_.repeats) return;
+    const uint32_t code = store_.key_code(key);
+    if (code == trace_rows::RowStore::kTooManyKeys) event_.repeats = true;
+    for (const Member& member : members_)
+      if (member.key == code) event_.repeats = true;
+    members_.push_back(Member{code, value});
+  });
 }
 
 // Adds the row of event_, or returns false to leave the event to the caller.

@@ -45,5 +45,37 @@ struct Cursor {
 constexpr int kMaxDepth = 200;           // Python's own limit is about 1000
 constexpr size_t kMaxNumberChars = 300;  // Python refuses integers of more than 4300 digits
 
+// Reads an object, whose brace is at the cursor, and calls on_member(key, escapes, value) for each
+// member: the key without quotes, whether it contains escapes, and the value's text.
+template <class OnMember>
+Read read_members(Cursor& cursor, const OnMember& on_member) {
+  ++cursor.at;
+  if (!cursor.skip_space()) return Read::more;
+  if (*cursor.at == '}') {
+    ++cursor.at;
+    return Read::done;
+  }
+  for (;;) {
+    bool escapes = false;
+    if (*cursor.at != '"') return Read::refused;
+    const char* begin = cursor.at + 1;
+    Read read = cursor.skip_string(escapes);
+    if (read != Read::done) return read;
+    const std::string_view key(begin, static_cast<size_t>(cursor.at - 1 - begin));
+    if (!cursor.skip_space()) return Read::more;
+    if (*cursor.at++ != ':') return Read::refused;
+    if (!cursor.skip_space()) return Read::more;
+    begin = cursor.at;
+    read = cursor.skip_value(kMaxDepth);
+    if (read != Read::done) return read;
+    on_member(key, escapes, std::string_view(begin, static_cast<size_t>(cursor.at - begin)));
+    if (!cursor.skip_space()) return Read::more;
+    const char c = *cursor.at++;
+    if (c == '}') return Read::done;
+    if (c != ',') return Read::refused;
+    if (!cursor.skip_space()) return Read::more;
+  }
+}
+
 }  // namespace trace_json
 FASTPROF_NAMESPACE_END

@@ -39,9 +39,17 @@ void append_number(std::string& json, double number) {
 
 void append_hex(std::string& json, uint64_t number) {
   char text[24];
-  const int size = std::snprintf(text, sizeof text, "\"0x%llx\"",
-                                 static_cast<unsigned long long>(number));
+  const int size =
+      std::snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(number));
   json.append(text, static_cast<size_t>(size));
+}
+
+bool is_json_value(std::string_view text) {
+  trace_json::Cursor cursor{text.data(), text.data() + text.size()};
+  // A number ends only with the byte behind it, and spaces around the value are unusual.
+  return !text.empty() && text.back() > ' ' &&
+         cursor.skip_value(trace_json::kMaxDepth) == trace_json::Read::done &&
+         cursor.at == cursor.end;
 }
 
 enum class Kind : uint8_t { none, leaf, dict, list };
@@ -106,8 +114,7 @@ bool append_annotation(std::string& name, std::string& value, std::string_view m
       }
       case field::dict_entries:
       case annotation::array_values: {
-        const Kind wanted =
-            fields.number == field::dict_entries ? Kind::dict : Kind::list;
+        const Kind wanted = fields.number == field::dict_entries ? Kind::dict : Kind::list;
         if (!is_bytes || (kind != Kind::none && kind != wanted)) return false;
         value += kind == Kind::none ? (wanted == Kind::dict ? "{" : "[") : ", ";
         kind = wanted;
@@ -124,7 +131,8 @@ bool append_annotation(std::string& name, std::string& value, std::string_view m
       default: {
         if (kind != Kind::none) return false;
         kind = Kind::leaf;
-        const bool is_text = fields.number == annotation::string_value;
+        const bool is_json = fields.number == annotation::legacy_json_value;
+        const bool is_text = is_json || fields.number == annotation::string_value;
         const bool is_real = fields.number == annotation::double_value;
         if (is_text ? !is_bytes : is_real ? fields.wire != Wire::fixed64 : !is_varint) return false;
         switch (fields.number) {
@@ -145,6 +153,10 @@ bool append_annotation(std::string& name, std::string& value, std::string_view m
           }
           case annotation::string_value:
             if (!append_string(value, fields.bytes)) return false;
+            break;
+          case annotation::legacy_json_value:
+            if (!is_json_value(fields.bytes)) return false;  // text, then
+            value += fields.bytes;
             break;
           case annotation::pointer_value:
             append_hex(value, fields.value);

@@ -27,7 +27,7 @@ class InternedTexts {
 
 // Appends the name (a JSON string) and the value of a DebugAnnotation as JSON. Returns false, with
 // incomplete output, for a damaged or unusual one, which the caller must read: an unknown field,
-// fields that repeat, nested JSON or the older encoding of nested values, text that is not UTF-8.
+// fields that repeat, the older encoding of nested values, text that is not UTF-8 or not JSON.
 bool append_annotation(std::string& name, std::string& value, std::string_view message,
                        const InternedTexts& texts, int depth = 0);
 

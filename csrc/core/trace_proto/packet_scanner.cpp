@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/trace_proto/packet_scanner.hpp"
 
+#include "core/trace_json/json_cursor.hpp"
 #include "core/trace_proto/track_event_fields.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -59,9 +60,8 @@ PacketBlock PacketScanner::scan(std::string_view data, uint32_t first_row,
         add_packet(block, std::string_view(message, static_cast<size_t>(size)), first_row);
     ++block.events;
     if (!is_added) {
-      block.others.push_back(OtherEvent{offset, block.consumed,
-                                        static_cast<uint32_t>(block.start_ns.size()),
-                                        block.events - 1});
+      block.others.push_back(OtherEvent{
+          offset, block.consumed, static_cast<uint32_t>(block.start_ns.size()), block.events - 1});
       block.stop = Stop::other;
       break;
     }
@@ -139,18 +139,38 @@ bool PacketScanner::add_annotation(const SequenceState& sequence, std::string_vi
   name.clear();
   value.clear();
   if (!append_annotation(name, value, message, sequence)) return false;
-  if (is_own_ && name == kSpliced) return false;
-  const uint32_t key = store_.key_code(std::string_view(name).substr(1, name.size() - 2));
-  if (key == trace_rows::RowStore::kTooManyKeys) return false;
+  if (is_own_ && name == kSpliced) {
+    if (!spliced_.empty() || value[0] != '{') return false;
+    spliced_.swap(value);
+    return true;
+  }
+  return add_member(std::string_view(name).substr(1, name.size() - 2), value);
+}
+
+bool PacketScanner::add_member(std::string_view name, std::string_view value) {
+  const uint32_t key = store_.key_code(name);
+  if (key == trace_rows::RowStore::kTooManyKeys || members_.size() == kMaxMembers) return false;
   for (const Member& member : members_)
     if (member.key == key) return false;
   members_.push_back(Member{key, value});
   return true;
 }
 
+// Adds the members of the arg that was set aside, behind the others.
+bool PacketScanner::add_spliced() {
+  bool is_plain = true;
+  trace_json::Cursor cursor{spliced_.data(), spliced_.data() + spliced_.size()};
+  const auto read = trace_json::read_members(
+      cursor, [&](std::string_view key, bool escapes, std::string_view value) {
+        if (escapes || !add_member(key, value)) is_plain = false;
+      });
+  return is_plain && read == trace_json::Read::done;
+}
+
 bool PacketScanner::read_event(const SequenceState& sequence, std::string_view message,
                                Event& event) {
   members_.clear();
+  spliced_.clear();
   flows_.clear();
   category_.clear();
   Fields fields(message);
@@ -214,8 +234,7 @@ bool PacketScanner::read_event(const SequenceState& sequence, std::string_view m
         const bool ends = fields.number == track_event::terminating_flow_ids;
         const bool follows_end =
             !ends && (event.seen & (uint64_t{1} << track_event::terminating_flow_ids)) != 0;
-        if (fields.wire != Wire::fixed64 || follows_end || flows_.size() == kMaxFlows)
-          return false;
+        if (fields.wire != Wire::fixed64 || follows_end || flows_.size() == kMaxFlows) return false;
         flows_.emplace_back(fields.value, ends ? 1 : 0);
         break;
       }
@@ -223,7 +242,7 @@ bool PacketScanner::read_event(const SequenceState& sequence, std::string_view m
         return false;
     }
   }
-  return fields.done();
+  return fields.done() && (spliced_.empty() || add_spliced());
 }
 
 const Place* PacketScanner::place_of(const SequenceState& sequence, const Event& event) const {

@@ -79,6 +79,8 @@ class PacketScanner {
   bool read_packet(std::string_view message, Packet& packet);
   bool read_event(const SequenceState& sequence, std::string_view message, Event& event);
   bool add_annotation(const SequenceState& sequence, std::string_view message);
+  bool add_member(std::string_view name, std::string_view value);
+  bool add_spliced();
   bool add_packet(PacketBlock& block, std::string_view message, uint32_t first_row);
   bool add_counter(PacketBlock& block, const SequenceState& sequence, const Event& event,
                    ClockState& clock, uint64_t timestamp);
@@ -98,6 +100,7 @@ class PacketScanner {
   std::vector<Member> members_;
   std::vector<std::pair<uint64_t, uint8_t>> flows_;
   std::string category_, name_;
+  std::string spliced_;  // JSON of an arg of fastprof's own traces, whose members are args
 };
 
 }  // namespace trace_proto

@@ -24,10 +24,10 @@ enum class TextKind : uint8_t { category, event_name, annotation_name, annotatio
 constexpr int kTextKinds = 4;
 
 struct SequenceState final : InternedTexts {
-  bool is_valid = false;   // the incremental state was cleared, and no packet lost since
-  uint64_t clock = 0;      // of timestamps without a clock
+  bool is_valid = false;    // the incremental state was cleared, and no packet lost since
+  uint64_t clock = 0;       // of timestamps without a clock
   uint64_t track_uuid = 0;  // of events without one; 0: none
-  Place place;             // of events for which there is no uuid at all
+  Place place;              // of events for which there is no uuid at all
   std::unordered_map<uint64_t, std::string> texts[kTextKinds];  // JSON strings
   std::unordered_map<uint64_t, uint32_t> locations;             // numbers given by the caller
 

@@ -110,8 +110,8 @@ class ArgsStore {
     }
     Bytes& block = blocks_.back();
     if (size_ % kStride == 0)
-      marks_.push_back(Mark{static_cast<uint32_t>(blocks_.size() - 1),
-                            static_cast<uint32_t>(block.size)});
+      marks_.push_back(
+          Mark{static_cast<uint32_t>(blocks_.size() - 1), static_cast<uint32_t>(block.size)});
     std::memcpy(block.data.get() + block.size, bytes_.data(), bytes_.size());
     block.size += bytes_.size();
   }

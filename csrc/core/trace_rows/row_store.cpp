@@ -43,7 +43,17 @@ Block RowStore::new_block() const {
 }
 
 uint32_t RowStore::key_code(std::string_view name) {
-  return keys_.size() >= kMaxKeys ? kTooManyKeys : keys_.code_of(name);
+  // Args of similar events have the same names in the same order: the name that followed the last
+  // one before is compared first.
+  uint32_t code = last_key_ < next_key_.size() ? next_key_[last_key_] : 0;
+  if (code >= keys_.size() || keys_.text(code) != name) {
+    if (keys_.size() >= kMaxKeys) return kTooManyKeys;
+    code = keys_.code_of(name);
+    if (last_key_ >= next_key_.size()) next_key_.resize(keys_.size());
+    next_key_[last_key_] = code;
+  }
+  last_key_ = code;
+  return code;
 }
 
 bool RowStore::are_plain(const std::vector<Member>& members) const noexcept {
@@ -89,9 +99,8 @@ void RowStore::add_args(Block& block, const std::vector<Member>& members, Scanne
       block.sparse[member.key].values.push_back(code);
     }
   }
-  block.args.push_back(words_.empty()
-                           ? -1
-                           : static_cast<int32_t>(args_.add(words_.data(), words_.size())));
+  block.args.push_back(
+      words_.empty() ? -1 : static_cast<int32_t>(args_.add(words_.data(), words_.size())));
 }
 
 OpScope RowStore::scope_of(const Block& block, uint32_t name) {
@@ -151,7 +160,8 @@ std::string RowStore::args_text(uint32_t code) const {
 
 size_t RowStore::bytes() const noexcept {
   return texts_.bytes() + keys_.bytes() + args_.bytes() + tracks_.bytes() + site_codes_.bytes() +
-         sites_.capacity() * sizeof(ScannedSite) + is_backward_.capacity();
+         sites_.capacity() * sizeof(ScannedSite) + is_backward_.capacity() +
+         next_key_.capacity() * 4;
 }
 
 }  // namespace trace_rows

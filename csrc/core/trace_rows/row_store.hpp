@@ -33,8 +33,8 @@ struct SparseColumn {
   Column<int64_t> values;  // numbers, or codes of texts
 };
 
-// An event that the reader does not interpret: bytes [begin, end) of the buffer. `rows` and `events`
-// precede it in the block.
+// An event that the reader does not interpret: bytes [begin, end) of the buffer. `rows` and
+// `events` precede it in the block.
 struct OtherEvent {
   size_t begin, end;
   uint32_t rows, events;
@@ -67,7 +67,7 @@ struct ScannedSite {
   uint32_t name, category;  // codes of JSON strings
   char phase;               // 'X', 'i' (any instant), 's' or 'f'; 'B': a range that an end follows
   OpScope scope;
-  uint32_t state;     // two bits a state: 0 absent, 1 true, 2 false, 3 another value
+  uint32_t state;      // two bits a state: 0 absent, 1 true, 2 false, 3 another value
   uint32_t place = 0;  // number that the caller gave to a source location; 0: none
 };
 
@@ -133,6 +133,8 @@ class RowStore {
   std::string op_category_;  // as JSON
   TextCodes texts_;
   TextCodes keys_;  // names of args as JSON strings without quotes; the conventions' come first
+  std::vector<uint32_t> next_key_;  // by code of a name: the name that followed it last
+  uint32_t last_key_ = 0;
   ArgsStore args_;
   WordCodes tracks_, site_codes_;
   std::vector<ScannedSite> sites_;

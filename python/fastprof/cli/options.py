@@ -107,7 +107,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--salvage",
         action="store_true",
-        help="of a damaged Chrome trace, read all events before the damage, and say where it is",
+        help="of a damaged Chrome or Perfetto trace, read all events before the damage, and say where it is",
     )
 
 

@@ -54,7 +54,8 @@ def load_nsys(
     """Read an SQLite export of Nsight Systems (`nsys export --type sqlite REPORT.nsys-rep`).
 
     NVTX ranges and marks, calls of the CUDA and OS runtimes, kernels, copies and fills become rows, and device
-    work is linked to the range that launched it. Kernels' grids, GPU metrics and samples are not read.
+    work is linked to the range that launched it. Kernels have their grid, block, registers and shared memory as args.
+    GPU metrics and samples are not read.
     max_memory_bytes: limit of the memory used for reading (4 GiB).
 
     Raises errors.IoError if the file cannot be read and errors.FormatError if it is malformed.

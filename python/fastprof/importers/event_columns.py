@@ -159,7 +159,9 @@ class EventColumns:
             block.start_ns[begin:end],
             block.end_ns[begin:end],
             np.frombuffer(self._site, np.uint32)[site_codes],
-            track_codes if self._devices is None else np.frombuffer(self._track, np.uint32)[track_codes],
+            track_codes
+            if self._devices is None
+            else np.frombuffer(self._track, np.uint32)[track_codes],
             np.frombuffer(self._kind, np.uint8)[site_codes],
             np.frombuffer(self._flags, np.uint8)[site_codes],
             payload,
@@ -232,9 +234,7 @@ class EventColumns:
         is_range = np.frombuffer(self._launches, np.uint8)[sites[rows]]
         linked = (external > 0) & (is_range != 2)
         if linked.any():
-            devices.add_links(
-                first + rows[linked], external[linked], is_range[linked].astype(bool)
-            )
+            devices.add_links(first + rows[linked], external[linked], is_range[linked].astype(bool))
 
     def _know_sites(self, count: int) -> None:
         for code in range(len(self._site), count):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.importers.distinct import distinct_values
 from fastprof.importers.table_builder import TableBuilder
 from fastprof.model.sites import Site
 from fastprof.model.table import EventKind
@@ -70,7 +71,7 @@ class FlowLinks:
         """Record that rows of the table take part in flows; arrays of equal length."""
         table = self._rows
         sites = np.frombuffer(table.site, np.uint32)[rows]
-        distinct, codes = np.unique(sites, return_inverse=True)
+        distinct, codes = distinct_values(sites.astype(np.int64))
         names = []
         for index in distinct.tolist():
             site = table.site_at(index)
@@ -78,7 +79,7 @@ class FlowLinks:
         self._time.frombytes(np.frombuffer(table.start, np.int64)[rows].tobytes())
         self._flow.frombytes(flows.tobytes())
         self._step.frombytes(steps.tobytes())
-        self._name.frombytes(np.array(names, np.uint32)[codes.reshape(-1)].tobytes())
+        self._name.frombytes(np.array(names, np.uint32)[codes].tobytes())
         self._track.frombytes(np.frombuffer(table.track, np.uint32)[rows].tobytes())
 
     def finish(self) -> None:

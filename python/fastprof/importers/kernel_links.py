@@ -129,7 +129,9 @@ def _last_rows(launching: SparseValues, wanted: Any) -> Any:
     """Return for each wanted id > 0 the last row that has it, -1 for none; ids of `launching` are positive."""
     rows, ids = launching.rows, launching.values
     most = int(ids.max())
-    if most <= 4 * launching.size + 1024:  # a table by id: an assignment keeps the last of equal ids
+    if (
+        most <= 4 * launching.size + 1024
+    ):  # a table by id: an assignment keeps the last of equal ids
         row_of = np.full(most + 1, -1, np.int64 if launching.size >> 31 else np.int32)
         row_of[ids] = rows
         return np.where(wanted <= most, row_of[np.minimum(wanted, most)], -1)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.base.device_type import DeviceType
+from fastprof.importers.distinct import distinct_rows, distinct_values
 from fastprof.model.columns import NO_PARENT
 from fastprof.model.sites import SiteTable, Track
 from fastprof.model.table import CodedColumn, EventKind, EventTable, KernelTable
@@ -74,9 +75,9 @@ class NameCodes:
 
     def codes(self, numbers: Array) -> Array:
         """Return the indices of numbered texts."""
-        distinct, codes = np.unique(numbers, return_inverse=True)
+        distinct, codes = distinct_values(numbers)
         indices = [self.code(self._numbered.get(n) or f"string {n}") for n in distinct.tolist()]
-        found: Array = np.array(indices, np.int64)[codes.reshape(-1)]
+        found: Array = np.array(indices, np.int64)[codes]
         return found
 
 
@@ -86,12 +87,12 @@ def calls_of(call_correlation: Array, call_pid: Array, correlation: Array, pid: 
         return np.full(len(correlation), -1, np.int64)
     order = (
         np.lexsort((call_correlation, call_pid))
-        if len(np.unique(call_pid)) > 1
+        if bool((call_pid != call_pid[0]).any())
         else (np.argsort(call_correlation, kind="stable"))
     )
     numbers, pids = call_correlation[order], call_pid[order]
     found = np.full(len(correlation), -1, np.int64)
-    for process in np.unique(pids).tolist():
+    for process in distinct_values(pids)[0].tolist():
         first, last = np.searchsorted(pids, (process, process + 1)).tolist()
         own = np.flatnonzero(pid == process)
         at = first + np.searchsorted(numbers[first:last], correlation[own], "right") - 1
@@ -119,14 +120,14 @@ def launch_table(host: Sequence[HostRows], work: Sequence[DeviceWork], **facts: 
     track_of: dict[tuple[int, int, bool], int] = {}
 
     def tracks_of(first: Array, second: Array, is_device: bool) -> Array:
-        pairs, codes = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
+        pairs, codes = distinct_rows([first, second])
         numbers = []
-        for pid, tid in pairs.T.tolist():
+        for pid, tid in pairs.tolist():
             index = track_of.setdefault((pid, tid, is_device), len(tracks))
             if index == len(tracks):
                 tracks.append(Track(index, pid, tid, f"stream {tid}" if is_device else ""))
             numbers.append(index)
-        found: Array = np.array(numbers, np.int64)[codes.reshape(-1)]
+        found: Array = np.array(numbers, np.int64)[codes]
         return found
 
     for rows in host:
@@ -167,18 +168,12 @@ class _Sites:
         kind: int,
         device: Array | None = None,
     ) -> Array:
-        key = name if device is None else name << 32 | device
-        distinct, codes = np.unique(key, return_inverse=True)
+        distinct, codes = distinct_rows([name] if device is None else [name, device])
         numbers = [
-            self._of.setdefault(
-                (names[k], category, kind, -1)
-                if device is None
-                else (names[k >> 32], category, kind, k & 0xFFFFFFFF),
-                len(self._of),
-            )
-            for k in distinct.tolist()
+            self._of.setdefault((names[k], category, kind, *(number or [-1])), len(self._of))
+            for k, *number in distinct.tolist()
         ]
-        found: Array = np.array(numbers, np.int64)[codes.reshape(-1)]
+        found: Array = np.array(numbers, np.int64)[codes]
         return found
 
     def table(self) -> SiteTable:

@@ -8,12 +8,14 @@ was. A globalTid holds the process in bits 24 to 47 and the thread in bits 0 to 
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.importers.distinct import distinct_rows, distinct_values
 from fastprof.importers.launches import DeviceWork, HostRows, NameCodes, launch_table
 from fastprof.importers.sqlite_file import SqliteFile
 from fastprof.model.table import CodedColumn, EventKind, EventTable
@@ -41,6 +43,13 @@ _COPY_KINDS = {
     9: "Memcpy HtoH",
     10: "Memcpy PtoP",
 }  # CUpti_ActivityMemcpyKind
+# Args of kernels, with Kineto's names -> columns: three numbers, or those to be added.
+_KERNEL_ARGS = {
+    "grid": ("gridX", "gridY", "gridZ"),
+    "block": ("blockX", "blockY", "blockZ"),
+    "registers per thread": ("registersPerThread",),
+    "shared memory": ("staticSharedMemory", "dynamicSharedMemory"),
+}
 _TABLES = (
     "NVTX_EVENTS",
     "CUPTI_ACTIVITY_KIND_RUNTIME",
@@ -90,7 +99,7 @@ def read_nsys(database: SqliteFile) -> EventTable:
     work = [
         w._replace(start_ns=w.start_ns + t0, end_ns=w.end_ns + t0, names=names.texts) for w in work
     ]
-    pids: Array = np.unique(np.concatenate([r.pid for r in host] or [np.zeros(0, np.int64)]))
+    pids = distinct_values(np.concatenate([r.pid for r in host] or [np.zeros(0, np.int64)]))[0]
     try:
         return launch_table(
             host,
@@ -181,16 +190,36 @@ def _kernels(database: SqliteFile, names: NameCodes) -> list[DeviceWork]:
     name_column = next(
         (c for c in ("demangledName", "shortName", "mangledName") if c in known), "demangledName"
     )
-    start, end, name, correlation, device, stream, pid = database.integers(
+    details = [column for columns in _KERNEL_ARGS.values() for column in columns]
+    start, end, name, correlation, device, stream, pid, *numbers = database.integers(
         table,
         ("start", "end", name_column, "correlationId"),
-        ("deviceId", "streamId", "globalPid"),
+        ("deviceId", "streamId", "globalPid", *details),
     )
+    args = _kernel_args(dict(zip(details, numbers, strict=True)), known)
     return [
         DeviceWork(
-            "kernel", start, end, names.codes(name), [], pid >> 24 & 0xFFFFFF, device, stream, correlation
+            "kernel", start, end, names.codes(name), [], pid >> 24 & 0xFFFFFF, device, stream, correlation, args
         )
     ]  # fmt: skip
+
+
+def _kernel_args(numbers: dict[str, Array], known: frozenset[str]) -> CodedColumn | None:
+    """Return the args of kernels as JSON, with Kineto's names."""
+    parts = {arg: columns for arg, columns in _KERNEL_ARGS.items() if known.issuperset(columns)}
+    used = [column for columns in parts.values() for column in columns]
+    if not used:
+        return None
+    distinct, codes = distinct_rows([numbers[column] for column in used])
+    texts = []
+    for row in distinct.tolist():
+        value = dict(zip(used, row, strict=True))
+        args: dict[str, Any] = {}
+        for arg, columns in parts.items():
+            found = [value[column] for column in columns]
+            args[arg] = found if len(found) == 3 else sum(found)
+        texts.append(json.dumps(args))
+    return CodedColumn(codes.astype(np.int32), tuple(texts))
 
 
 def _moves(database: SqliteFile, names: NameCodes, what: str) -> list[DeviceWork]:
@@ -205,13 +234,13 @@ def _moves(database: SqliteFile, names: NameCodes, what: str) -> list[DeviceWork
     if what == "MEMSET":
         name, category = np.full(len(start), names.code("Memset (Device)"), np.int64), "gpu_memset"
     else:
-        distinct, codes = np.unique(kind, return_inverse=True)
+        distinct, codes = distinct_values(kind)
         texts = [_COPY_KINDS.get(k, f"Memcpy kind {k}") for k in distinct.tolist()]
-        name = np.array([names.code(text) for text in texts], np.int64)[codes.reshape(-1)]
+        name = np.array([names.code(text) for text in texts], np.int64)[codes]
         category = "gpu_memcpy"
-    sizes, of_row = np.unique(size, return_inverse=True)
+    sizes, of_row = distinct_values(size)
     args = CodedColumn(
-        of_row.reshape(-1).astype(np.int32),
+        of_row.astype(np.int32),
         tuple(f'{{"bytes": {number}}}' for number in sizes.tolist()),
     )
     return [

@@ -65,7 +65,10 @@ class NumberColumn:
     def column(self, size: int) -> Any:
         """Return the column for `size` rows; nothing can be put any more."""
         if self._rows is not None and len(self._rows) * _SPARSE_BYTES < size * _DENSE_BYTES:
-            rows, values = np.frombuffer(self._rows, np.uint32), np.frombuffer(self._values, np.int64)
+            rows, values = (
+                np.frombuffer(self._rows, np.uint32),
+                np.frombuffer(self._values, np.int64),
+            )
             return SparseValues(rows, values, size, self.default)
         self._make_dense()
         return whole_array(self._values, size, self.default)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastprof.base import errors
+from fastprof.importers.distinct import distinct_rows
 from fastprof.importers.launches import DeviceWork, HostRows, NameCodes, calls_of, launch_table
 from fastprof.importers.sqlite_file import SqliteFile
 from fastprof.model.sites import Site
@@ -55,12 +56,11 @@ def _read(database: SqliteFile) -> _Contents:
         )
     texts = database.strings("StringTable", "_id_", "value")
     names = NameCodes(texts)
-    launches = f"cbid IN ({', '.join(map(str, _LAUNCHES))})"
     runtime = database.integers(
         _RUNTIME,
         ("cbid", "start", "end", "correlationId"),
         ("processId", "threadId"),
-        where=launches,
+        only=("cbid", tuple(_LAUNCHES)),
     )
     kernels = [
         database.integers(
@@ -107,8 +107,8 @@ def read_nvprof(database: SqliteFile) -> EventTable:
     contents = _read(database)
     _, begin, end, name = contents.marker
     cbid, start, stop, correlation, pid, tid = contents.runtime
-    places = np.unique(contents.runtime[4:6], axis=1)
-    process, thread = places[:, 0].tolist() if places.shape[1] == 1 else (0, 0)
+    places, _ = distinct_rows(contents.runtime[4:6])
+    process, thread = places[0].tolist() if len(places) == 1 else (0, 0)
     ranges = _host_rows("user_annotation", begin, end, name, contents.names, process, thread)
     time, mark = contents.mark
     marks = _host_rows("mark", time, time, mark, contents.names, process, thread)

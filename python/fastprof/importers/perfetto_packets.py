@@ -157,7 +157,9 @@ class PacketReader:
                 except (errors.FormatError, OverflowError) as error:
                     if isinstance(error, LimitError) or not where:
                         raise
-                    place = f"{where}: packet {self.packets + number} at offset {offset + at + begin}"
+                    place = (
+                        f"{where}: packet {self.packets + number} at offset {offset + at + begin}"
+                    )
                     raise errors.FormatError(f"{place}: {error}") from None
             self.packets += block.events
             at += block.consumed

@@ -19,6 +19,7 @@ from urllib.request import pathname2url
 import numpy as np
 from numpy.typing import NDArray
 
+from fastprof import _core
 from fastprof.base import errors
 from fastprof.model.columns import CodedColumn
 
@@ -33,6 +34,7 @@ Array: TypeAlias = NDArray[Any]
 
 _PIECE_BYTES = 1 << 22
 _CELL_BYTES = 48  # while a value is read: its number, and a part of its row's tuple
+_SCANNED_BYTES = 20  # a number that is read natively, with room for growth
 _MAX_NAME_CHARS = 4000
 
 
@@ -44,9 +46,9 @@ class SqliteFile:
         self._source = source
         self.path = source.path
         self._copy = ""
-        path = source.path
+        path = self._path = source.path
         if source.compressed or not source.can_map:
-            path = self._copy = _copy_of(source)
+            path = self._path = self._copy = _copy_of(source)
         # immutable: no lock, no journal and no file beside it is touched.
         self._connection = sqlite3.connect(
             f"file:{pathname2url(os.path.abspath(path))}?mode=ro&immutable=1", uri=True
@@ -100,31 +102,42 @@ class SqliteFile:
         optional: Sequence[str] = (),
         *,
         absent: int = 0,
-        where: str = "",
-    ) -> Array:
-        """Return columns as an int64 array of shape (columns and optional ones, rows), in the order of the rows.
+        only: tuple[str, Sequence[int]] | None = None,
+        native: bool = True,
+    ) -> Sequence[Array]:
+        """Return columns, then optional ones, as int64 arrays of equal length, in the order of the rows.
 
         Without the table, there are no rows. optional: columns that the table may lack; `absent` is their value
-        then, and that of NULL in them. where: an SQL condition of ours.
+        then, and that of NULL in them. only: one of `columns`, and the values of the rows to return.
+        native: read the file's pages natively, if the table is a plain one; only tests turn it off.
 
         Raises errors.FormatError, naming table and column, for a column that is missing and for a value that is
         no integer of 64 bits.
         """
         width = len(columns) + len(optional)
         if table not in self._tables:
-            return np.zeros((width, 0), np.int64)
+            return [np.zeros(0, np.int64)] * width
         known = self.columns(table)
         for column in columns:
             if column not in known:
                 raise errors.FormatError(f"{self.path}: the table {table} has no column {column!r}")
         present = [column for column in optional if column in known]
+        if native:
+            found = self._scanned(table, columns, optional, absent)
+            if found is not None:
+                if only is None:
+                    return found
+                rows = np.flatnonzero(np.isin(found[list(columns).index(only[0])], only[1]))
+                return [column[rows] for column in found]
         chosen = [_quoted(column) for column in columns]
         chosen += [
             f"ifnull({_quoted(c)}, {absent})" if c in known else str(absent) for c in optional
         ]
         wrong = [f"typeof({_quoted(c)}) <> 'integer'" for c in columns]
         wrong += [f"typeof({_quoted(c)}) NOT IN ('integer', 'null')" for c in present]
-        rows_of = f"FROM {_quoted(table)}{' WHERE ' + where if where else ''}"
+        rows_of = f"FROM {_quoted(table)}"
+        if only is not None:
+            rows_of += f" WHERE {_quoted(only[0])} IN ({', '.join(map(str, only[1]))})"
         with self._errors_named():
             count, bad = self._connection.execute(
                 f"SELECT count(*), sum({' OR '.join(wrong)}) {rows_of}"
@@ -134,8 +147,39 @@ class SqliteFile:
             self.check_memory(count * width * _CELL_BYTES)
             rows = self._connection.execute(f"SELECT {', '.join(chosen)} {rows_of}")
             flat = np.fromiter(itertools.chain.from_iterable(rows), np.int64, count * width)
-        found: Array = flat.reshape(-1, width).T
-        return found
+        return list(flat.reshape(-1, width).T)
+
+    def _scanned(
+        self, table: str, columns: Sequence[str], optional: Sequence[str], absent: int
+    ) -> Sequence[Array] | None:
+        """Return columns as integers() does, from the file's pages; None if SQLite must read them."""
+        with self._errors_named():
+            (root,) = self._connection.execute(
+                "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
+            ).fetchone()
+            described = self._connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+        place: dict[str, int] = {}
+        for index, name, kind, _, _, key, hidden in described:
+            if hidden:  # a generated column, which the records may lack
+                return None
+            # Other types may change an integer when it is read; the row's id is not in its record.
+            if "INT" in str(kind).upper() and not key:
+                place[str(name)] = int(index)
+        known = {str(row[1]) for row in described}
+        present = [name for name in (*columns, *optional) if name in known]
+        if not place.keys() >= set(present) or not isinstance(root, int) or not 0 < root < 1 << 32:
+            return None
+        is_optional = set(optional)
+        wanted = [(place[name], name in is_optional, absent) for name in present]
+        most = self._source.budget.limit_bytes // (_SCANNED_BYTES * max(len(wanted), 1))
+        with open(self._path, "rb") as file:
+            arrays = _core.scan_sqlite_table(file.fileno(), root, wanted, most)
+        if arrays is None or not arrays:
+            return None
+        found = dict(zip(present, arrays, strict=True))
+        size = len(arrays[0])
+        missing = np.broadcast_to(np.int64(absent), size)
+        return [found.get(name, missing) for name in (*columns, *optional)]
 
     def _refuse(
         self, table: str, columns: Sequence[str], wrong: Sequence[str], rows_of: str

@@ -304,4 +304,3 @@ def _put(values: array[int], rows: Any, numbers: Any, default: int) -> None:
     """Set values[rows], extending the array by `default`."""
     extend_array(values, int(rows[-1]) + 1, default)
     np.frombuffer(values, values.typecode)[rows] = numbers
-

@@ -148,7 +148,7 @@ class EventTable:
         self.strings = strings
         self.t0_ns = int(t0_ns)
         if t1_ns is None:
-            t1_ns = int(arrays["end_ns"].max()) if size else self.t0_ns
+            t1_ns = int(self.column("end_ns").max()) if size else self.t0_ns
         self.t1_ns = int(t1_ns)
         self.clock_error_ns = int(clock_error_ns)
         self.pid = int(pid)
