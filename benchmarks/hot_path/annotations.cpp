@@ -86,8 +86,8 @@ constexpr char emitted_text[] = "range, op_id = 100000";  // as long as what is 
 constexpr auto pushes = &pushes_of<some_text>;
 
 __attribute__((noinline)) static void pushes_in_domain(size_t n) {
-  void* const domain = program::call<void*(const char*)>(
-      program::core2[nvtx::core2::DomainCreateA])("benchmark");
+  void* const domain =
+      program::call<void*(const char*)>(program::core2[nvtx::core2::DomainCreateA])("benchmark");
   nvtx::EventAttributes event{};
   event.version = nvtx::kVersion;
   event.size = sizeof event;

@@ -18,7 +18,7 @@ FASTPROF_NAMESPACE_BEGIN
 namespace annotations {
 
 // The process's mask, if it may be that something records `wanted`, else 0.
-FASTPROF_ALWAYS_INLINE uint32_t recording(uint32_t wanted) noexcept {
+FASTPROF_ALWAYS_INLINE uint32_t recording_mask(uint32_t wanted) noexcept {
   const uint32_t mask = load_relaxed(&state()->mask);
   return (mask & (wanted | mask_bit::special)) != 0 ? mask : 0;
 }
@@ -32,7 +32,7 @@ FASTPROF_ALWAYS_INLINE OpenRange begin_record(uint32_t mask, const Site* site,
   return begin_fast(s, mask, site, site->arg_units, args, site->arg_count);
 }
 
-// Records and pushes a range without attributes. `mask`: recording(), not 0.
+// Records and pushes a range without attributes. `mask`: recording_mask(), not 0.
 FASTPROF_ALWAYS_INLINE int push_recorded(uint32_t mask, const void* domain,
                                          std::string_view name) noexcept {
   ThreadRanges& ranges = t_ranges;

@@ -110,6 +110,25 @@ TEST(kinds_have_names) {
              std::string(names[kind]));
 }
 
+TEST(nvtx_text_of_any_length_and_number) {
+  for (const size_t length : {size_t{0}, size_t{447}, size_t{448}, size_t{449}, size_t{5000}}) {
+    const std::string name(length, 'n');
+    CHECK_EQ(nvtx_range_text(name, 12, 345), name + ", seq = 12, op_id = 345");
+    const std::vector<std::vector<int64_t>> shapes(200, {1234567, -1});
+    std::string sizes;
+    for (size_t i = 0; i < shapes.size(); ++i)
+      sizes += i == 0 ? "[1234567, -1]" : ", [1234567, -1]";
+    CHECK_EQ(nvtx_range_text(name, -1, 0, shapes), name + ", sizes = [" + sizes + "]");
+  }
+  uint64_t number = 1;
+  for (int digits = 1; digits < 20; ++digits, number *= 10) {
+    for (const uint64_t one : {number, number * 10 - 1, number + number / 2})
+      CHECK_EQ(nvtx_range_text("", -1, one), ", op_id = " + std::to_string(one));
+  }
+  CHECK_EQ(nvtx_range_text("", INT64_MAX, UINT64_MAX),
+           ", seq = " + std::to_string(INT64_MAX) + ", op_id = " + std::to_string(UINT64_MAX));
+}
+
 TEST(nvtx_text_has_each_part_only_when_it_is_known) {
   const std::vector<std::vector<int64_t>> shapes = {{2, 3}, {}, {4}};
   CHECK_EQ(nvtx_range_text("op", -1), std::string("op"));

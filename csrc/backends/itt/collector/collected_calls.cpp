@@ -95,7 +95,7 @@ void set_thread_name_of_caller(const char* name) noexcept {
 // ---- tasks --------------------------------------------------------------------------------------
 
 void push(const Domain* domain, std::string_view name) noexcept {
-  const uint32_t mask = annotations::recording(category::user);
+  const uint32_t mask = annotations::recording_mask(category::user);
   if (mask == 0)
     annotations::push_unrecorded(domain);
   else
@@ -127,7 +127,7 @@ void end_task_at(const Domain* domain, void*, unsigned long long) noexcept {
 }
 
 void start(const Domain* domain, const Id& id, std::string_view name) noexcept {
-  const uint32_t mask = annotations::recording(category::async);
+  const uint32_t mask = annotations::recording_mask(category::async);
   if (mask == 0) return;
   const AsyncHandle range = annotations::start_recorded(mask, name, attributes_of(domain));
   if (range) annotations::StartedRanges::of_process().add_as(number_of(domain, id), range);
@@ -157,7 +157,7 @@ void end_frame(const Domain* domain, const Id* id) noexcept {
 }
 
 void mark(const Domain* domain, Id, const StringHandle* name, int) noexcept {
-  if (annotations::recording(category::mark) != 0)
+  if (annotations::recording_mask(category::mark) != 0)
     annotations::mark_recorded(text_of(name, "(marker)"), attributes_of(domain));
 }
 void mark_at(const Domain* domain, void*, unsigned long long, Id id, const StringHandle* name,
@@ -200,7 +200,7 @@ const annotations::RegisteredText* const* event_of(int event) noexcept {
 int start_event(int event) noexcept {
   const auto* known = event_of(event);
   if (known == nullptr) return 0;
-  const uint32_t mask = annotations::recording(category::user);
+  const uint32_t mask = annotations::recording_mask(category::user);
   if (mask == 0)
     annotations::push_unrecorded(known);
   else

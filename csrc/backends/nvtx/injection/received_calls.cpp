@@ -24,20 +24,20 @@ Domain& domain_of(DomainHandle handle) noexcept {
 // ---- pushed ranges ------------------------------------------------------------------------------
 
 int push_text(const char* message) noexcept {
-  const uint32_t mask = annotations::recording(category::user);
+  const uint32_t mask = annotations::recording_mask(category::user);
   if (mask == 0) return annotations::push_unrecorded(nullptr);
   return annotations::push_recorded(mask, nullptr, message != nullptr ? message : kNoMessage);
 }
 
 int push_wide(const wchar_t* message) noexcept {
-  const uint32_t mask = annotations::recording(category::user);
+  const uint32_t mask = annotations::recording_mask(category::user);
   if (mask == 0) return annotations::push_unrecorded(nullptr);
   const EventText text(message);
   return annotations::push_recorded(mask, nullptr, text.view());
 }
 
 int push_in_domain(DomainHandle domain, const EventAttributes* event) noexcept {
-  const uint32_t mask = annotations::recording(category::user);
+  const uint32_t mask = annotations::recording_mask(category::user);
   if (mask == 0) return annotations::push_unrecorded(domain);
   if (!is_complete(event)) return annotations::push_recorded(mask, domain, kNoMessage);
   const EventText text(event->message_type, event->message);
@@ -58,7 +58,7 @@ int pop() noexcept {
 // ---- started ranges and marks -------------------------------------------------------------------
 
 RangeId start_range(std::string_view text, const Attributes& attributes) noexcept {
-  const uint32_t mask = annotations::recording(category::async);
+  const uint32_t mask = annotations::recording_mask(category::async);
   if (mask == 0) return 0;
   const AsyncHandle range = annotations::start_recorded(mask, text, attributes);
   return range ? annotations::StartedRanges::of_process().add(range) : 0;
@@ -71,7 +71,7 @@ RangeId start_wide(const wchar_t* message) noexcept {
   return start_range(text.view(), {});
 }
 RangeId start_in_domain(DomainHandle domain, const EventAttributes* event) noexcept {
-  if (annotations::recording(category::async) == 0) return 0;
+  if (annotations::recording_mask(category::async) == 0) return 0;
   if (!is_complete(event)) return start_range(kNoMessage, {});
   const EventText text(event->message_type, event->message);
   return start_range(text.view(), attributes_of(domain_of(domain), *event));
@@ -88,7 +88,7 @@ void end_in_domain(DomainHandle, RangeId id) noexcept {
 }
 
 void mark_in_domain(DomainHandle domain, const EventAttributes* event) noexcept {
-  if (annotations::recording(category::mark) == 0) return;
+  if (annotations::recording_mask(category::mark) == 0) return;
   if (!is_complete(event)) {
     annotations::mark_recorded(kNoMessage, {});
     return;
@@ -100,11 +100,11 @@ void mark_event(const EventAttributes* event) noexcept {
   mark_in_domain(nullptr, event);
 }
 void mark_text(const char* message) noexcept {
-  if (annotations::recording(category::mark) != 0)
+  if (annotations::recording_mask(category::mark) != 0)
     annotations::mark_recorded(EventText(message).view(), {});
 }
 void mark_wide(const wchar_t* message) noexcept {
-  if (annotations::recording(category::mark) == 0) return;
+  if (annotations::recording_mask(category::mark) == 0) return;
   const EventText text(message);
   annotations::mark_recorded(text.view(), {});
 }

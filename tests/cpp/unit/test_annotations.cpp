@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges that a program reports through other interfaces: stacks by thread and domain, ranges that
+// end on another thread, attributes, and sessions that start and stop meanwhile.
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../check.hpp"
+#include "backends/annotations/record_annotation.hpp"
+#include "backends/annotations/wide_text.hpp"
+#include "fastprof/fastprof.hpp"
+
+using namespace fastprof;
+using namespace fastprof::annotations;
+
+static int push(const void* domain, const char* name) {
+  const uint32_t mask = recording_mask(category::user);
+  return mask == 0 ? push_unrecorded(domain) : push_recorded(mask, domain, name);
+}
+
+static std::map<std::string, size_t> counts(const Session& session) {
+  std::map<std::string, size_t> found;
+  const Capture& capture = session.capture();
+  for (size_t row = 0; row < capture.size(); ++row)
+    ++found[capture.sites[static_cast<size_t>(capture.site[row])].name];
+  return found;
+}
+
+TEST(each_domain_has_its_own_levels_and_order) {
+  const int one = 0, other = 0;
+  Session session;
+  session.start();
+  CHECK_EQ(push(&one, "a"), 0);
+  CHECK_EQ(push(&other, "b"), 0);
+  CHECK_EQ(push(&one, "c"), 1);
+  CHECK_EQ(push(&other, "d"), 1);
+  CHECK_EQ(pop_range(&one), 1);
+  CHECK_EQ(pop_range(&one), 0);
+  CHECK_EQ(pop_range(&one), kNoRange);
+  CHECK_EQ(pop_range(&other), 1);
+  CHECK_EQ(pop_range(&other), 0);
+  session.stop();
+  const auto found = counts(session);
+  CHECK_EQ(found.size(), size_t{4});
+  const Capture& capture = session.capture();
+  for (size_t row = 0; row < capture.size(); ++row)
+    CHECK((capture.flags[row] & event_flag::finished) != 0);
+}
+
+TEST(any_depth) {
+  Session session;
+  session.start();
+  for (int i = 0; i < 1000; ++i) CHECK_EQ(push(nullptr, "deep"), i);
+  for (int i = 1000; i-- != 0;) CHECK_EQ(pop_range(nullptr), i);
+  session.stop();
+  CHECK_EQ(counts(session)["deep"], size_t{1000});
+}
+
+TEST(pops_match_their_pushes_across_sessions) {
+  Session first, second;
+  first.start();
+  push(nullptr, "first");
+  first.stop();
+  push(nullptr, "between");
+  second.start();
+  push(nullptr, "second");
+  CHECK_EQ(pop_range(nullptr), 2);
+  CHECK_EQ(pop_range(nullptr), 1);
+  CHECK_EQ(pop_range(nullptr), 0);
+  push(nullptr, "last");
+  pop_range(nullptr);
+  second.stop();
+  CHECK_EQ(counts(second).size(), size_t{2});
+}
+
+TEST(attributes_become_arguments) {
+  Session session;
+  session.start();
+  Attributes attributes;
+  attributes.domain = "a domain";
+  attributes.has_color = true;
+  attributes.color = 0xFF00FF00;
+  attributes.payload_type = PayloadType::integer;
+  attributes.payload = static_cast<uint64_t>(int64_t{-3});
+  push_recorded(recording_mask(category::user), nullptr, "range", attributes);
+  pop_range(nullptr);
+  mark_recorded("mark", attributes);
+  end_async(start_recorded(recording_mask(category::async), "started", attributes));
+  session.stop();
+  const Capture& capture = session.capture();
+  CHECK_EQ(capture.size(), size_t{3});
+  const std::string json = [&] {
+    const std::string path = "/tmp/fastprof_test_annotations_" + std::to_string(::getpid());
+    session.write_chrome_trace(path);
+    std::FILE* file = std::fopen(path.c_str(), "r");
+    std::string text(1 << 16, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file));
+    std::fclose(file);
+    std::remove(path.c_str());
+    return text;
+  }();
+  size_t seen = 0;
+  for (size_t at = 0; (at = json.find("\"a domain\"", at)) != std::string::npos; ++at) ++seen;
+  CHECK_EQ(seen, size_t{3});
+  CHECK(json.find("0xff00ff00") != std::string::npos);
+}
+
+TEST(ranges_end_on_any_thread_once) {
+  StartedRanges& ranges = StartedRanges::of_process();
+  Session session;
+  session.start();
+  std::vector<uint64_t> numbers;
+  for (int i = 0; i < 100; ++i)
+    numbers.push_back(ranges.add(start_recorded(recording_mask(category::async), "crossing", {})));
+  std::thread other([&] {
+    for (const uint64_t number : numbers) end_async(ranges.take(number));
+  });
+  other.join();
+  CHECK(!ranges.take(numbers[0]));
+  CHECK(!ranges.take(0));
+  session.stop();
+  CHECK_EQ(counts(session)["crossing"], size_t{100});
+}
+
+TEST(threads_push_while_sessions_start_and_stop) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&stop, t] {
+      const int domain = 0;
+      for (int i = 0; !stop.load(std::memory_order_relaxed); ++i) {
+        push(nullptr, "outer");
+        push(&domain, i % 2 == 0 ? "even" : "odd");
+        CHECK_EQ(pop_range(&domain) <= 0, true);
+        pop_range(nullptr);
+        const uint64_t number = StartedRanges::of_process().add(
+            recording_mask(category::async) != 0
+                ? start_recorded(recording_mask(category::async), "started", {})
+                : AsyncHandle{});
+        end_async(StartedRanges::of_process().take(number));
+        if (i % 64 == t) name_thread(0, "worker");
+      }
+    });
+  size_t recorded = 0;
+  for (int round = 0; round < 20; ++round) {
+    Session session;
+    session.start();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    session.stop();
+    recorded += session.capture().size();
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(recorded != 0);
+}
+
+TEST(wide_text_is_converted) {
+  CHECK_EQ(utf8_of(L"a\u00e4\u20ac\U0001F600"),
+           std::string("a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80"));
+  const wchar_t wrong[] = {static_cast<wchar_t>(0xD800), static_cast<wchar_t>(0x110000), 0};
+  CHECK_EQ(utf8_of(wrong), std::string("\xEF\xBF\xBD\xEF\xBF\xBD"));
+  CHECK_EQ(utf8_of(nullptr), std::string());
+}
