@@ -238,3 +238,23 @@ def test_the_report_of_a_folder_of_processes(
     ):
         assert line in text.splitlines()
     assert "step" in text and len(fastprof.load(output)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("change", "acbd"),
+        ("growth", "abdc"),
+        ("percent", "badc"),
+        ("name", "abcd"),
+        ("count", "bcad"),
+    ],
+)
+def test_the_order_of_a_comparison(tmp_path: Path, capsys: Capsys, sort: str, names: str) -> None:
+    """In us: a grows by 300, b by 50 to six times as much in five calls more, c shrinks by 90, d stays."""
+    before, after = tmp_path / "a.fastprof", tmp_path / "b.fastprof"
+    fastprof.save(table_of(a=[100, 100], b=[10], c=[60, 20, 20], d=[900]), before)
+    fastprof.save(table_of(a=[400, 100], b=[10] * 6, c=[10], d=[900]), after)
+    run("diff", before, after, "--sort", sort)
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert "".join(row for row in rows if row in tuple("abcd")) == names

@@ -189,7 +189,8 @@ def test_files_that_are_open_and_pipes(tmp_path: Path) -> None:
         assert len(fastprof.load(Pipe(content), mmap=True)) == 30
         with pytest.raises(errors.FormatError, match="max_bytes"):
             fastprof.load(Pipe(content), max_bytes=20)
-    assert len(fastprof.load(Pipe(data), max_bytes=len(data))) == 30
+    for whole in (Pipe(data), io.BytesIO(data)):
+        assert len(fastprof.load(whole, max_bytes=len(data))) == 30
     with pytest.raises(errors.FormatError, match=f"the limit of {len(data) - 1} bytes"):
         fastprof.load(Pipe(data), max_bytes=len(data) - 1)
     with open(tmp_path / "t", "rb") as file:
