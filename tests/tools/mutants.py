@@ -467,9 +467,11 @@ def sift(mutants: list[Mutant], options: argparse.Namespace, is_noticed: Any) ->
         (outcome.noticed if result else outcome.survived).append(mutant)
         earlier = [shown for shown in earlier if shown != mutant.shown]
         kept.write_text("\n".join([*earlier, *(m.shown for m in outcome.survived)]) + "\n")
+        number = sum(map(len, outcome))
         if not result:
-            number = sum(map(len, outcome))
             print(f"survived, number {number}, line {mutant.line}: {mutant.shown}", flush=True)
+        elif number % 10 == 0:
+            print(f"{number} tried, {len(outcome.noticed)} noticed", flush=True)
     return outcome
 
 

@@ -205,3 +205,56 @@ def test_the_name_of_a_page(trace: str, page: str) -> None:
     from fastprof.cli.html import _beside
 
     assert _beside(trace) == page
+
+
+def test_the_report_of_a_folder_of_processes(
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which processes there are, and what is missing; the traces asked for."""
+    table = table_of(step=[100])
+    table.metadata.update(
+        processes=[
+            {"pid": 7, "parent_pid": 1, "name": "main", "rows": 1, "open_ranges": 0, "alive": True},
+            {"pid": 9, "parent_pid": 7, "name": "worker", "rows": 1200, "open_ranges": 2, "alive": False},
+        ],
+        problems=["pid 11: its file is damaged"],
+    )  # fmt: skip
+    asked: list[tuple[str, int]] = []
+
+    def read(file: str, session: int) -> EventTable:
+        asked.append((file, session))
+        return table
+
+    monkeypatch.setattr(fastprof, "recover", read)
+    output = tmp_path / "all.fastprof"
+    assert run("recover", "folder", "--session", "3", "-o", output) == 0
+    text = capsys.readouterr().out
+    assert asked == [("folder", 3)]
+    assert text.startswith("folder (folder of 2 processes)\n")
+    for line in (
+        "pid 7, child of 1: main, 1 row, 0 open, still running",
+        "pid 9, child of 7: worker, 1200 rows, 2 open",
+        "missing: pid 11: its file is damaged",
+    ):
+        assert line in text.splitlines()
+    assert "step" in text and len(fastprof.load(output)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("change", "acbd"),
+        ("growth", "abdc"),
+        ("percent", "badc"),
+        ("name", "abcd"),
+        ("count", "bcad"),
+    ],
+)
+def test_the_order_of_a_comparison(tmp_path: Path, capsys: Capsys, sort: str, names: str) -> None:
+    """In us: a grows by 300, b by 50 to six times as much in five calls more, c shrinks by 90, d stays."""
+    before, after = tmp_path / "a.fastprof", tmp_path / "b.fastprof"
+    fastprof.save(table_of(a=[100, 100], b=[10], c=[60, 20, 20], d=[900]), before)
+    fastprof.save(table_of(a=[400, 100], b=[10] * 6, c=[10], d=[900]), after)
+    run("diff", before, after, "--sort", sort)
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert "".join(row for row in rows if row in tuple("abcd")) == names

@@ -353,3 +353,35 @@ def test_a_missing_package_says_what_to_install(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(errors.UnavailableError, match=rf"{package}.*pip install 'fastprof\["):
         getattr(sample(), method)()
+
+
+def test_a_whole_speedscope_document() -> None:
+    from fastprof import EventTable, Site, Track
+    from fastprof.exporters.speedscope import speedscope_profile
+
+    table = EventTable(
+        {"start_ns": [1000, 1010, 1030, 1005], "end_ns": [1100, 1040, 1120, 1050], "site": [0, 1, 2, 0],
+         "track": [0, 0, 0, 1]},
+        sites=[Site("outer"), Site("in\ud800ner"), Site("late")], tracks=[Track(7, 1, 7, "main"), Track(9)],
+    )  # fmt: skip
+
+    def events(*brackets: tuple[str, int, int]) -> list[dict[str, object]]:
+        return [{"type": kind, "frame": frame, "at": at} for kind, frame, at in brackets]
+
+    assert speedscope_profile(table, "mine") == {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "name": "mine",
+        "exporter": "fastprof",
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": "outer"}, {"name": "in?ner"}, {"name": "late"}]},
+        "profiles": [
+            {
+                "type": "evented", "name": "main", "unit": "nanoseconds", "startValue": 0, "endValue": 120,
+                "events": events(("O", 0, 0), ("O", 1, 10), ("O", 2, 30), ("C", 2, 40), ("C", 1, 40), ("C", 0, 100)),
+            },
+            {
+                "type": "evented", "name": "thread 9", "unit": "nanoseconds", "startValue": 0, "endValue": 120,
+                "events": events(("O", 0, 5), ("C", 0, 50)),
+            },
+        ],
+    }  # fmt: skip

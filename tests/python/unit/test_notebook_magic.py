@@ -171,6 +171,9 @@ def test_ranges_and_calls(shell: Shell, shown: list[dict[str, str]]) -> None:
     magic(shell, "", cell)
     assert "entered no range" not in shown[1]["text/plain"]
     assert "mine" in shown[1]["text/plain"]
+    magic(shell, "--calls --table", cell)
+    whole = shown[2]["text/plain"]
+    assert "(<module>)" in whole and "<cell 3>(1): " not in whole  # calls have a table of their own
 
 
 def test_the_report_as_a_file(shell: Shell, shown: list[dict[str, str]], tmp_path: Path) -> None:

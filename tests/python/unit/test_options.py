@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import fastprof
 from fastprof import ProfilerActivity, errors
 from fastprof.profiler.options import OVERFLOW_POLICIES, Options, make_options
 
@@ -152,3 +153,61 @@ def test_an_observer_without_methods_is_reported() -> None:
     assert "execution_trace_observer" not in options(execution_trace_observer=Observer()).missing
     missing = options(execution_trace_observer=object()).missing
     assert "no methods start() and stop()" in missing["execution_trace_observer"]
+
+
+def test_cuda_that_can_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastprof.base.native_numbers import Category
+    from fastprof.profiler import options as module
+
+    monkeypatch.setattr(
+        module,
+        "missing_reason",
+        lambda activity: None if activity.name in ("CPU", "CUDA") else "no",
+    )
+    given = options()
+    assert (
+        given.activities == {ProfilerActivity.CPU, ProfilerActivity.CUDA}
+        and given.use_device == "cuda"
+    )
+    types = given.device_types["CUDA"]
+    assert types and "cuda_sync" not in types
+    both = int(Category.RUNTIME | Category.DEVICE)
+    assert given.categories & both == both
+    waits = fastprof._ExperimentalConfig(enable_cuda_sync_events=True)
+    with_waits = options(experimental_config=waits)
+    assert "cuda_sync" in with_waits.device_types["CUDA"]
+    assert "enable_cuda_sync_events" not in with_waits.missing
+    without = options(use_cuda=False, experimental_config=waits)
+    assert without.activities == {ProfilerActivity.CPU} and without.device_types == {}
+    assert without.use_device is None and "enable_cuda_sync_events" in without.missing
+    alone = options(use_cpu=False)
+    assert alone.activities == {ProfilerActivity.CUDA}
+    assert alone.categories & ~both & int(Category.MEMORY | Category.PYTHON_CALL) == 0
+    with pytest.raises(
+        errors.UnavailableError, match="none of the activities XPU can be recorded here: no"
+    ):
+        options(activities=[ProfilerActivity.XPU])
+
+
+def test_native_frames_need_stacks_and_a_machine_that_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from fastprof import _core
+
+    with pytest.raises(errors.ValueError, match=r"Pass with_stack=True, too\."):
+        options(native=True)
+    monkeypatch.setattr(_core, "native_frames_missing", lambda: "")
+    assert options(native=True, with_stack=True).native is True
+    monkeypatch.setattr(_core, "native_frames_missing", lambda: "no unwinder")
+    given = options(native=True, with_stack=True)
+    assert given.native is False and given.missing["native"] == "native: no unwinder"
+    assert options(with_stack=True).missing.get("native") is None
+
+
+def test_values_of_the_wrong_kind() -> None:
+    for wrong in ("yes", 3, object()):
+        with pytest.raises(errors.ValueError, match="python_calls is True, False or a CallFilter"):
+            options(python_calls=wrong)
+    for wrong_counters in ("cycles", [1]):
+        with pytest.raises(errors.ValueError, match="counters must be a list of names"):
+            options(counters=wrong_counters)

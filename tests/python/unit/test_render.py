@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fastprof import errors
+from fastprof.base.device_type import DeviceType
 from fastprof.base.formatting import flops_scale, format_memory, format_share, format_time
 from fastprof.model.table import CodedColumn, EventFlag, EventTable, Site
 from fastprof.views import EventList, FunctionEvent
@@ -279,3 +280,21 @@ def test_sources_keep_their_end_in_a_table_that_is_made_to_fit() -> None:
     assert [line[-width:] for line in body if ".py" in line] == [
         "..." + frame[3 - width :] for frame in frames
     ]
+
+
+def test_the_device_total_counts_each_activity_once() -> None:
+    """Device events count with their own time; of CPU events, only those of the legacy profiler count."""
+
+    def total(*events: FunctionEvent) -> str:
+        text = EventList(list(events), use_device="cuda").table()
+        return text.rpartition("Self CUDA time total: ")[2].strip()
+
+    def op(legacy: bool) -> FunctionEvent:
+        made = event("op", 0, 10, is_legacy=legacy, use_device="cuda")
+        made.append_kernel("k", 0, 3.0)
+        return made
+
+    kernel = event("k", 20, 27, device_type=DeviceType.CUDA, use_device="cuda")
+    assert total(op(False), kernel) == "7.000us"
+    assert total(op(True), kernel) == "10.000us"
+    assert total(op(True), op(False)) == "3.000us"

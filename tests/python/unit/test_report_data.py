@@ -591,4 +591,9 @@ def test_marks_of_several_lanes(tmp_path: Path) -> None:
     marks = data.block("marks")
     assert marks["time"].tolist() == [50, 90, 5]
     assert marks["lane"].tolist() == sorted(marks["lane"].tolist())
-    assert all(row > 0 for row in marks["row"].tolist())
+    assert marks["row"].tolist() == [0, 0, 0]  # the table does not say what encloses them
+    parents = {**kinds, "parent": [-1, -1, 0, 1, 0]}
+    rows[1] = (0, 100, 1, 1)
+    data = written(EventList.from_table(made(rows, columns=parents)), tmp_path, name="p.html")
+    names, around = data.names(), data.block("marks")["row"].tolist()
+    assert [names[row - 1] for row in around] == ["a", "a", "b"]

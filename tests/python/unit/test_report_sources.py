@@ -46,3 +46,15 @@ def test_files_of_frames() -> None:
     assert frame_file("/a (b)/file.py(12): f") == "/a (b)/file.py"
     assert frame_file("<string>(1): <module>") == "<string>"
     assert frame_file("no frame") == frame_file("file.py(): f") == ""
+
+
+def test_the_bounds_of_embedded_text(tmp_path: Path) -> None:
+    """1 MiB a file, 8 MiB in all; what exceeds either is left out, and smaller files behind it are not."""
+    mib = 1 << 20
+    sizes = [mib, mib + 1, *[mib] * 7, 1, 0]
+    files = [tmp_path / f"f{i}.py" for i in range(len(sizes))]
+    for file, size in zip(files, sizes, strict=True):
+        file.write_bytes(b"x" * size)
+    texts, left_out = source_texts([str(file) for file in files])
+    assert left_out == [str(files[1]), str(files[9])]
+    assert [len(texts.get(str(file), "-")) for file in files] == [mib, 1, *[mib] * 7, 1, 0]

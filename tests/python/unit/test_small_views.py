@@ -247,3 +247,37 @@ def test_errors_of_tables() -> None:
     assert repr(table) == "<EventTable rows=1 sites=1 tracks=0 columns=start_ns,end_ns,site,track>"
     more = table.with_columns({"node_id": [3]}, coded={"stack": CodedColumn.encode([None])})
     assert repr(more).endswith("columns=start_ns,end_ns,site,track,node_id,stack>")
+
+
+# ---- names -----------------------------------------------------------------------------------------
+
+
+def test_names_and_stack_entries_that_are_left_out() -> None:
+    from fastprof.views.names import (
+        StringTable,
+        demangle,
+        display_names,
+        is_filtered_name,
+        keeps_stack_entry,
+    )
+
+    machinery = ("_record_function_enter", "_record_function_enter_new", "_record_function_exit")
+    left_out = [f"profiler::{name}" for name in machinery]
+    left_out += ["aten::is_leaf", "aten::output_nr", "aten::_version", "[memory]", "[OutOfMemory]"]
+    assert all(map(is_filtered_name, left_out)) and not is_filtered_name("aten::mm")
+    own = (
+        "torch/autograd/__init__.py(1): _make_grads", "torch/autograd/__init__.py(2): backward",
+        "torch/tensor.py(3): backward", "torch/testing/_internal/common_utils.py(4): prof_callable",
+        "torch/testing/_internal/common_utils.py(5): prof_func_call",
+        "torch/testing/_internal/common_utils.py(6): prof_meth_call",
+    )  # fmt: skip
+    assert not any(map(keeps_stack_entry, own))
+    for kept in ("model.py(3): backward", "torch/tensor.py(3): forward", "common_utils.py(1): f"):
+        assert keeps_stack_entry(kept)
+    shown = display_names(["ProfilerStep#12", "ProfilerStep", "_Z3addii", "_Zodd", "op", ""])
+    assert shown == ["ProfilerStep*", "ProfilerStep", "add(int, int)", "_Zodd", "op", ""]
+    assert demangle("_Z3add\ud800") == "_Z3add\ud800" and demangle("__Z3addii") != ""
+    table = StringTable()
+    assert (table["_Z3addii"], table["i"], dict(table)) == (
+        "add(int, int)", "i", {"_Z3addii": "add(int, int)", "i": "i"},
+    )  # fmt: skip

@@ -189,6 +189,10 @@ def test_files_that_are_open_and_pipes(tmp_path: Path) -> None:
         assert len(fastprof.load(Pipe(content), mmap=True)) == 30
         with pytest.raises(errors.FormatError, match="max_bytes"):
             fastprof.load(Pipe(content), max_bytes=20)
+    for whole in (Pipe(data), io.BytesIO(data)):
+        assert len(fastprof.load(whole, max_bytes=len(data))) == 30
+    with pytest.raises(errors.FormatError, match=f"the limit of {len(data) - 1} bytes"):
+        fastprof.load(Pipe(data), max_bytes=len(data) - 1)
     with open(tmp_path / "t", "rb") as file:
         assert len(fastprof.load(file)) == 30
         assert not file.closed
@@ -348,3 +352,15 @@ def test_equal_stacks_are_summed_where_their_text_would_be_huge(
     assert list(stacks.collapsed_stacks(events)) == [f"outer;inner {us}" for us in (5, 7, 1)]
     monkeypatch.setattr(stacks, "_MAX_CHARS", 10)
     assert list(stacks.collapsed_stacks(events)) == ["outer;inner 13"]
+
+
+def test_streams_are_named_in_messages() -> None:
+    """By their name if they have one; reading goes on where the stream is."""
+
+    class Named(io.BytesIO):
+        name = "the name"
+
+    for stream, name in ((io.BytesIO(b"junk"), "a stream"), (Named(b"junk"), "the name")):
+        with pytest.raises(errors.FormatError) as caught:
+            fastprof.load(stream)
+        assert str(caught.value).startswith(f"{name}: offset 0: unrecognised file format")

@@ -54,9 +54,9 @@
 #define FASTPROF_HIDDEN_LAMBDA
 #endif
 
-// Separate compilation, for programs that include Session in several source files: FASTPROF_SEPARATE
-// is defined for all files of a program, Session and the writers are declared only, and
-// definitions.cpp, compiled once, defines them. Without it they are inline functions.
+// Separate compilation, for programs that include Session in several source files:
+// FASTPROF_SEPARATE is defined for all files of a program, Session and the writers are declared
+// only, and definitions.cpp, compiled once, defines them. Without it they are inline functions.
 #if defined(FASTPROF_SEPARATE) && !defined(FASTPROF_DEFINITIONS)
 #define FASTPROF_DECLARED_ONLY 1
 #else
