@@ -70,7 +70,7 @@ class EventStubs final : public DeviceStubs {
   EventPool& pool() const {
     std::string problem;
     EventPool* const events = event_pool(candidates_, problem);
-    if (events == nullptr) raise<UnavailableError>(problem);
+    if (events == nullptr) raise<UnavailableError>("CUDA's runtime cannot be used: " + problem);
     return *events;
   }
   void check(int error, const char* function) const {

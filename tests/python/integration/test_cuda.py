@@ -269,9 +269,10 @@ print(json.dumps([
 """, tmp_path)  # fmt: skip
     calls = ["cuda_runtime"]
     assert seen[0] == [*calls, "kernel", "user_annotation"]
-    assert seen[1] == ["cuda_runtime", "cuda_sync", "gpu_memcpy", "kernel", "user_annotation"]
+    on_device = ["gpu_memcpy", "gpu_user_annotation", "kernel"]
+    assert seen[1] == ["cuda_runtime", "cuda_sync", *on_device, "user_annotation"]
     assert seen[2] == ["cuda_runtime", "gpu_memcpy", "kernel"]
-    assert seen[3] == ["cuda_runtime", "gpu_memcpy", "kernel", "user_annotation"]
+    assert seen[3] == ["cuda_runtime", *on_device, "user_annotation"]
     assert seen[4] == ["user_annotation"]
 
 

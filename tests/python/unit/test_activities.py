@@ -88,9 +88,14 @@ def test_category_mask_of_everything_and_of_nonsense() -> None:
 
 
 def test_types_of_cuda() -> None:
-    every = ("cuda_driver", "cuda_runtime", "gpu_memcpy", "gpu_memset", "kernel", "overhead")
+    every = (
+        "cuda_driver", "cuda_runtime", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "kernel",
+        "overhead",
+    )  # fmt: skip
     assert cuda_types(None) == every
     assert cuda_types(None, sync=True) == (*every[:2], "cuda_sync", *every[2:])
+    assert set(cuda_types(None, memory=True)) - set(every) == {"gpu_memory", "unified_memory"}
+    assert cuda_types(("gpu_memory",)) == ("gpu_memory",)
     assert cuda_types(("CONCURRENT_KERNEL", "kernel")) == ("kernel",)
     assert cuda_types(("KERNEL",), sync=True) == ("cuda_sync", "kernel")
     assert cuda_types(()) == ()
