@@ -87,7 +87,14 @@ def observe_delivery(work: Callable[[], None], synchronize: Callable[[], None]) 
     answers["register"] = library.cuptiActivityRegisterCallbacks(callbacks[0], callbacks[1])
     for kind, name in _KINDS.items():
         answers[f"enable {name}"] = library.cuptiActivityEnable(kind)
-    threads = [threading.Thread(target=work) for _ in range(2)]
+    together = threading.Barrier(2)  # an ended thread's id may be given to the next
+
+    def work_beside() -> None:
+        together.wait()
+        work()
+        together.wait()
+
+    threads = [threading.Thread(target=work_beside) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
