@@ -87,7 +87,7 @@ def missing_reason(activity: ProfilerActivity) -> str | None:
         from fastprof.record.metal import metal_problem  # loads the native part
 
         problem = metal_problem()
-        return f"Metal work is not recorded: {problem}" if problem else None
+        return f"Metal work (MPS) is not recorded: {problem}" if problem else None
     return f"this build of fastprof has no {activity.name} backend, so work on that device is not recorded"
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "LogOptions",
     "MetalStatistics",
     "OperationStatistics",
+    "emit_signposts",
     "is_capturing_metal",
     "is_metal_capture_enabled",
     "metal_capture",
@@ -167,6 +168,21 @@ def profile(mode: str = "interval", wait_until_completed: bool = False) -> Itera
         yield
     finally:
         stop()
+
+
+@contextmanager
+def emit_signposts() -> Iterator[None]:
+    """Make a signpost interval of every range that begins in a block, on all threads; no profile is needed.
+
+    Instruments then shows record_function() and annotated C++ code beside the GPU's work. Ops of PyTorch are not
+    among them. Raises errors.UnavailableError elsewhere than on macOS, errors.StateError inside another such block.
+    """
+    _need_metal()
+    _core.metal_start_ranges()
+    try:
+        yield
+    finally:
+        _core.metal_stop_ranges()
 
 
 @contextmanager
