@@ -27,6 +27,7 @@ __all__ = [
     "emit_signposts",
     "is_capturing_metal",
     "is_metal_capture_enabled",
+    "log_options",
     "metal_capture",
     "metal_problem",
     "profile",
@@ -209,6 +210,12 @@ def is_metal_capture_enabled() -> bool:
 def is_capturing_metal() -> bool:
     """Return whether a capture runs."""
     return metal_problem() is None and _core.metal_is_capturing()
+
+
+def log_options() -> LogOptions:
+    """Return what is logged now. Raises errors.UnavailableError elsewhere than on macOS. Any thread."""
+    _need_metal()
+    return LogOptions(_core.metal_options()[2])
 
 
 def set_log_options(options: LogOptions | int) -> None:

@@ -121,6 +121,7 @@ with metal.metal_capture("step") as path:
     commit(b"captured", False)
 captured = os.path.isdir(path)
 metal.set_log_options(metal.LogOptions.OPERATION_STATS)
+assert metal.log_options() == metal.LogOptions.OPERATION_STATS
 commit(b"summed"); commit(b"summed", False)
 sums = metal.statistics()
 print(json.dumps({"log": log, "silent": silent, "ranges": ranges, "twice": twice, "wrong": wrong, "path": path, "captured": captured,

@@ -29,6 +29,7 @@ def test_functions_say_why_they_are_unavailable() -> None:
         metal.stop,
         metal.statistics,
         metal.tables,
+        metal.log_options,
         lambda: metal.set_log_options(metal.LogOptions.ALL_STATS),
         metal.profile().__enter__,
         metal.emit_signposts().__enter__,
