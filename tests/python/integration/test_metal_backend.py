@@ -124,7 +124,8 @@ metal.set_log_options(metal.LogOptions.OPERATION_STATS)
 assert metal.log_options() == metal.LogOptions.OPERATION_STATS
 commit(b"summed"); commit(b"summed", False)
 sums = metal.statistics()
-print(json.dumps({"log": log, "silent": silent, "ranges": ranges, "twice": twice, "wrong": wrong, "path": path, "captured": captured,
+print(json.dumps({"log": log, "silent": silent, "ranges": ranges, "twice": twice, "wrong": wrong,
+                  "path": path, "captured": captured,
                   "sums": [[o.name, o.run_count, o.completed_count, o.mean_gpu_ms > 0] for o in sums.operations],
                   "copies": [c.kind for c in sums.copies], "table": metal.tables()}))
 """
