@@ -8,7 +8,7 @@
 
 #include "backends/metal/process_metal.hpp"
 #include "bindings/register.hpp"
-#include "fastprof/metal/exit_report.hpp"
+#include "fastprof/session/range_signposts.hpp"
 
 namespace py = pybind11;
 
@@ -130,6 +130,14 @@ void register_metal(py::module_& module) {
   module.def(
       "metal_stop_capture", [] { process().capture().stop(); }, without_gil,
       "Complete the captured work and close the document. Any thread.");
+  module.def(
+      "metal_start_ranges", [] { RangeSignposts::start(process().platform().signposts()); },
+      without_gil,
+      "Make signposts of all ranges; errors.StateError if they are made already. One thread at a "
+      "time.");
+  module.def(
+      "metal_stop_ranges", [] { RangeSignposts::stop(); }, without_gil,
+      "Make no more signposts of ranges. One thread at a time.");
   module.def("metal_statistics", &statistics,
              "Return the sums of the Metal profiler as dictionaries and lists. Any thread.");
   module.def(

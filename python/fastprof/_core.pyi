@@ -67,6 +67,18 @@ __all__: list[str] = [
     "mark",
     "memory_usage",
     "merge_captures",
+    "metal_capture_enabled",
+    "metal_is_capturing",
+    "metal_options",
+    "metal_problem",
+    "metal_set_log_options",
+    "metal_start",
+    "metal_start_capture",
+    "metal_statistics",
+    "metal_stop",
+    "metal_stop_capture",
+    "metal_tables",
+    "metal_wait_for_pending",
     "missing_causes",
     "native_frames_missing",
     "native_numbers",
@@ -81,6 +93,7 @@ __all__: list[str] = [
     "recover",
     "register_cuda",
     "register_cuda_events",
+    "register_metal",
     "report_memory_usage",
     "report_out_of_memory",
     "running_task_left",
@@ -1273,6 +1286,90 @@ def merge_captures(parts: typing.Any) -> Capture:
     """
 
 
+def metal_capture_enabled() -> bool:
+    """
+    Return whether this process may write captures. Any thread.
+    """
+
+
+def metal_is_capturing() -> bool:
+    """
+    Return whether a capture runs. Any thread.
+    """
+
+
+def metal_options() -> tuple[int, int, int]:
+    """
+    Return the bits of ProfileOptions, SignpostTypes and LogOptions in effect. Any thread.
+    """
+
+
+def metal_problem() -> str:
+    """
+    Return why Metal work cannot be profiled here, empty if it can; errors.ValueError if the environment has invalid options. Any thread.
+    """
+
+
+def metal_set_log_options(log: typing.SupportsInt | typing.SupportsIndex) -> None:
+    """
+    Replace what is logged: bits of LogOptions; errors.ValueError for others. Any thread.
+    """
+
+
+def metal_start(mode: str, wait_until_completed: bool) -> None:
+    """
+    Trace signposts: "interval", "event" or both joined by a comma. errors.ValueError for another mode, errors.StateError if they are traced already. Any thread.
+    """
+
+
+def metal_start_capture(name: str) -> str:
+    """
+    Start a capture of the device and return the path of its document. Any thread.
+    """
+
+
+def metal_start_ranges() -> None:
+    """
+    Make signposts of all ranges; errors.StateError if they are made already. One thread at a time.
+    """
+
+
+def metal_statistics() -> dict:
+    """
+    Return the sums of the Metal profiler as dictionaries and lists. Any thread.
+    """
+
+
+def metal_stop() -> None:
+    """
+    End the trace of signposts. Any thread.
+    """
+
+
+def metal_stop_capture() -> None:
+    """
+    Complete the captured work and close the document. Any thread.
+    """
+
+
+def metal_stop_ranges() -> None:
+    """
+    Make no more signposts of ranges. One thread at a time.
+    """
+
+
+def metal_tables(log: typing.SupportsInt | typing.SupportsIndex) -> str:
+    """
+    Return the tables that bits of LogOptions name, as text. Any thread.
+    """
+
+
+def metal_wait_for_pending(timeout_s: typing.SupportsFloat | typing.SupportsIndex) -> int:
+    """
+    Commit what streams hold back, wait for it, and return how many command buffers had not completed after timeout_s seconds. Any thread.
+    """
+
+
 def missing_causes() -> dict[str, bool]:
     """
     Return for each drop cause whether its events are missing (True) or incomplete.
@@ -1357,6 +1454,9 @@ def register_cuda(libraries: collections.abc.Sequence[str]) -> None:
 def register_cuda_events(libraries: collections.abc.Sequence[str]) -> None:
     """
     Register the backend "CUDA events", and the exclusive profiler's support of CUDA unless there is one. libraries: paths at which libcudart may lie; the first call counts. Loads nothing. Any thread.
+def register_metal() -> None:
+    """
+    Register the backend "MPS"; the first call counts. Loads nothing. Any thread.
     """
 
 

@@ -32,6 +32,7 @@ std::string text_of(NSString* text) {
 #define FASTPROF_OPERATION "Metal operation"
 #define FASTPROF_COPY "Metal copy"
 #define FASTPROF_CPU_FALLBACK "CPU fallback"
+#define FASTPROF_ANY_RANGE "Range"
 
 class AppleSignposts final : public Signposts {
  public:
@@ -64,6 +65,9 @@ class AppleSignposts final : public Signposts {
       case SignpostName::cpu_fallback:
         os_signpost_event_emit(log, id, FASTPROF_CPU_FALLBACK, "%{public}s", text);
         break;
+      case SignpostName::range:
+        os_signpost_event_emit(log, id, FASTPROF_ANY_RANGE, "%{public}s", text);
+        break;
     }
   }
   void begin(SignpostName name, uint64_t id, const char* text) override {
@@ -78,6 +82,9 @@ class AppleSignposts final : public Signposts {
       case SignpostName::cpu_fallback:
         os_signpost_interval_begin(log, id, FASTPROF_CPU_FALLBACK, "%{public}s", text);
         break;
+      case SignpostName::range:
+        os_signpost_interval_begin(log, id, FASTPROF_ANY_RANGE, "%{public}s", text);
+        break;
     }
   }
   void end(SignpostName name, uint64_t id) override {
@@ -91,6 +98,9 @@ class AppleSignposts final : public Signposts {
         break;
       case SignpostName::cpu_fallback:
         os_signpost_interval_end(log, id, FASTPROF_CPU_FALLBACK);
+        break;
+      case SignpostName::range:
+        os_signpost_interval_end(log, id, FASTPROF_ANY_RANGE);
         break;
     }
   }
@@ -161,26 +171,24 @@ class AppleStream final : public QueueStream {
     ++works_;
   }
   void synchronize(SyncType sync) override {
-    id<MTLCommandBuffer> waits = nil;
-    {
-      const std::lock_guard<std::recursive_mutex> hold(lock_);
-      if (sync == SyncType::NONE) return;
-      if (sync == SyncType::COMMIT_ADAPTIVE && works_ < kAdaptiveWorks) return;
-      works_ = 0;
-      if (buffer_ != nil) {
-        [buffer_ commit];
-        // A queue completes its command buffers in order, so that the last one stands for all.
-        FASTPROF_RELEASE(last_);
-        last_ = buffer_;  // the reference moves
-        buffer_ = nil;
-      }
-      if (sync == SyncType::COMMIT_AND_WAIT && last_ != nil) waits = FASTPROF_RETAINED(last_);
-    }
-    if (waits == nil) return;
-    [waits waitUntilCompleted];
-    FASTPROF_RELEASE(waits);
+    if (sync == SyncType::NONE) return;
+    id<MTLCommandBuffer> last = commit(sync == SyncType::COMMIT_ADAPTIVE ? kAdaptiveWorks : 0);
+    if (sync == SyncType::COMMIT_AND_WAIT) [last waitUntilCompleted];
+    FASTPROF_RELEASE(last);
+  }
+  // Commits, if there are so many profiled works. Returns the command buffer that was committed
+  // last, to be released; nil if there is none. A queue completes them in order, so that it stands
+  // for all.
+  id<MTLCommandBuffer> commit(int least_works) __attribute__((ns_returns_retained)) {
     const std::lock_guard<std::recursive_mutex> hold(lock_);
-    FASTPROF_RELEASE(last_);
+    if (buffer_ != nil && works_ >= least_works) {
+      [buffer_ commit];
+      FASTPROF_RELEASE(last_);
+      last_ = buffer_;  // the reference moves
+      buffer_ = nil;
+      works_ = 0;
+    }
+    return FASTPROF_RETAINED(last_);
   }
   Queue queue() override {
     const std::lock_guard<std::recursive_mutex> hold(lock_);
@@ -259,10 +267,16 @@ class ApplePlatform final : public Platform {
     return all.streams.size() == 1 ? all.streams.front() : nullptr;
   }
   void synchronize_all() override {
+    std::vector<id<MTLCommandBuffer>> last;
     {
       LiveStreams& all = LiveStreams::all();
       const std::lock_guard<std::mutex> hold(all.lock);
-      for (AppleStream* stream : all.streams) stream->synchronize(SyncType::COMMIT_AND_WAIT);
+      for (AppleStream* stream : all.streams) last.push_back(stream->commit(0));
+    }
+    // Without the lock: handlers may make streams, and the waits end after the handlers.
+    for (auto& buffer : last) {
+      [buffer waitUntilCompleted];
+      FASTPROF_RELEASE(buffer);
     }
     synchronize_torch_streams();
   }

@@ -24,6 +24,7 @@
 #include "fastprof/metal/profiler.hpp"
 #if FASTPROF_HAS_RECORDER
 #include "fastprof/session/metal_activities.hpp"
+#include "fastprof/session/range_signposts.hpp"
 #endif
 
 #pragma pop_macro("min")

@@ -96,7 +96,7 @@ def missing_reason(activity: ProfilerActivity) -> str | None:
         from fastprof.record.metal import metal_problem  # loads the native part
 
         problem = metal_problem()
-        return f"Metal work is not recorded: {problem}" if problem else None
+        return f"Metal work (MPS) is not recorded: {problem}" if problem else None
     from fastprof.record.devices import registered  # likewise
 
     problems = {d.name: d.problem() for d in registered() if d.activity is activity}

@@ -24,8 +24,10 @@ __all__ = [
     "LogOptions",
     "MetalStatistics",
     "OperationStatistics",
+    "emit_signposts",
     "is_capturing_metal",
     "is_metal_capture_enabled",
+    "log_options",
     "metal_capture",
     "metal_problem",
     "profile",
@@ -170,6 +172,21 @@ def profile(mode: str = "interval", wait_until_completed: bool = False) -> Itera
 
 
 @contextmanager
+def emit_signposts() -> Iterator[None]:
+    """Make a signpost interval of every range that begins in a block, on all threads; no profile is needed.
+
+    Instruments then shows record_function() and annotated C++ code beside the GPU's work. Ops of PyTorch are not
+    among them. Raises errors.UnavailableError elsewhere than on macOS, errors.StateError inside another such block.
+    """
+    _need_metal()
+    _core.metal_start_ranges()
+    try:
+        yield
+    finally:
+        _core.metal_stop_ranges()
+
+
+@contextmanager
 def metal_capture(fname: str) -> Iterator[str]:
     """Capture the GPU work of a block into a document that Xcode opens; yield its path.
 
@@ -193,6 +210,12 @@ def is_metal_capture_enabled() -> bool:
 def is_capturing_metal() -> bool:
     """Return whether a capture runs."""
     return metal_problem() is None and _core.metal_is_capturing()
+
+
+def log_options() -> LogOptions:
+    """Return what is logged now. Raises errors.UnavailableError elsewhere than on macOS. Any thread."""
+    _need_metal()
+    return LogOptions(_core.metal_options()[2])
 
 
 def set_log_options(options: LogOptions | int) -> None:

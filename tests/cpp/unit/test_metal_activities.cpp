@@ -193,3 +193,24 @@ TEST(collections_overlap_and_nothing_is_kept_without_one) {
   clocked.observed->abandon(last);
   clocked.observed->abandon(last);
 }
+
+TEST(every_range_may_be_a_signpost) {
+  fakes::FakePlatform platform;
+  fastprof::RangeSignposts::start(platform);
+  CHECK_THROWS(fastprof::StateError, fastprof::RangeSignposts::start(platform));
+  {
+    FASTPROF_RANGE("outer");
+    std::thread([] { FASTPROF_RANGE("thread"); }).join();
+    fastprof::RangeSignposts::stop();
+    FASTPROF_RANGE("after the stop");
+  }
+  fastprof::RangeSignposts::stop();
+  const char* wanted[] = {"open intervals", "begin range 2001: outer", "begin range 2002: thread",
+                          "end range 2002", "end range 2001"};
+  CHECK_EQ(platform.log.size(), 5u);
+  for (size_t i = 0; i < 5 && i < platform.log.size(); ++i)
+    CHECK_EQ(platform.log[i], std::string(wanted[i]));
+  platform.log.clear();
+  platform.opens_logs = false;
+  CHECK_THROWS(fastprof::UnavailableError, fastprof::RangeSignposts::start(platform));
+}

@@ -117,7 +117,7 @@ class FakePlatform final : public fastprof::metal::Platform,
 
  private:
   void note(const char* what, fastprof::metal::SignpostName name, uint64_t id, const char* text) {
-    constexpr const char* names[] = {"operation", "copy", "fallback"};
+    constexpr const char* names[] = {"operation", "copy", "fallback", "range"};
     log.push_back(std::string(what) + " " + names[static_cast<int>(name)] + " " +
                   std::to_string(id) + (*text != 0 ? ": " : "") + text);
   }

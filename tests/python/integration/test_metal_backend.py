@@ -105,6 +105,12 @@ with metal.profile("interval,event", wait_until_completed=True):
         metal.start()
     except fastprof.errors.StateError as error:
         twice = str(error)
+with metal.emit_signposts():
+    with record_function("annotated"):
+        pass
+ranges = take_log()
+with record_function("not annotated"):
+    pass
 commit(b"after")
 try:
     metal.start("intervals")
@@ -115,9 +121,11 @@ with metal.metal_capture("step") as path:
     commit(b"captured", False)
 captured = os.path.isdir(path)
 metal.set_log_options(metal.LogOptions.OPERATION_STATS)
+assert metal.log_options() == metal.LogOptions.OPERATION_STATS
 commit(b"summed"); commit(b"summed", False)
 sums = metal.statistics()
-print(json.dumps({"log": log, "silent": silent, "twice": twice, "wrong": wrong, "path": path, "captured": captured,
+print(json.dumps({"log": log, "silent": silent, "ranges": ranges, "twice": twice, "wrong": wrong,
+                  "path": path, "captured": captured,
                   "sums": [[o.name, o.run_count, o.completed_count, o.mean_gpu_ms > 0] for o in sums.operations],
                   "copies": [c.kind for c in sums.copies], "table": metal.tables()}))
 """
@@ -126,6 +134,9 @@ print(json.dumps({"log": log, "silent": silent, "twice": twice, "wrong": wrong, 
     assert re.search(r"Intervals begin \d+ Metal operation: traced \(id=K1, run=1\)", log)
     assert re.search(r"Events event \d+ Metal operation: traced \(id=K1, run=1\) \[GPU=", log)
     assert re.search(r"Intervals end \d+ Metal operation", log)
+    begin, end = found["ranges"]
+    assert re.fullmatch(r"Intervals begin \d+ Range: annotated", begin)
+    assert re.fullmatch(r"Intervals end \d+ Range", end)
     assert found["silent"] == []
     assert "stop that trace first" in found["twice"]
     assert "use interval, event, or interval,event" in found["wrong"]

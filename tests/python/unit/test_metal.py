@@ -29,8 +29,10 @@ def test_functions_say_why_they_are_unavailable() -> None:
         metal.stop,
         metal.statistics,
         metal.tables,
+        metal.log_options,
         lambda: metal.set_log_options(metal.LogOptions.ALL_STATS),
         metal.profile().__enter__,
+        metal.emit_signposts().__enter__,
         metal.metal_capture("x").__enter__,
     ):
         with pytest.raises(fastprof.errors.UnavailableError) as caught:
@@ -42,7 +44,7 @@ def test_functions_say_why_they_are_unavailable() -> None:
 
 def test_the_activity_has_the_same_reason() -> None:
     reason = missing_reason(fastprof.ProfilerActivity.MPS)
-    assert reason == f"Metal work is not recorded: {metal_problem()}"
+    assert reason == f"Metal work (MPS) is not recorded: {metal_problem()}"
     assert fastprof.ProfilerActivity.MPS not in fastprof.supported_activities()
     with pytest.raises(fastprof.errors.UnavailableError, match="Metal exists on macOS only"):
         fastprof.profile(activities=[fastprof.ProfilerActivity.MPS]).start()

@@ -65,7 +65,7 @@ class Stream {
 
 // Signposts of os_log: marks that Instruments shows.
 enum class SignpostLog : uint8_t { events = 0, intervals = 1 };
-enum class SignpostName : uint8_t { operation = 0, copy = 1, cpu_fallback = 2 };
+enum class SignpostName : uint8_t { operation = 0, copy = 1, cpu_fallback = 2, range = 3 };
 
 // Any thread.
 class Signposts {
