@@ -58,6 +58,7 @@ __all__: list[str] = [
     "legacy_state_missing",
     "libraries_of_other_abi",
     "listed_rows",
+    "look_for_modules",
     "mark",
     "memory_usage",
     "merge_captures",
@@ -962,6 +963,12 @@ def listed_rows(
 ) -> tuple[numpy.typing.NDArray[numpy.int64] | None, numpy.typing.NDArray[numpy.int32]]:
     """
     Return (listed rows or None for all, parent of each as a position in the list), without the repeated rows of wrappers; see capture/listed_rows.hpp.
+    """
+
+
+def look_for_modules() -> None:
+    """
+    Show calls of torch.nn.Module objects as the modules from now on, if torch was imported since the tracing began. No effect while no calls are traced.
     """
 
 

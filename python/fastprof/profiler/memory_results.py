@@ -40,7 +40,9 @@ class MemoryResults:
         """
         table = self._finished_results()[-1].table
         plain = os.fspath(path).removesuffix(".gz")
-        if "input_storages" in table.coded and not plain.endswith(".csv"):
+        from fastprof.analysis.memory_categories.storages import can_categorise
+
+        if can_categorise(table) and not plain.endswith(".csv"):
             from fastprof.exporters.category_timeline import export_category_timeline
 
             export_category_timeline(self.memory_profile(), path, device)
@@ -86,10 +88,11 @@ class MemoryResults:
             signal.signal(signal.SIGUSR1, lambda *_: prof.export_memory_snapshot("now.pickle"))
         """
         with own_allocations():
+            from fastprof.analysis.memory_categories.storages import can_categorise
             from fastprof.exporters.memory_snapshot import memory_snapshot
 
             result = self._result_so_far()
-            categories = result.memory_profile if "input_storages" in result.table.coded else None
+            categories = result.memory_profile if can_categorise(result.table) else None
             return memory_snapshot(result.table, categories, device)
 
     def _result_so_far(self) -> Result:
