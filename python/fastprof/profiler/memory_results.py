@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from fastprof.base import errors
 from fastprof.profiler.recording import Recording, Result
 from fastprof.record.python_memory import own_allocations
 
@@ -98,10 +99,12 @@ class MemoryResults:
     def _result_so_far(self) -> Result:
         # Another thread may be stopping the profile: nothing here may end the recording, as _finished_results()
         # does for a stop() that was interrupted.
-        recording = self._recording
-        if recording is not None and recording.started:
-            return recording.so_far(self._metadata)
-        if self._stopping and self._results:
+        stopping, recording = self._stopping, self._recording
+        if recording is not None and (stopping or recording.started):
+            return recording.so_far(self._metadata)  # errors.StateError if it has just ended
+        if stopping:
+            if not self._results:
+                raise errors.StateError("the profile is being stopped. Ask again afterwards.")
             return self._results[-1]
         return self._finished_results()[-1]
 
