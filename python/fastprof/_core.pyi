@@ -64,6 +64,7 @@ __all__: list[str] = [
     "libraries_of_other_abi",
     "listed_rows",
     "load_device_plugin",
+    "look_for_modules",
     "mark",
     "memory_usage",
     "merge_captures",
@@ -1251,6 +1252,9 @@ def listed_rows(
 def load_device_plugin(path: str) -> tuple[str, int, bool]:
     """
     Load a library that exports fastprof_device_plugin_open, check its plug-in and register its backend. Return its name, its device type (PyTorch's number) and whether it has stubs. errors.UnavailableError or errors.ValueError, with the reason, if it is refused. Any thread.
+def look_for_modules() -> None:
+    """
+    Show calls of torch.nn.Module objects as the modules from now on, if torch was imported since the tracing began. No effect while no calls are traced.
     """
 
 

@@ -125,5 +125,18 @@ class Blocks:
 
 
 def memory_blocks(table: EventTable) -> list[Blocks]:
-    """Return the blocks of each device and allocator that has memory records, by device."""
-    return [Blocks(device, table, rows, words) for device, rows, words in memory_rows(table)]
+    """Return the blocks of each device and allocator that has memory records, by device.
+
+    Addresses are a process's own: in a table of several processes, those of another process than the
+    table's have devices like "cpu:0 of process 123".
+    """
+    pids = np.array([track.pid for track in table.tracks] or [0], np.int64)
+    found = []
+    for device, rows, words in memory_rows(table):
+        pid = pids[table.column("track")[rows]] if len(pids) > 1 else np.full(len(rows), pids[0])
+        own = table.pid or int(pids[0])
+        for process in sorted(set(pid.tolist()), key=lambda one: (one != own, one)):
+            label = device if process == own or len(pids) == 1 else f"{device} of process {process}"
+            mine = pid == process
+            found.append(Blocks(label, table, rows[mine], words[mine]))
+    return found

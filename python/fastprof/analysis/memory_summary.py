@@ -15,6 +15,7 @@ from fastprof.analysis.evaluation import table_of
 from fastprof.analysis.memory_blocks import Blocks, MemorySums, memory_blocks
 from fastprof.analysis.memory_categories import CATEGORY_ORDER, MemoryProfile, category_name
 from fastprof.analysis.memory_categories.origins import explain_peak, longest_lived_temporaries
+from fastprof.analysis.memory_categories.storages import can_categorise
 from fastprof.analysis.memory_categories.totals import category_totals, reconcile
 from fastprof.analysis.memory_origin import Origin, origin_around
 from fastprof.base import errors
@@ -138,7 +139,7 @@ def _plain(table: EventTable, row: int) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def _categorised(prof: Any, table: EventTable) -> dict[str, DeviceReport]:
-    if "input_storages" not in table.coded:
+    if not can_categorise(table):
         return {}
     make = getattr(prof, "memory_profile", None)
     profile: MemoryProfile = make() if callable(make) else MemoryProfile(table)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from fastprof.base import errors
 from fastprof.profiler.recording import Recording, Result
 from fastprof.record.python_memory import own_allocations
 
@@ -40,7 +41,9 @@ class MemoryResults:
         """
         table = self._finished_results()[-1].table
         plain = os.fspath(path).removesuffix(".gz")
-        if "input_storages" in table.coded and not plain.endswith(".csv"):
+        from fastprof.analysis.memory_categories.storages import can_categorise
+
+        if can_categorise(table) and not plain.endswith(".csv"):
             from fastprof.exporters.category_timeline import export_category_timeline
 
             export_category_timeline(self.memory_profile(), path, device)
@@ -86,19 +89,22 @@ class MemoryResults:
             signal.signal(signal.SIGUSR1, lambda *_: prof.export_memory_snapshot("now.pickle"))
         """
         with own_allocations():
+            from fastprof.analysis.memory_categories.storages import can_categorise
             from fastprof.exporters.memory_snapshot import memory_snapshot
 
             result = self._result_so_far()
-            categories = result.memory_profile if "input_storages" in result.table.coded else None
+            categories = result.memory_profile if can_categorise(result.table) else None
             return memory_snapshot(result.table, categories, device)
 
     def _result_so_far(self) -> Result:
         # Another thread may be stopping the profile: nothing here may end the recording, as _finished_results()
         # does for a stop() that was interrupted.
-        recording = self._recording
-        if recording is not None and recording.started:
-            return recording.so_far(self._metadata)
-        if self._stopping and self._results:
+        stopping, recording = self._stopping, self._recording
+        if recording is not None and (stopping or recording.started):
+            return recording.so_far(self._metadata)  # errors.StateError if it has just ended
+        if stopping:
+            if not self._results:
+                raise errors.StateError("the profile is being stopped. Ask again afterwards.")
             return self._results[-1]
         return self._finished_results()[-1]
 

@@ -470,17 +470,13 @@ class profile(MemoryResults, ProfileLife):  # noqa: N801 - the field's name
         return html_page(self._finished_results()[-1].events, **self._page_options(title, sources))
 
     def _page_options(self, title: str, sources: bool) -> dict[str, Any]:
-        from fastprof.model.memory_rows import memory_rows
+        from fastprof.analysis.memory_categories.storages import can_categorise
         from fastprof.report.facts import machine_facts
 
         facts = {**machine_facts(), **self._metadata}
         result = self._finished_results()[-1]
         # Which inputs an op writes is known here by its schema; a table alone has only names.
-        memory = (
-            self.memory_report()
-            if "input_storages" in result.table.coded and memory_rows(result.table)
-            else None
-        )
+        memory = self.memory_report() if can_categorise(result.table) else None
         return {
             "title": title,
             "sources": sources,

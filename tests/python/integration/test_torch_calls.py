@@ -6,6 +6,9 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import subprocess
+import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -162,3 +165,21 @@ def test_averages_are_those_of_a_profile_without_calls() -> None:
         return fastprof.record_function("whole")
 
     assert summed() == summed(python_calls=False)
+
+
+IMPORTED_MEANWHILE = """
+    import fastprof
+    with fastprof.profile(with_stack=True) as prof:
+        import torch
+        torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())(torch.ones(2, 4))
+    names = {name for name in prof.event_table.names if name.startswith("nn.Module")}
+    assert names == {"nn.Module: Sequential_0", "nn.Module: Linear_0", "nn.Module: ReLU_0"}, names
+"""
+
+
+def test_modules_have_names_where_torch_is_imported_during_the_profile() -> None:
+    program = textwrap.dedent(IMPORTED_MEANWHILE)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

@@ -131,6 +131,27 @@ def test_a_free_of_another_size_is_a_difference() -> None:
     assert "disagree by 40 bytes" in memory_report(blocks.table).text()
 
 
+def test_processes_have_addresses_of_their_own() -> None:
+    table = table_of([(0, 16, 100), (0, 16, 200), (0, 16, -100), (0, 16, -200)])
+    columns = {
+        name: table.column(name)
+        for name in ("start_ns", "end_ns", "site", "kind", "payload", "parent")
+    }
+    both = EventTable(
+        {**columns, "track": [0, 0, 1, 0, 1]},
+        sites=table.sites,
+        tracks=[fastprof.Track(0, pid=7), fastprof.Track(1, pid=8)],
+        payload_words=table.payload_words,
+        pid=7,
+        t0_ns=T0,
+    )
+    blocks = memory_blocks(both)
+    assert [one.device for one in blocks] == ["cpu:0", "cpu:0 of process 8"]
+    assert [one.size_bytes.tolist() for one in blocks] == [[100], [200]]
+    for one in blocks:
+        assert one.sums().lost_frees == one.sums().difference_bytes == one.sums().in_use_at_end == 0
+
+
 def test_records_without_an_address_count_in_sums() -> None:
     for sizes, expected in (([50, -20], (0, 30)), ([20, -50], (30, 0))):
         (blocks,) = memory_blocks(table_of([(0, 0, size) for size in sizes]))

@@ -11,6 +11,7 @@ import pytest
 
 import fastprof
 from fastprof import EventTable, record_function
+from fastprof.analysis import memory_report
 from fastprof.cli.event_lists import list_of
 from fastprof.exporters.memory_timeline import memory_timeline
 from fastprof.model.table import EventFlag
@@ -140,3 +141,27 @@ def test_memory_reports_keep_all_their_numbers(name: str, tmp_path: Path) -> Non
     assert table.payload_words[at : at + 4].tolist() == [0x7F0012345678, 640, 1640, 2048]
     site = table.sites[int(table.column("site")[row])]
     assert (site.device_type, site.device_index) == (1, 3)
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace", "t.fastprof"])
+def test_allocators_and_failed_requests_keep_their_names(name: str, tmp_path: Path) -> None:
+    with fastprof.profile(python_memory=True) as profile, record_function("work"):
+        kept = bytearray(300_000)
+        fastprof.report_memory_usage(0x1000, 640)
+        with pytest.raises(MemoryError):
+            bytearray(1 << 60)
+    path = tmp_path / name
+    if name.endswith("json"):
+        profile.export_chrome_trace(path)
+    elif name.endswith("pftrace"):
+        profile.export_perfetto_trace(path)
+    else:
+        fastprof.save(profile, path)
+    again = fastprof.load(path)
+    wanted, found = (memory_report(of).to_dict() for of in (profile, again))
+    assert all(device["sums"]["difference_bytes"] == 0 for device in found["devices"])
+    assert [d["device"] for d in found["devices"]] == [d["device"] for d in wanted["devices"]]
+    assert [d["sums"] for d in found["devices"]] == [d["sums"] for d in wanted["devices"]]
+    assert [f["size_bytes"] for f in found["failures"]] == [(1 << 60) + 1]
+    assert found["failures"][0]["ranges"] == ("work",)
+    assert len(kept) == 300_000

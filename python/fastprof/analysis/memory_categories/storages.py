@@ -18,7 +18,7 @@ from fastprof.base.record_scope import ENGINE_RANGE_PREFIX, RecordScope
 from fastprof.model.memory_rows import is_python_allocator, memory_rows
 from fastprof.model.table import EventTable
 
-__all__ = ["Allocation", "OpStep", "Storage", "Touch", "read_steps"]
+__all__ = ["Allocation", "OpStep", "Storage", "Touch", "can_categorise", "read_steps"]
 
 
 @dataclass
@@ -68,6 +68,15 @@ class OpStep:
     in_backward: bool
     touches: list[Touch]
     allocations: list[Allocation]
+
+
+def can_categorise(table: EventTable) -> bool:
+    """Return whether a table has what read_steps() requires."""
+    return (
+        "input_storages" in table.coded
+        and table.has("parent")
+        and any(not is_python_allocator(device) for device, _, _ in memory_rows(table))
+    )
 
 
 def read_steps(table: EventTable) -> tuple[list[Storage], list[OpStep]]:
