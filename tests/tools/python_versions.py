@@ -45,7 +45,6 @@ CHOSEN = (
     f"{_UNIT}/test_interrupts.py",
     f"{_UNIT}/test_profile.py",
 )
-# More packages for these: the tests of event loops.
 ALL = (
     _UNIT,
     f"{_INTEGRATION}/test_python_calls.py",
@@ -104,11 +103,8 @@ def run_tests(python: Path, tests: tuple[str, ...], options: list[str]) -> int:
 
 def main(arguments: list[str]) -> int:
     """Build and test each version; return the exit status."""
-    ours, _, pytest_options = (
-        (arguments[: arguments.index("--")], "", arguments[arguments.index("--") + 1 :])
-        if "--" in arguments
-        else (arguments, "", [])
-    )
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    ours, pytest_options = arguments[:end], arguments[end + 1 :]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sees Python.h compiles against the headers of a CPython without a GIL. No such CPython runs it: none can be had."""
+"""What sees Python.h compiles against the headers of a CPython without a GIL.
+
+No such CPython runs it, since none can be had: the macro Py_GIL_DISABLED makes an ordinary CPython's headers those.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from compilers import ROOT, STRICT, need, run
 
 sys.path.insert(0, str(ROOT / "packaging"))
 
-import interpreters  # noqa: E402
+import interpreters
 
 pytestmark = pytest.mark.compilers
 
@@ -32,7 +35,7 @@ def sources() -> list[Path]:
 
 
 def headers() -> Path:
-    """Return the folder of Python.h of the newest CPython >= 3.13 of this machine. The macro alone makes the difference."""
+    """Return the folder of Python.h of the newest CPython >= 3.13 of this machine."""
     for version in ("3.15", "3.14", "3.13"):
         for python in interpreters.installed(version):
             code = "import sysconfig; print(sysconfig.get_path('include'))"

@@ -138,6 +138,42 @@ def test_counts_are_those_of_cprofile(number: int) -> None:
     assert counts(prof.python_calls().to_pstats().stats) == counts(by_cprofile(program))
 
 
+def test_counts_of_threads_are_those_of_cprofile() -> None:
+    profilers: list[cProfile.Profile] = []
+
+    def profiled(program: Callable[[], Any]) -> None:
+        profilers.append(cProfile.Profile())
+        profilers[-1].enable()
+        program()
+        profilers[-1].disable()
+
+    for program in PROGRAMS:  # one at a time: cProfile is one tool of sys.monitoring
+        thread = threading.Thread(target=profiled, args=(program,))
+        thread.start()
+        thread.join()
+    threads = [threading.Thread(target=program) for program in PROGRAMS]
+    with fastprof.profile(python_calls=True) as prof:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def of_this_file(stats: Any) -> dict[Any, Any]:
+        return {
+            key: (numbers, {c: n for c, n in callers.items() if c[0] == __file__})
+            for key, (numbers, callers) in counts(stats).items()
+            if key[0] == __file__ and key[2] != "profiled"
+        }
+
+    expected = of_this_file(pstats.Stats(*profilers).stats)  # type: ignore[attr-defined]
+    assert {"fib", "failing", "even", "numbers"} <= {key[2] for key in expected}
+    found = of_this_file(prof.python_calls().to_pstats().stats)
+    for _, callers in expected.values():
+        for caller in [c for c in callers if c[2] == "profiled"]:
+            del callers[caller]
+    assert found == expected
+
+
 def test_times_are_those_of_the_rows() -> None:
     with fastprof.profile(python_calls=True) as prof:
         fib(6)
@@ -418,6 +454,21 @@ def test_cprofile_and_fastprof_trace_at_the_same_time() -> None:
     assert by_cprofile[:2] == (1, 5)
     assert {f.function: f.calls for f in prof.python_calls().functions}["fib"] == 5
     assert "python_calls" not in prof.missing
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="a thread has one profile function, for all kinds of calls"
+)
+@pytest.mark.parametrize("c_calls", [True, False])
+def test_calls_of_c_functions_cost_nothing_where_a_filter_leaves_them_out(c_calls: bool) -> None:
+    monitoring = getattr(sys, "monitoring")  # noqa: B009
+    with fastprof.profile(python_calls=fastprof.CallFilter(c_calls=c_calls)) as prof:
+        (tool,) = [tool for tool in (3, 4) if monitoring.get_tool(tool) == "fastprof"]
+        events = monitoring.get_events(tool)
+        fib(1)
+    assert bool(events & monitoring.events.CALL) == c_calls
+    assert {f.function for f in prof.python_calls().functions} >= {"fib"}
+    assert not any(monitoring.get_tool(tool) for tool in (3, 4))
 
 
 def test_a_tracer_goes_on() -> None:
