@@ -119,6 +119,7 @@ def test_membarrier(machine: Machine, answer: Any, ok: bool, text: str) -> None:
 
 def test_an_unknown_machine_has_no_membarrier(machine: Machine) -> None:
     found = checks._membarrier("riscv64")
+    assert found[:2] == ("membarrier", False)
     assert found.ok is False and "not available" in found.text and machine.calls == []
 
 

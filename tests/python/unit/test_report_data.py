@@ -597,3 +597,8 @@ def test_marks_of_several_lanes(tmp_path: Path) -> None:
     data = written(EventList.from_table(made(rows, columns=parents)), tmp_path, name="p.html")
     names, around = data.names(), data.block("marks")["row"].tolist()
     assert [names[row - 1] for row in around] == ["a", "a", "b"]
+
+
+def test_a_table_of_ranges_alone_has_no_marks(tmp_path: Path) -> None:
+    data = written(EventList.from_table(made([(0, 10, 0, 0)])), tmp_path)
+    assert data.head["marks"] == 0 and data.head["flows"] == 0 and data.head["counters"] == []

@@ -199,3 +199,11 @@ def test_fields_of_sites() -> None:
     with pytest.raises(errors.ValueError, match="'line' has 1 values for 2 sites"):
         SiteTable(["a", "b"], line=[3])
     assert len(SiteTable.from_sites([])) == 0
+
+
+def test_kernels_cannot_be_reassigned() -> None:
+    import dataclasses
+
+    kernels = KernelTable(np.array([0]), np.array([0]), np.zeros(1), np.array([5]), ["k"])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        kernels.names = []  # type: ignore[misc]
