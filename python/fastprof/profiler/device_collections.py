@@ -54,8 +54,8 @@ class DeviceCollections:
         _synchronize_torch()
         while self._open:
             name, collection = next(iter(self._open.items()))
-            for problem in collection.end():
-                self._tell(name, problem)
+            if problems := collection.end():
+                self._tell(name, "; ".join(problems))
             session.add_activities(collection)
             del self._open[name]
 
