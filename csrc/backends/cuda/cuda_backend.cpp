@@ -114,6 +114,7 @@ class CudaBackend final : public DeviceBackend {
     ClockPair until;
     double ticks_per_ns = 1;
     uint64_t dropped = 0, refused = 0;
+    bool own_clock = false;
     if (in_forked_child()) raise<StateError>("this collection belongs to the parent process");
     {
       const std::lock_guard<std::mutex> hold(lock_);
@@ -124,6 +125,10 @@ class CudaBackend final : public DeviceBackend {
       if (library_->context_synchronize != nullptr) library_->context_synchronize();
       check(library_->flush_all(cupti::kFlushForced), "the records could not be flushed", problems);
       deliver();
+      own_clock = own_clock_;
+      if (!kernel_thread_ids_)
+        problems.push_back(
+            "CUPTI does not number threads as the kernel does: work is not linked to ranges");
       collection = std::move(at->second);
       collections_.erase(at);
       until = clocks();
@@ -138,9 +143,8 @@ class CudaBackend final : public DeviceBackend {
         disable_unused();
       }
     }
-    const ClockFit clock = library_->register_timestamp != nullptr
-                               ? ClockFit(ticks_per_ns)
-                               : ClockFit(collection.begin, until, ticks_per_ns);
+    const ClockFit clock =
+        own_clock ? ClockFit(ticks_per_ns) : ClockFit(collection.begin, until, ticks_per_ns);
     cupti::RecordReader reader(*library_, clock, collection.kinds);
     for (const SharedBuffer& buffer : collection.buffers) reader.read(*buffer);
     uint64_t unplaced = 0;
@@ -212,7 +216,7 @@ class CudaBackend final : public DeviceBackend {
   ClockPair clocks() const {
     ClockPair pair;
     pair.ticks = ticks(state());
-    if (library_->register_timestamp == nullptr) library_->timestamp(&pair.theirs);
+    if (!own_clock_) library_->timestamp(&pair.theirs);
     return pair;
   }
 
@@ -223,9 +227,10 @@ class CudaBackend final : public DeviceBackend {
     if (library_ == nullptr) return false;
     const cupti::Result code = library_->subscribe(&subscriber_, &on_callback, nullptr);
     if (code == result::success) {
-      if (library_->register_timestamp != nullptr) library_->register_timestamp(&timestamp);
-      if (library_->set_thread_id_type != nullptr)
-        library_->set_thread_id_type(cupti::kThreadIdSystem);
+      own_clock_ = library_->register_timestamp != nullptr &&
+                   library_->register_timestamp(&timestamp) == result::success;
+      kernel_thread_ids_ = library_->set_thread_id_type != nullptr &&
+                           library_->set_thread_id_type(cupti::kThreadIdSystem) == result::success;
       const cupti::Result registered =
           library_->register_callbacks(&request_buffer, &complete_buffer);
       if (registered == result::success) return true;
@@ -263,7 +268,12 @@ class CudaBackend final : public DeviceBackend {
     if ((kinds & ~enabled_ & listed::unified_memory) != 0) configure_unified_memory(collection);
     for (const auto& [activity, bit] : kKinds) {
       if ((kinds & bit) == 0 || (enabled_ & bit) != 0) continue;
-      library_->enable(activity);  // older versions do not know all kinds
+      const cupti::Result code = library_->enable(activity);
+      // Older versions do not know all kinds, but these.
+      if (activity == kind::concurrent_kernel)
+        check(code, "kernels are not recorded", collection.problems);
+      if (activity == kind::runtime)
+        check(code, "calls of the runtime are not recorded", collection.problems);
     }
     enabled_ |= kinds;
   }
@@ -321,6 +331,8 @@ class CudaBackend final : public DeviceBackend {
   const CuptiLibrary* library_ = nullptr;
   void* subscriber_ = nullptr;
   uint32_t enabled_ = 0;
+  bool own_clock_ = false;          // CUPTI's stamps are ours
+  bool kernel_thread_ids_ = false;  // CUPTI's threads have the kernel's ids
   uint64_t last_ = 0;
   uint64_t dropped_ = 0;
   uint64_t refused_ = 0;  // records for which there was no room; relaxed atomic

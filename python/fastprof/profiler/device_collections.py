@@ -133,6 +133,10 @@ class PythonCollection:
         self._late = []
         return self.sink.finish(self._begin, end, self._device_begin, device_end, self._hz)
 
+    def is_full(self) -> bool:
+        """Return False: what a device of Python keeps is its own matter until the end."""
+        return False
+
     def abandon(self) -> None:
         """End without reading what was collected. No effect when ended."""
         if not self._open:

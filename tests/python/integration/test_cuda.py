@@ -167,6 +167,27 @@ print(json.dumps(["range" in [e.name for e in prof.events()]]))
     assert seen == [True]
 
 
+def test_failures_are_told_and_the_clock_is_converted_where_ours_is_refused(
+    double: Path, tmp_path: Path
+) -> None:
+    program = """
+import time, warnings
+warnings.simplefilter("ignore")
+with profile(activities=both) as prof:
+    for _ in range(5):
+        with record_function("range"):
+            time.sleep(0.002); launch(); time.sleep(0.002)
+print(json.dumps([len(rows(prof.event_table, "kernel")), str(prof.missing)]))
+"""
+    refused = "cuptiActivityRegisterTimestampCallback=1"
+    assert run(double, program, tmp_path, FAKE_CUPTI_FAIL=refused) == [5, "{}"]
+    for failing, words in (
+        ("cuptiSetThreadIdType=1", "not linked to ranges"),
+        ("cuptiActivityEnable=1", "kernels are not recorded"),
+    ):
+        assert words in run(double, program, tmp_path, FAKE_CUPTI_FAIL=failing)[1]
+
+
 def test_dropped_and_untimed_records_are_counted(double: Path, tmp_path: Path) -> None:
     seen = run(double, """
 with profile(activities=both) as prof:
