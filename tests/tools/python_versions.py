@@ -34,6 +34,7 @@ _UNIT, _INTEGRATION = "tests/python/unit", "tests/python/integration"
 # What depends on the interpreter: frames, hooks of calls, tasks, types written by hand, forks.
 CHOSEN = (
     f"{_INTEGRATION}/test_python_calls.py",
+    f"{_INTEGRATION}/test_call_life.py",
     f"{_INTEGRATION}/test_call_threads.py",
     f"{_UNIT}/test_tasks.py",
     f"{_UNIT}/test_random_tasks.py",
@@ -48,6 +49,7 @@ CHOSEN = (
 ALL = (
     _UNIT,
     f"{_INTEGRATION}/test_python_calls.py",
+    f"{_INTEGRATION}/test_call_life.py",
     f"{_INTEGRATION}/test_call_threads.py",
     f"{_INTEGRATION}/test_native_frames.py",
     f"{_INTEGRATION}/test_trio_tasks.py",

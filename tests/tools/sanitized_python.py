@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "sanitized"
 CHOSEN = (
     "tests/python/integration/test_python_calls.py",
+    "tests/python/integration/test_call_life.py",
     "tests/python/integration/test_call_threads.py",
     "tests/python/unit/test_call_filter.py",
     "tests/python/unit/test_short_calls.py",

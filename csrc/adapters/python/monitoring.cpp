@@ -30,6 +30,9 @@ using Stacks = std::unordered_map<uint64_t, std::unique_ptr<CallStack>>;  // by 
 
 struct Threads {
   Stacks stacks;
+  // Of threads that have a track, by its id. A thread keeps its stack while calls are in progress
+  // there, also when C code gives it another thread state.
+  std::unordered_map<uint32_t, CallStack*> by_track;
   std::vector<Stacks> ended;  // of former tracings, while a callback may still use one
   size_t sweep_at = 64;       // number of stacks at which those of ended threads are freed
   std::mutex mutex;           // only taken without a GIL
@@ -42,7 +45,7 @@ Threads& g_threads = *new Threads;
 // The stack that was looked up last.
 struct LastStack {
   uint32_t track = 0;   // id of the track of its thread; 0: the thread has none so far
-  uint64_t thread = 0;  // id of its thread state; 0: none was looked up
+  uint64_t thread = 0;  // of a thread without a track: id of its thread state; else 0
   CallStack* stack = nullptr;
 };
 LastStack g_last;
@@ -54,13 +57,15 @@ LastStack g_last;
 #endif
 
 // Frees the stacks of threads that have ended: C code may start a thread for each of a million
-// callbacks. Keeps those with calls in progress: own_stack() may return the stack of an earlier
-// thread state to a thread that has another one by now.
+// callbacks. Keeps those with calls in progress: their thread may have another thread state by now.
 void sweep_stacks(Threads& all) {
   std::unordered_set<uint64_t> live;
   for_each_thread([&live](PyThreadState* thread) { live.insert(thread->id); });
   for (auto at = all.stacks.begin(); at != all.stacks.end();) {
     const bool ended = live.count(at->first) == 0 && at->second->empty();
+    if (ended)
+      for (auto of = all.by_track.begin(); of != all.by_track.end();)
+        of = of->second == at->second.get() ? all.by_track.erase(of) : std::next(of);
     at = ended ? all.stacks.erase(at) : std::next(at);
   }
   g_last = LastStack{};
@@ -90,14 +95,23 @@ FASTPROF_COLD CallStack* find_own_stack() noexcept {
 #if defined(Py_GIL_DISABLED)
   return stack_of(thread);
 #else
-  if (thread->id != g_last.thread) {
-    CallStack* stack = stack_of(thread);
-    if (stack == nullptr) return nullptr;
-    g_last = LastStack{0, thread->id, stack};
-  }
   const Track* track = thread_block()->track;
-  g_last.track = track != nullptr ? track->id : 0;
-  return g_last.stack;
+  if (track == nullptr && g_last.thread == thread->id) return g_last.stack;
+  auto& by_track = g_threads.by_track;
+  const auto known = track == nullptr ? by_track.end() : by_track.find(track->id);
+  CallStack* stack = known != by_track.end() ? known->second : stack_of(thread);
+  if (stack == nullptr) return nullptr;
+  if (track == nullptr) {
+    g_last = LastStack{0, thread->id, stack};
+    return stack;
+  }
+  try {
+    by_track[track->id] = stack;
+    g_last = LastStack{track->id, 0, stack};
+  } catch (const std::bad_alloc&) {
+    g_last = LastStack{};
+  }
+  return stack;
 #endif
 }
 
@@ -363,6 +377,7 @@ std::string remove_hooks() noexcept {
   for (auto& [id, calls] : all.stacks) calls->end_all_enclosing([] { return 0u; });
 #endif
   g_last = LastStack{};
+  all.by_track.clear();
   try {
     all.ended.push_back(std::move(all.stacks));
   } catch (const std::bad_alloc&) {
@@ -383,6 +398,7 @@ void forget_hooks_in_child() noexcept {
   Threads& all = g_threads;
   g_last = LastStack{};
   g_stacks_in_use = 0;
+  all.by_track.clear();
   all.stacks.clear();
   all.ended.clear();
 }

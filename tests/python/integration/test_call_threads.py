@@ -9,9 +9,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from compilers import need, run
 from processes import resident_kilobytes
 
 import fastprof
@@ -93,6 +95,52 @@ def test_many_c_threads_keep_memory_flat(
         before = resident_kilobytes()
         rounds(3000)
         assert resident_kilobytes() - before < 3000
+
+
+_CALLS_AGAIN_AND_AGAIN = """
+#include <pthread.h>
+struct Work { void (*call)(void); int times; };
+static void* body(void* given) {
+  for (int i = 0; i < ((struct Work*)given)->times; ++i) ((struct Work*)given)->call();
+  return 0;
+}
+void call_on_thread(void (*call)(void), int times) {
+  struct Work work = {call, times};
+  pthread_t thread;
+  pthread_create(&thread, 0, body, &work);
+  pthread_join(thread, 0);
+}
+"""
+
+
+@pytest.mark.compilers
+def test_a_c_thread_that_has_a_new_thread_state_for_each_call(tmp_path: Path) -> None:
+    source, library = tmp_path / "calls.c", tmp_path / "calls.so"
+    source.write_text(_CALLS_AGAIN_AND_AGAIN)
+    run([need("gcc"), "-shared", "-fPIC", "-pthread", source, "-o", library])
+    over = threading.Event()
+
+    def step() -> None:
+        fib(1)
+        time.sleep(0.001)  # others run meanwhile
+        fib(1)
+
+    def others() -> None:
+        while not over.is_set():
+            fib(1)
+            time.sleep(0)
+
+    with fastprof.profile(python_calls=True) as prof:
+        thread = threading.Thread(target=others)
+        thread.start()
+        ctypes.CDLL(str(library)).call_on_thread(ctypes.CFUNCTYPE(None)(step), 100)
+        over.set()
+        thread.join()
+    table = prof.event_table
+    names = [table.sites.names[int(site)] for site in table.column("site")]
+    steps = [row for row, name in enumerate(names) if name.endswith(": step")]
+    assert len(steps) == 100
+    assert all(table.column("flags")[row] & EventFlag.FINISHED for row in steps)
 
 
 def test_a_thread_that_makes_no_call_shows_its_frames() -> None:
