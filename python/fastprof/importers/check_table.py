@@ -76,7 +76,7 @@ def _check_payload(table: EventTable, where: str) -> None:
         bad = np.flatnonzero((payload != NO_PAYLOAD) & (payload + need > words))
         if len(bad):
             raise errors.FormatError(
-                f"{where}: row {first + int(bad[0])}: column payload lies outside payload_words"
+                f"{where}: row {first + int(bad[0])}: payload lies outside payload_words"
             )
 
 

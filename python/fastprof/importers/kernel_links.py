@@ -117,7 +117,7 @@ def _kernels(
         return None
     rows = device_rows[found]
     return KernelTable.sorted(
-        ops[found],
+        ops[found].astype(np.int64),
         table.sites.name_codes[table.column("site")[rows]].astype(np.int32),
         indices[found].astype(np.int32),
         table.end_ns[rows] - table.start_ns[rows],
