@@ -17,6 +17,7 @@ __all__: list[str] = [
     "LegacyEvents",
     "OpenRange",
     "PacketScanner",
+    "PythonAllocations",
     "PythonCalls",
     "RangeEmission",
     "RowStore",
@@ -55,6 +56,7 @@ __all__: list[str] = [
     "group_usage",
     "learn_task_steps",
     "leave_out_frames_of",
+    "leave_out_python_allocations",
     "leave_task",
     "legacy_disable",
     "legacy_enable",
@@ -88,6 +90,7 @@ __all__: list[str] = [
     "nested_codes",
     "note_running_task",
     "now_ns",
+    "python_memory_after_fork_in_child",
     "range_tool_mark",
     "range_tool_pop",
     "range_tool_problem",
@@ -101,8 +104,8 @@ __all__: list[str] = [
     "report_out_of_memory",
     "running_task_left",
     "save_sessions",
-    "select_device_stubs",
     "scan_sqlite_table",
+    "select_device_stubs",
     "set_default_node_id",
     "set_sessions_variable",
     "set_thread_name",
@@ -137,6 +140,7 @@ __all__: list[str] = [
     "torch_try_inputs",
     "torch_try_outputs",
     "unix_offset_ns",
+    "untracked_python_allocations",
     "version",
 ]
 
@@ -488,6 +492,11 @@ class Session:
         Take what a finished sink has, likewise.
         """
 
+    def capture_so_far(self, thread_names: dict[int, str]) -> Capture:
+        """
+        Return a capture of what has been recorded so far, while recording goes on. Any thread. Raises StateError if the session does not run, spills or was drained.
+        """
+
     def drain(self) -> int:
         """
         Read finished records so that their memory can be reused; return the number of rows so far.
@@ -813,6 +822,26 @@ class PythonCalls:
     def end(self) -> str:
         """
         End it if it is on; returns who took the place of the profile function meanwhile. The destructor does, too.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
+class PythonAllocations:
+    """
+    One profile's recording of Python's allocator domains.
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self) -> None:
+        """
+        Record the blocks of all threads while a session runs that records memory.
+        """
+
+    def end(self) -> str:
+        """
+        End it if it is on, and return the domains that another tool took away meanwhile; empty for none. The destructor does, too.
         """
 
     @property
@@ -1186,6 +1215,12 @@ def leave_out_frames_of(file: str) -> None:
     """
 
 
+def leave_out_python_allocations(on: bool) -> bool:
+    """
+    Leave out (True) what this thread allocates; frees are recorded. Return the former value.
+    """
+
+
 def leave_task(task: typing.Any, ended: bool = False) -> None:
     """
     Record that the calling thread has left the task that it entered last.
@@ -1254,6 +1289,9 @@ def listed_rows(
 def load_device_plugin(path: str) -> tuple[str, int, bool]:
     """
     Load a library that exports fastprof_device_plugin_open, check its plug-in and register its backend. Return its name, its device type (PyTorch's number) and whether it has stubs. errors.UnavailableError or errors.ValueError, with the reason, if it is refused. Any thread.
+    """
+
+
 def look_for_modules() -> None:
     """
     Show calls of torch.nn.Module objects as the modules from now on, if torch was imported since the tracing began. No effect while no calls are traced.
@@ -1417,6 +1455,7 @@ def now_ns() -> int:
     """
 
 
+def python_memory_after_fork_in_child() -> None: ...
 def range_tool_mark(kind: str, text: str) -> None:
     """
     Mark an instant. No effect without a tool.
@@ -1460,6 +1499,9 @@ def register_cuda(libraries: collections.abc.Sequence[str]) -> None:
 def register_cuda_events(libraries: collections.abc.Sequence[str]) -> None:
     """
     Register the backend "CUDA events", and the exclusive profiler's support of CUDA unless there is one. libraries: paths at which libcudart may lie; the first call counts. Loads nothing. Any thread.
+    """
+
+
 def register_metal() -> None:
     """
     Register the backend "MPS"; the first call counts. Loads nothing. Any thread.
@@ -1503,9 +1545,6 @@ def save_sessions() -> typing.Any:
     """
 
 
-def select_device_stubs(name: str) -> None:
-    """
-    Make the stubs of a plug-in those of the exclusive profiler's state PRIVATEUSE1; errors.UnavailableError if it has none.
 def scan_sqlite_table(
     file: typing.SupportsInt | typing.SupportsIndex,
     root: typing.SupportsInt | typing.SupportsIndex,
@@ -1520,6 +1559,12 @@ def scan_sqlite_table(
 ) -> list[numpy.typing.NDArray[numpy.int64]] | None:
     """
     Return columns (index, may_be_null, absent) of a table as int64 arrays; None if SQLite must read it.
+    """
+
+
+def select_device_stubs(name: str) -> None:
+    """
+    Make the stubs of a plug-in those of the exclusive profiler's state PRIVATEUSE1; errors.UnavailableError if it has none.
     """
 
 
@@ -1732,6 +1777,12 @@ def torch_try_outputs(
 def unix_offset_ns() -> int:
     """
     Return what the clock of captures adds to CLOCK_MONOTONIC. Valid as now_ns() is.
+    """
+
+
+def untracked_python_allocations() -> int:
+    """
+    Return the number of blocks that were not recorded since the begin, for lack of memory.
     """
 
 
