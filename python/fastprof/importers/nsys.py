@@ -232,7 +232,8 @@ def _moves(database: SqliteFile, names: NameCodes, what: str) -> list[DeviceWork
         ("copyKind", "deviceId", "streamId", "globalPid", "bytes"),
     )
     if what == "MEMSET":
-        name, category = np.full(len(start), names.code("Memset (Device)"), np.int64), "gpu_memset"
+        category = "gpu_memset"
+        name: Array = np.full(len(start), names.code("Memset (Device)"), np.int64)
     else:
         distinct, codes = distinct_values(kind)
         texts = [_COPY_KINDS.get(k, f"Memcpy kind {k}") for k in distinct.tolist()]

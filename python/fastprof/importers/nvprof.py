@@ -8,6 +8,7 @@ _CONCURRENT_KERNEL or _KERNEL(start, end, name, correlationId, ...). Times are i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,7 +38,7 @@ class _Contents(NamedTuple):
     marker: Array  # (id, begin, end, name): ranges by begin
     mark: Array  # (time, name): markers that do not end
     lone_ends: int  # ends of markers that do not begin
-    runtime: Array  # (cbid, start, end, correlation, pid, tid): launches
+    runtime: Sequence[Array]  # (cbid, start, end, correlation, pid, tid): launches
     kernel: Array  # (start, end, name, correlation, device, stream)
 
 
@@ -68,7 +69,7 @@ def _read(database: SqliteFile) -> _Contents:
         )
         for table in _KERNELS
     ]
-    kernel = np.concatenate(kernels, axis=1)
+    kernel: Array = np.concatenate(kernels, axis=1)
     kernel[2] = names.codes(kernel[2])
     marker, mark, lone_ends = _ranges(database)
     marker[3], mark[1] = names.codes(marker[3]), names.codes(mark[1])

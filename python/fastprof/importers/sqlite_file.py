@@ -127,8 +127,8 @@ class SqliteFile:
             if found is not None:
                 if only is None:
                     return found
-                rows = np.flatnonzero(np.isin(found[list(columns).index(only[0])], only[1]))
-                return [column[rows] for column in found]
+                chosen_rows = np.flatnonzero(np.isin(found[list(columns).index(only[0])], only[1]))
+                return [column[chosen_rows] for column in found]
         chosen = [_quoted(column) for column in columns]
         chosen += [
             f"ifnull({_quoted(c)}, {absent})" if c in known else str(absent) for c in optional
