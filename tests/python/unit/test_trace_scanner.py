@@ -10,6 +10,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from same_tables import same_outcome
 from trace_tables import ODD_NAMES, every_column_table
