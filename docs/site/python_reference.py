@@ -33,6 +33,7 @@ MODULES = {
     "profiler_legacy": "The legacy profiler",
     "itt": "ITT",
     "metal": "Metal",
+    "devices": "Device plug-ins",
 }
 
 

@@ -100,25 +100,32 @@ def test_torch_is_waited_for_only_if_it_uses_cuda(
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     """The native module's answers; NVIDIA's driver is installed."""
-    answers = SimpleNamespace(problem="", registered=[])
+    answers = SimpleNamespace(problem="", registered=[], runtime=[], without_events="?")
     monkeypatch.setattr(_core, "register_cuda", answers.registered.append)
+    monkeypatch.setattr(_core, "register_cuda_events", answers.runtime.append)
+    monkeypatch.delenv("FASTPROF_CUDART_LIBRARY", raising=False)
     monkeypatch.setattr(
-        _core, "device_problem", lambda kind: answers.problem if kind == "CUDA" else "?"
+        _core,
+        "device_problem",
+        lambda kind: answers.problem if kind == "CUDA" else answers.without_events,
     )
     monkeypatch.delenv("FASTPROF_CUPTI_LIBRARY", raising=False)
     driver = tmp_path / "driver"
     driver.touch()
     monkeypatch.setattr(cuda, "_DRIVER_FILES", ("/none", str(driver)))
-    cuda._register.cache_clear()
+    cuda.register_cuda.cache_clear()
     yield answers
-    cuda._register.cache_clear()
+    cuda.register_cuda.cache_clear()
 
 
 def test_problems_of_cuda(native: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cuda.cuda_problem() is None
     native.problem = "another profiler has CUPTI"
     assert cuda.cuda_problem() == "work on CUDA devices is not recorded: another profiler has CUPTI"
-    assert len(native.registered) == 1  # once
+    assert len(native.registered) == len(native.runtime) == 1  # once
+    native.without_events = ""  # ranges can be timed by CUDA events
+    assert cuda.cuda_problem() is None
+    native.without_events = "?"
     monkeypatch.setattr(cuda, "_DRIVER_FILES", ("/none",))
     driver = cuda.cuda_problem()
     assert driver is not None and driver.startswith("NVIDIA's driver is not installed")
@@ -134,7 +141,7 @@ def test_libraries_in_packages(
     import importlib.util
 
     one, two = tmp_path / "one", tmp_path / "two"
-    names = cuda._IN_PACKAGES
+    names = cuda._CUPTI_IN_PACKAGES
     for folder, name in ((one, names[-1]), (two, names[0])):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
@@ -146,4 +153,4 @@ def test_libraries_in_packages(
     assert native.registered == [[str(two / names[0]), str(one / names[-1])]]
     for nothing in (None, SimpleNamespace(submodule_search_locations=None)):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name, spec=nothing: spec)
-        assert cuda._libraries() == []
+        assert cuda._libraries(names) == []

@@ -6,49 +6,24 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from report_reader import ReportData, read_report
+from report_tables import made, written
 from trace_tables import T0
 
 import fastprof
 from fastprof import errors, record_function
 from fastprof.model.columns import CodedColumn
-from fastprof.model.table import EventFlag, EventKind, EventTable
+from fastprof.model.table import EventTable
 from fastprof.report.export import export_comparison, export_html
 from fastprof.report.packing import Packer
 from fastprof.report.rows import arrange
 from fastprof.report.texts import MAX_TEXT
 from fastprof.views import EventList
-
-
-def written(
-    events: Any, folder: Path, prefix: str = "a", name: str = "r.html", **more: Any
-) -> ReportData:
-    export_html(events, folder / name, **more)
-    return read_report(folder / name, prefix)
-
-
-def made(rows: Sequence[tuple[int, int, int, int]], **more: Any) -> EventTable:
-    """Rows (start, end, site, track) in ns from T0; sites a, b, c, d."""
-    columns = np.array(rows, np.int64).reshape(-1, 4)
-    return EventTable(
-        {
-            "start_ns": T0 + columns[:, 0],
-            "end_ns": T0 + columns[:, 1],
-            "site": columns[:, 2],
-            "track": columns[:, 3],
-            **more.pop("columns", {}),
-        },
-        sites=[fastprof.Site(name) for name in "abcd"],
-        tracks=[fastprof.Track(0, 7, 70, "main"), fastprof.Track(1, 7, 71)],
-        t0_ns=T0,
-        **more,
-    )
 
 
 @pytest.mark.parametrize("delta", [False, True])
@@ -439,166 +414,3 @@ def test_bytes_an_event(tmp_path: Path) -> None:
     export_html(made([(0, 1, 0, 0)]), tmp_path / "one.html")
     added = (tmp_path / "r.html").stat().st_size - (tmp_path / "one.html").stat().st_size
     assert added / size <= 12
-
-
-def test_kinds_that_are_not_rows_have_no_row(tmp_path: Path) -> None:
-    kinds = [EventKind.RANGE, EventKind.MARK]
-    table = made([(0, 10, 0, 0), (5, 5, 1, 1)], columns={"kind": kinds})
-    data = written(table, tmp_path)
-    assert data.names() == ["a"]
-    assert [lane["count"] for lane in data.head["lanes"]] == [1, 0]
-    assert data.block("marks")["lane"].tolist() == [1]
-
-
-def test_a_column_of_zeros_takes_no_bytes() -> None:
-    with Packer() as pack:
-        pack.block("x").floats("f", np.zeros(1000))
-        pack.block("x").integers("i", np.zeros(1000, np.int64))
-        directory, data = pack.finish()["x"]
-    assert [column["planes"] for column in directory] == [[], []] and data == b""
-
-
-def test_flops_and_forward_threads_of_rows(tmp_path: Path) -> None:
-    rows = [(0, 10, 0, 0), (20, 30, 1, 0)]
-    given = {"flops": [6.0, np.nan], "fwd_thread": [-1, 3]}
-    numbers = written(made(rows, columns=given), tmp_path).block("numbers")
-    assert numbers["flops"].tolist() == [6.0, 0.0] and numbers["fwd_thread"].tolist() == [-1, 3]
-    without = written(made(rows), tmp_path).block("numbers")
-    assert "flops" not in without and "fwd_thread" not in without
-
-
-def test_flags_of_rows(tmp_path: Path) -> None:
-    finished, other, around = (
-        int(flag) for flag in (EventFlag.FINISHED, EventFlag.CROSS_THREAD_END, EventFlag.ENCLOSING)
-    )
-    given = [finished, 0, finished | other, finished | around, other | around]
-    table = made([(10 * i, 10 * i + 5, 0, 0) for i in range(5)], columns={"flags": given})
-    found = written(table, tmp_path).rows()
-    by_start = dict(zip(found["start"].tolist(), found["flags"].tolist(), strict=True))
-    assert by_start == {0: 0, 10: 1, 20: 2, 30: 4, 40: 7}
-    whole = made([(10 * i, 10 * i + 5, 0, 0) for i in range(5)], columns={"flags": [finished] * 5})
-    assert written(whole, tmp_path).rows()["flags"].tolist() == [0] * 5
-
-
-def test_arrows_from_launches_to_device_activities(tmp_path: Path) -> None:
-    rows = [(0, 10, 0, 0), (20, 30, 1, 0), (40, 50, 2, 1), (60, 70, 3, 1)]
-    given = {"external_id": [7, 1, 0, 0], "linked_correlation_id": [0, 0, 1, 7]}
-    flows = written(made(rows, columns=given), tmp_path).block("flows")
-    arrows = zip(flows["from_time"].tolist(), flows["to_time"].tolist(), strict=True)
-    assert sorted(arrows) == [(0, 60), (20, 40)]
-
-
-def test_arrows_from_forward_to_backward(tmp_path: Path) -> None:
-    rows = [(0, 10, 0, 0), (20, 30, 1, 1), (40, 50, 2, 0)]
-    given = {"sequence_nr": [3, 3, -1], "fwd_thread": [0, 1, 0]}
-    table = made(rows, columns=given)
-    sites = [fastprof.Site("a", category="cpu_op", scope=0), fastprof.Site("b", scope=1)]
-    table = EventTable(
-        table.to_dict(), sites=[*sites, fastprof.Site("c")], t0_ns=T0,
-        tracks=[fastprof.Track(1), fastprof.Track(2)],
-    )  # fmt: skip
-    flows = written(table, tmp_path).block("flows")
-    assert (flows["from_time"].tolist(), flows["to_time"].tolist()) == ([0], [20])
-
-
-def test_what_could_not_be_recorded_is_in_the_page(tmp_path: Path) -> None:
-    data = written(made([(0, 10, 0, 0)]), tmp_path, missing={"with_stack": "no frames"})
-    assert data.head["missing"] == {"with_stack": "no frames"}
-
-
-def test_arrows_of_the_flow_columns(tmp_path: Path) -> None:
-    columns = {"flow_id": [5, 0, 5, 9], "flow_start": [True, True, False, False]}
-    table = made([(0, 10, 0, 0), (20, 30, 1, 0), (40, 50, 2, 1), (60, 70, 3, 0)], columns=columns)
-    data = written(EventList.from_table(table), tmp_path)
-    assert data.head["flows"] == 1  # 9 has no begin, 0 is no arrow
-    flows, names = data.block("flows"), data.names()
-    assert [names[flows[end][0] - 1] for end in ("from_row", "to_row")] == ["a", "c"]
-
-
-def test_facts_of_the_process_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-    from types import SimpleNamespace
-
-    from fastprof.report import facts
-
-    monkeypatch.setattr(sys, "argv", ["train.py", "--epochs", "3"])
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="9.8.7"))  # type: ignore[arg-type]
-    found = facts.machine_facts()
-    assert list(found) == [
-        "machine",
-        "processor",
-        "system",
-        "Python",
-        "torch",
-        "command",
-        "fastprof",
-    ]
-    assert (found["command"], found["torch"]) == ("train.py --epochs 3", "9.8.7")
-    assert found["fastprof"] == fastprof.__version__ and found["processor"].endswith(" CPUs")
-    monkeypatch.delitem(sys.modules, "torch")
-    assert "torch" not in facts.machine_facts()
-
-
-def test_processes_of_the_page(tmp_path: Path) -> None:
-    told = [{"pid": 9, "name": "worker" * 50}, {"pid": "x", "name": "no"}, "odd", {"pid": 10}]
-    table = made([(0, 1, 0, 0)], metadata={"processes": told}, pid=7, process_name="main")
-    data = written(EventList.from_table(table), tmp_path)
-    found = data.head["processes"]
-    assert {pid: name[:6] for pid, name in found.items()} == {"7": "main", "9": "worker", "10": ""}
-    assert found["9"].startswith("worker" * 33) and len(found["9"]) < 300
-    odd = made([(0, 1, 0, 0)], metadata={"processes": 3}, pid=7, process_name="main")
-    assert written(EventList.from_table(odd), tmp_path).head["processes"] == {"7": "main"}
-
-
-def test_a_list_of_objects_has_a_report(tmp_path: Path) -> None:
-    events = EventList.from_table(made([(0, 10_000, 0, 0), (2_000, 5_000, 1, 0)]))
-    data = written(EventList(list(events)), tmp_path)
-    assert data.names() == ["a", "b"]
-
-
-@pytest.mark.parametrize(("most", "left_out"), [(20, 0), (21, 0), (19, 1)])
-def test_how_many_values_are_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, left_out: int
-) -> None:
-    monkeypatch.setattr("fastprof.report.details.MAX_DECODED", most)
-    with fastprof.profile() as prof:
-        for i in range(20):
-            with record_function("x", number=i):
-                pass
-    data = written(prof.events(), tmp_path)
-    assert int((data.block("values")["kwinputs"] > 0).sum()) == 20 - left_out
-    assert any("arguments of 1 rows" in note for note in data.head["notes"]) == bool(left_out)
-
-
-def test_values_that_take_too_much_room_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fastprof.report.details.MAX_VALUE_CHARS", 9)
-    shapes = CodedColumn.encode([[[1]], [[2]], [[1]], [[345]], []])
-    rows = [(10 * i, 10 * i + 5, 0, 0) for i in range(5)]
-    data = written(made(rows).with_columns(coded={"input_shapes": shapes}), tmp_path)
-    (column,) = data.text("values")["columns"]
-    assert column["values"] == ["[[1]]"]  # a further one would exceed 9 characters
-    assert data.block("values")["input_shapes"].tolist() == [1, 0, 1, 0, 0]
-    assert "input shapes of 3 rows are not in this report (the longest 1 are)" in data.head["notes"]
-
-
-def test_marks_of_several_lanes(tmp_path: Path) -> None:
-    """By lane, then by time, which decreases from one lane to the next."""
-    kinds = {"kind": [int(EventKind.RANGE)] * 2 + [int(EventKind.MARK)] * 3}
-    rows = [(0, 100, 0, 0), (0, 100, 0, 1), (90, 90, 1, 0), (5, 5, 2, 1), (50, 50, 3, 0)]
-    data = written(EventList.from_table(made(rows, columns=kinds)), tmp_path)
-    marks = data.block("marks")
-    assert marks["time"].tolist() == [50, 90, 5]
-    assert marks["lane"].tolist() == sorted(marks["lane"].tolist())
-    assert marks["row"].tolist() == [0, 0, 0]  # the table does not say what encloses them
-    parents = {**kinds, "parent": [-1, -1, 0, 1, 0]}
-    rows[1] = (0, 100, 1, 1)
-    data = written(EventList.from_table(made(rows, columns=parents)), tmp_path, name="p.html")
-    names, around = data.names(), data.block("marks")["row"].tolist()
-    assert [names[row - 1] for row in around] == ["a", "a", "b"]
-
-
-def test_a_table_of_ranges_alone_has_no_marks(tmp_path: Path) -> None:
-    data = written(EventList.from_table(made([(0, 10, 0, 0)])), tmp_path)
-    assert data.head["marks"] == 0 and data.head["flows"] == 0 and data.head["counters"] == []
