@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Metal profiler of the process, for fastprof.metal.
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <cstdint>
 #include <string>
@@ -38,7 +39,7 @@ py::dict copy_row(const metal::CopyStatistics& copy) {
   return row;
 }
 
-py::dict statistics() {
+py::typing::Dict<py::str, py::object> statistics() {
   metal::Statistics got;
   {
     const py::gil_scoped_release without_gil;
@@ -66,7 +67,7 @@ py::dict statistics() {
     fallbacks.append(row);
   }
   for (const metal::CopyStatistics& each : got.copies) copies.append(copy_row(each));
-  py::dict all;
+  py::typing::Dict<py::str, py::object> all;
   all["operations"] = operations;
   all["fallbacks"] = fallbacks;
   all["copies"] = copies;

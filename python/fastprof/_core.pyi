@@ -1378,7 +1378,7 @@ def metal_start_ranges() -> None:
     """
 
 
-def metal_statistics() -> dict:
+def metal_statistics() -> dict[str, typing.Any]:
     """
     Return the sums of the Metal profiler as dictionaries and lists. Any thread.
     """
