@@ -45,6 +45,7 @@ inline fastprof::Capture rich_capture() {
   const uint32_t memory = b.site("[memory]", EventKind::memory),
                  oom = b.site("[OutOfMemory]", EventKind::out_of_memory);
   b.capture.sites[memory].device_type = b.capture.sites[oom].device_type = 1;
+  b.capture.sites[memory].function = b.capture.sites[oom].function = "";  // as recorded
   b.capture.sites[memory].device_index = b.capture.sites[oom].device_index = 2;
   const uint32_t kernel = b.site("kernel on \xF0\x9F\x9A\x80\n\xFF");
   const uint64_t text = b.string("a\"b\\\x01\xED\xA0\x80\xC3\xA9");

@@ -312,12 +312,7 @@ class BackingReader {
         entry.arg_count > kMaxArgs || entry.arg_units > (kMaxArgs + 2) / 3)
       return false;
     const auto kind = static_cast<SiteKind>(entry.kind);
-    // What the record's payload is read by must lie in the record.
-    const bool reports_memory = kind == SiteKind::memory || kind == SiteKind::out_of_memory;
-    if (reports_memory ? entry.arg_units != 1
-                       : kind != SiteKind::counter && entry.arg_count > entry.arg_units * 3)
-      return false;
-    if (kind == SiteKind::counter && entry.arg_count != 1) return false;
+    if (!payload_fits(kind, entry.arg_count, entry.arg_units)) return false;
     if (static_cast<size_t>(end - content) < entry.arg_count) return false;
     FileSite site;
     site.arg_units = entry.arg_units;

@@ -76,7 +76,9 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) inline bool looks_like_
   for (int i = 0; i < 8; ++i) numbers[i] = bytes[i];
   if (numbers[4] > static_cast<uint8_t>(SiteKind::session_membership) ||
       numbers[5] >= static_cast<uint8_t>(RecordScope::NUM_SCOPES) || numbers[6] > kMaxArgs ||
-      numbers[7] > (kMaxArgs + 2) / 3 || site->color > 0xFFFFFF || site->flags != 0)
+      numbers[7] > (kMaxArgs + 2) / 3 ||
+      !payload_fits(static_cast<SiteKind>(numbers[4]), numbers[6], numbers[7]) ||
+      site->color > 0xFFFFFF || site->flags != 0)
     return false;
   const auto text = [&extents](const char* t) { return t == nullptr || extents.holds(t, 1); };
   if (site->name == nullptr || !text(site->name) || !text(site->category_name) ||

@@ -16,6 +16,7 @@
 #include "fastprof/base/drop_cause.hpp"
 #include "fastprof/recorder/state/chunk.hpp"
 #include "fastprof/recorder/state/clock.hpp"
+#include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -125,5 +126,12 @@ struct SiteEntry {
   uint32_t reserved;
 };
 static_assert(sizeof(SiteEntry) == 24, "the layout of backing files is ABI");
+
+// Whether a record of a site with these numbers has room for what its payload is read by.
+constexpr bool payload_fits(SiteKind kind, unsigned arg_count, unsigned arg_units) noexcept {
+  if (kind == SiteKind::memory || kind == SiteKind::out_of_memory) return arg_units == 1;
+  if (kind == SiteKind::counter) return arg_count == 1;
+  return arg_count <= arg_units * 3;
+}
 
 FASTPROF_NAMESPACE_END
