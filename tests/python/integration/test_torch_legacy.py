@@ -67,9 +67,11 @@ def test_the_interface_is_pytorchs() -> None:
     ours, theirs = (
         inspect.signature(c.__init__) for c in (profiler_legacy.profile, oracle.profile)
     )
-    assert [(p.name, p.kind, p.default) for p in ours.parameters.values()] == [
+    *same, added = ours.parameters.values()
+    assert [(p.name, p.kind, p.default) for p in same] == [
         (p.name, p.kind, p.default) for p in theirs.parameters.values()
     ]
+    assert (added.name, added.kind, added.default) == ("use_device", added.KEYWORD_ONLY, None)
     public = {name for name in dir(oracle.profile) if not name.startswith("_")} - {"config"}
     assert public <= set(dir(profiler_legacy.profile))
 
