@@ -21,7 +21,7 @@ from fastprof.analysis.steps import StepTimes
 from fastprof.analysis.wait_kinds import KINDS
 from fastprof.analysis.waits import Wait, find_waits, meanwhile
 from fastprof.base import errors
-from fastprof.base.formatting import format_time
+from fastprof.base.formatting import counted, format_time
 
 __all__ = ["Claim", "Explanation", "explain"]
 
@@ -75,7 +75,7 @@ class Explanation:
     def text(self) -> str:
         """Return one page of text."""
         lines = [
-            f"{self.steps} steps, median {_time(self.median_step_ns)}"
+            f"{counted(self.steps, 'step')}, median {_time(self.median_step_ns)}"
             if self.steps
             else f"no steps; the whole recording took {_time(self.total_ns)}"
         ]
@@ -146,12 +146,12 @@ def _table_rows(rows: NamedRows, events: Any) -> list[int]:
 
 def _pattern_text(found: dict[str, Any]) -> str:
     gain = _time(found["estimated_gain_ns"])
-    return f"{found['name']}: {found['count']} events, gain about {gain}. {found['message']}"
+    return f"{found['name']}: {counted(found['count'], 'event')}, gain about {gain}. {found['message']}"
 
 
 def _wait_text(wait: Wait, total: int) -> str:
     share = 100 * wait.ns / max(total, 1)
-    text = f"{wait.what}: {_time(wait.ns)} ({share:.1f} %) in {len(wait.rows)} calls"
+    text = f"{wait.what}: {_time(wait.ns)} ({share:.1f} %) in {counted(len(wait.rows), 'call')}"
     return text + (f"; meanwhile {wait.meanwhile}" if wait.meanwhile else "")
 
 
@@ -163,7 +163,8 @@ def _where(times: StepTimes, total: int) -> list[Claim]:
         share = 100 * sums[column] / max(total, 1)
         if share < _SHOWN_PERCENT:
             break
-        text = f"{share:5.1f} %  {_time(sums[column]):>10}  {times.events.names[code]}  ({len(events)} calls)"
+        name, calls = times.events.names[code], counted(len(events), "call")
+        text = f"{share:5.1f} %  {_time(sums[column]):>10}  {name}  ({calls})"
         claims.append(Claim(text, int(sums[column]), _table_rows(times.events, events)))
     rest = int(times.unmeasured_ns.sum())
     if rest > _WAIT * max(total, 1):

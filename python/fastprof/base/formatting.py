@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["TIME_UNITS", "flops_scale", "format_memory", "format_share", "format_time"]
+__all__ = ["TIME_UNITS", "counted", "flops_scale", "format_memory", "format_share", "format_time"]
 
 TIME_UNITS = ("s", "ms", "us")
 _US_IN = {"s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Return the number and the noun, such as "1 thread" or "2 threads". nouns: an irregular plural."""
+    return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
 def format_time(time_us: float, unit: str | None = None) -> str:

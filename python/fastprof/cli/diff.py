@@ -11,12 +11,12 @@ import sys
 from typing import Any, NamedTuple
 
 from fastprof.base import errors
+from fastprof.base.formatting import counted
 from fastprof.cli.html import add_html_options, html_path, tell_written
 from fastprof.cli.options import (
     Subparsers,
     add_reading_options,
     command_parser,
-    counted,
     load_trace,
 )
 from fastprof.cli.outcome import check_output

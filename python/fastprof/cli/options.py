@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.formatting import counted
 from fastprof.cli.parser import CommandParser, suggestion
 from fastprof.cli.screen import Screen
 
@@ -18,7 +19,6 @@ __all__ = [
     "add_table_options",
     "check_table_options",
     "command_parser",
-    "counted",
     "load_trace",
     "print_table",
 ]
@@ -133,11 +133,6 @@ def load_trace(path: str, options: argparse.Namespace) -> Any:
             file=sys.stderr,
         )
     return table
-
-
-def counted(number: int, noun: str, nouns: str = "") -> str:
-    """Return the number and the noun, such as "1 thread" or "2 threads". nouns: an irregular plural."""
-    return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
 def print_table(

@@ -8,8 +8,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fastprof.base.formatting import counted
 from fastprof.cli.formats import FORMATS, format_help, format_of, write_table
-from fastprof.cli.options import Subparsers, command_parser, counted
+from fastprof.cli.options import Subparsers, command_parser
 from fastprof.cli.outcome import check_output
 from fastprof.cli.report import add_report_options, check_report_options, report_table
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.formatting import counted
 from fastprof.cli.html import add_html_options, html_path, write_report
 from fastprof.cli.options import (
     Subparsers,
@@ -17,7 +18,6 @@ from fastprof.cli.options import (
     add_table_options,
     check_table_options,
     command_parser,
-    counted,
     load_trace,
     print_table,
 )

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from fastprof.base import errors
+from fastprof.base.formatting import counted
 from fastprof.cli.formats import FORMATS, check_memory_path, format_help, format_of
 from fastprof.cli.html import add_page_options, open_report
 from fastprof.cli.options import (
@@ -16,7 +17,6 @@ from fastprof.cli.options import (
     add_table_options,
     check_table_options,
     command_parser,
-    counted,
     print_table,
 )
 from fastprof.cli.outcome import check_output, keep, print_message

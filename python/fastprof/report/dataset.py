@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastprof.analysis.blocking_calls import is_blocking_call
 from fastprof.analysis.memory_summary import MemoryReport
+from fastprof.base.formatting import counted
 from fastprof.model.columns import EventFlag
 from fastprof.model.table import EventTable
 from fastprof.report.details import (
@@ -131,8 +132,7 @@ def make_dataset(
 def _left_out_note(files: list[str]) -> str:
     names = ", ".join(os.path.basename(file) for file in files[:5])
     more = ", ..." if len(files) > 5 else ""
-    counted = f"{len(files)} file{'s' if len(files) > 1 else ''}"
-    return f"source text of {counted} left out for its size: {names}{more}"
+    return f"source text of {counted(len(files), 'file')} left out for its size: {names}{more}"
 
 
 def _add_times(pack: Packer, rows: ReportRows, site_numbers: Array) -> None:
