@@ -25,6 +25,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEEDS = {
     "memory.md": "torch",
     "notebook.md": "matplotlib",
+    "nvtx.md": "nvtx",
     "pytorch.md": "torch",
     "recipes.md": "torch",
     "results.md": "pandas",
