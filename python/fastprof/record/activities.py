@@ -93,7 +93,7 @@ def missing_reason(activity: ProfilerActivity) -> str | None:
 
         return cuda_problem()
     if activity is ProfilerActivity.MPS:
-        from fastprof.record.metal import metal_problem  # loads the native part
+        from fastprof.record.metal_problem import metal_problem  # loads the native part
 
         problem = metal_problem()
         return f"Metal work (MPS) is not recorded: {problem}" if problem else None

@@ -9,14 +9,13 @@ by itself. docs/metal.md says what to do with the results.
 from __future__ import annotations
 
 import enum
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fastprof import _core
 from fastprof.base import errors
+from fastprof.record.metal_problem import metal_problem
 
 __all__ = [
     "CopyStatistics",
@@ -29,7 +28,6 @@ __all__ = [
     "is_metal_capture_enabled",
     "log_options",
     "metal_capture",
-    "metal_problem",
     "profile",
     "set_log_options",
     "start",
@@ -37,8 +35,6 @@ __all__ = [
     "stop",
     "tables",
 ]
-
-_LIBRARY = "FASTPROF_METAL_LIBRARY"
 
 
 class LogOptions(enum.IntFlag):
@@ -123,20 +119,6 @@ class MetalStatistics:
     fallback_count: int
     failed_count: int
     pending_count: int
-
-
-def metal_problem() -> str | None:
-    """Return why Metal work cannot be profiled in this process; None if it can.
-
-    Costs nothing on other systems than macOS. Any thread.
-    """
-    if sys.platform != "darwin" and not os.environ.get(_LIBRARY):
-        return f"Metal exists on macOS only, and this is {sys.platform}"
-    _core.register_metal()
-    try:
-        return _core.metal_problem() or None
-    except errors.ValueError as error:  # in the environment
-        return str(error)
 
 
 def start(mode: str = "interval", wait_until_completed: bool = False) -> None:

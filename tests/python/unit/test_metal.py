@@ -12,7 +12,7 @@ import fastprof
 from fastprof import metal
 from fastprof._paths import include_dir
 from fastprof.record.activities import missing_reason
-from fastprof.record.metal import metal_problem
+from fastprof.record.metal_problem import metal_problem
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="macOS has Metal")
 
