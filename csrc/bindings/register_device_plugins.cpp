@@ -100,7 +100,7 @@ void register_device_plugins(py::module_& module) {
   module.def(
       "device_clock",
       [](const py::object& read) -> py::typing::Tuple<py::int_, py::int_> {
-        const devices::ClockReading reading = devices::read_both_clocks(
+        const ClockReading reading = read_both_clocks(
             [&read] { return read.is_none() ? ticks(state()) : read().cast<uint64_t>(); });
         return py::make_tuple(reading.theirs, reading.ticks);
       },

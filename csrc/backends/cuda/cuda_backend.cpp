@@ -111,7 +111,7 @@ class CudaBackend final : public DeviceBackend {
 
   Activities end(uint64_t number, std::vector<std::string>& problems) override {
     Collection collection;
-    ClockPair until;
+    ClockReading until;
     double ticks_per_ns = 1;
     uint64_t dropped = 0, refused = 0;
     bool own_clock = false;
@@ -143,9 +143,9 @@ class CudaBackend final : public DeviceBackend {
         disable_unused();
       }
     }
-    const ClockFit clock =
-        own_clock ? ClockFit(ticks_per_ns) : ClockFit(collection.begin, until, ticks_per_ns);
-    cupti::RecordReader reader(*library_, clock, collection.kinds);
+    const ClockLine clock =
+        own_clock ? ClockLine() : ClockLine(collection.begin, until, ticks_per_ns, 1000000);
+    cupti::RecordReader reader(*library_, clock, ticks_per_ns, collection.kinds);
     for (const SharedBuffer& buffer : collection.buffers) reader.read(*buffer);
     uint64_t unplaced = 0;
     Activities activities = reader.take(unplaced);
@@ -179,7 +179,7 @@ class CudaBackend final : public DeviceBackend {
     uint32_t kinds = 0;
     bool annotates = false;
     std::vector<std::string> problems;  // of its begin
-    ClockPair begin;
+    ClockReading begin;
     int64_t begin_ns = 0;
     uint64_t dropped_before = 0, refused_before = 0;
     std::vector<SharedBuffer> buffers;
@@ -213,11 +213,12 @@ class CudaBackend final : public DeviceBackend {
   static uint64_t timestamp() { return ticks(state()); }
   static void on_callback(void*, uint32_t, uint32_t, const void*) {}
 
-  ClockPair clocks() const {
-    ClockPair pair;
-    pair.ticks = ticks(state());
-    if (!own_clock_) library_->timestamp(&pair.theirs);
-    return pair;
+  ClockReading clocks() const {
+    return read_both_clocks([this] {
+      uint64_t theirs = 0;
+      if (!own_clock_) library_->timestamp(&theirs);
+      return theirs;
+    });
   }
 
   // Whether CUPTI accepts us as its client. Subscribing is what finds out that another tool uses

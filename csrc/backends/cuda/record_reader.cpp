@@ -289,7 +289,8 @@ void RecordReader::add_transfer(const Transfer& record, const char* category, ui
                 record.correlation_id, site))
     return;
   add_word(record.bytes);
-  const double ns = clock_.ns_of_ticks(found_.rows.back().end - found_.rows.back().begin);
+  const double ns =
+      static_cast<double>(found_.rows.back().end - found_.rows.back().begin) / ticks_per_ns_;
   const double rate = ns > 0 ? static_cast<double>(record.bytes) / ns : 0;
   uint64_t bits;
   std::memcpy(&bits, &rate, sizeof bits);

@@ -12,7 +12,7 @@
 #include "backends/cuda/activity_buffers.hpp"
 #include "backends/cuda/launch_text.hpp"
 #include "fastprof/session/activities.hpp"
-#include "fastprof/session/clock_fit.hpp"
+#include "fastprof/session/clock_line.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace cupti {
@@ -28,8 +28,9 @@ constexpr uint32_t kernel = 1u << 0, memcpy = 1u << 1, memset = 1u << 2, runtime
 class RecordReader {
  public:
   // clock: converts CUPTI's stamps. kinds: bits of `listed`.
-  RecordReader(const CuptiLibrary& library, const ClockFit& clock, uint32_t kinds)
-      : library_(library), clock_(clock), kinds_(kinds) {}
+  RecordReader(const CuptiLibrary& library, const ClockLine& clock, double ticks_per_ns,
+               uint32_t kinds)
+      : library_(library), clock_(clock), ticks_per_ns_(ticks_per_ns), kinds_(kinds) {}
 
   void read(const FilledBuffer& buffer);
 
@@ -107,7 +108,8 @@ class RecordReader {
   };
 
   const CuptiLibrary& library_;
-  const ClockFit& clock_;
+  const ClockLine clock_;
+  const double ticks_per_ns_;
   const uint32_t kinds_;
   Activities found_;
   uint64_t unplaced_ = 0;

@@ -217,13 +217,13 @@ void ActivityBuilder::add_words(const Added& added, const Kind& kind, const Acti
   words.push_back(bits);
 }
 
-Activities ActivityBuilder::take(const devices::ClockLines& clocks, uint64_t begin, uint64_t end,
+Activities ActivityBuilder::take(const ClockLines& clocks, uint64_t begin, uint64_t end,
                                  double ticks_per_ns, std::vector<std::string>& problems) {
   const auto slack = static_cast<uint64_t>(1e6 * ticks_per_ns);
   found_.rows.reserve(added_.size());
   for (const Added& added : added_) {
     const ActivityPlace& place = found_.places[added.activity.place];
-    const devices::ClockLine& clock = place.device_index < 0 ? clocks.calls : clocks.work;
+    const ClockLine& clock = place.device_index < 0 ? clocks.calls : clocks.work;
     Activity row;
     row.begin = clock.ticks_of(added.activity.begin);
     row.end = std::max(row.begin, clock.ticks_of(added.activity.end));

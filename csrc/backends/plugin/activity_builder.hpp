@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/clock_line.hpp"
 #include "fastprof/device_plugin.h"
 #include "fastprof/session/activities.hpp"
+#include "fastprof/session/clock_line.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
@@ -58,8 +58,8 @@ class ActivityBuilder {
   // Returns what was added, with its stamps converted by `clocks`. Activities that lie outside of
   // [begin, end] of the recorder's ticks (by more than a millisecond) are left out. Appends to
   // `problems`.
-  Activities take(const devices::ClockLines& clocks, uint64_t begin, uint64_t end,
-                  double ticks_per_ns, std::vector<std::string>& problems);
+  Activities take(const ClockLines& clocks, uint64_t begin, uint64_t end, double ticks_per_ns,
+                  std::vector<std::string>& problems);
 
  private:
   struct Kind {

@@ -13,9 +13,6 @@ FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
 namespace {
 
-using devices::ClockLine;
-using devices::ClockReading;
-
 // The functions of a sink. They are called by the plug-in, so nothing may be thrown out of them.
 struct Sink {
   ActivityBuilder& builder;
@@ -188,7 +185,7 @@ Activities PluginBackend::end(uint64_t number, std::vector<std::string>& problem
       elapsed_ns > 0
           ? static_cast<double>(until.calls.ticks - collection.begin.calls.ticks) / elapsed_ns
           : 1;
-  const devices::ClockLines clocks{
+  const ClockLines clocks{
       line(plugin_.clock, collection.begin.work, until.work, ticks_per_ns),
       line(plugin_.call_clock, collection.begin.calls, until.calls, ticks_per_ns)};
   return builder.take(clocks, collection.begin.work.ticks, until.calls.ticks, ticks_per_ns,
@@ -214,7 +211,7 @@ PluginBackend::Readings PluginBackend::read_clocks() const {
 }
 
 ClockReading PluginBackend::read_clock(uint32_t clock) const {
-  return devices::read_both_clocks([this, clock]() -> uint64_t {
+  return read_both_clocks([this, clock]() -> uint64_t {
     switch (clock) {
       case FASTPROF_CLOCK_MONOTONIC:
         return static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC));

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "core/clock_line.hpp"
 #include "core/device_backend.hpp"
 #include "fastprof/device_plugin.h"
+#include "fastprof/session/clock_line.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace plugins {
@@ -33,7 +33,7 @@ class PluginBackend final : public devices::DeviceBackend {
 
  private:
   struct Readings {
-    devices::ClockReading work, calls;
+    ClockReading work, calls;
   };
   struct Collection {
     uint64_t token = 0;  // the plug-in's number
@@ -53,9 +53,8 @@ class PluginBackend final : public devices::DeviceBackend {
   OfProcess& mine();
   std::string fork_problem();
   Readings read_clocks() const;
-  devices::ClockReading read_clock(uint32_t clock) const;
-  devices::ClockLine line(uint32_t clock, devices::ClockReading from, devices::ClockReading until,
-                          double ticks_per_ns) const;
+  ClockReading read_clock(uint32_t clock) const;
+  ClockLine line(uint32_t clock, ClockReading from, ClockReading until, double ticks_per_ns) const;
 
   const fastprof_device_plugin& plugin_;
   std::atomic<OfProcess*> process_{nullptr};

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "backends/plugin/plugin_library.hpp"
-#include "core/clock_line.hpp"
 #include "core/device_backend.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
@@ -169,7 +168,7 @@ TEST(stamps_of_every_clock_become_ticks) {
 }
 
 TEST(a_line_survives_readings_that_make_none) {
-  using fp::devices::ClockLine;
+  using fp::ClockLine;
   const ClockLine same_instant({100, 1000}, {100, 1000}, 2.0, 10);
   CHECK_EQ(same_instant.ticks_of(105), uint64_t{1010});
   const ClockLine backwards({100, 1000}, {50, 1100}, 2.0, 10);

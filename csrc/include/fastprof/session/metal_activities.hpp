@@ -34,7 +34,7 @@
 #include "fastprof/recorder/store/calibration.hpp"
 #include "fastprof/recorder/store/track.hpp"
 #include "fastprof/session/activities.hpp"
-#include "fastprof/session/clock_fit.hpp"
+#include "fastprof/session/clock_line.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -76,11 +76,11 @@ class MetalActivities final : public metal::ExecutionObserver {
       return true;
     });
     collections_.erase(number);
-    const ClockPair now = clocks();
+    const ClockReading now = clocks();
     const double elapsed = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - collection.begin_ns);
     const double ticks_per_ns =
         elapsed > 0 ? static_cast<double>(now.ticks - collection.begin.ticks) / elapsed : 1.0;
-    Rows rows(ClockFit(collection.begin, now, ticks_per_ns), now.ticks);
+    Rows rows(ClockLine(collection.begin, now, ticks_per_ns, 1000000), now.ticks);
     rows.add_all(works_, collection.first - base_, until - base_);
     rows.found.dropped = rows.unfinished + refused_ - collection.refused_before;
     if (unfinished != nullptr) *unfinished = rows.unfinished;
@@ -127,13 +127,13 @@ class MetalActivities final : public metal::ExecutionObserver {
   struct Collection {
     uint64_t first = 0;  // number of the first work
     uint64_t refused_before = 0;
-    ClockPair begin;
+    ClockReading begin;
     int64_t begin_ns = 0;
   };
 
   // Makes Activities of works.
   struct Rows {
-    Rows(const ClockFit& fit, uint64_t end_ticks) : clock(fit), now(end_ticks) {}
+    Rows(const ClockLine& line, uint64_t end_ticks) : clock(line), now(end_ticks) {}
 
     void add_all(const std::deque<Seen>& works, size_t first, size_t until) {
       // A command buffer may contain several profiled works: it is one row, which the last of them
@@ -287,7 +287,7 @@ class MetalActivities final : public metal::ExecutionObserver {
       return at->second;
     }
 
-    const ClockFit clock;
+    const ClockLine clock;
     const uint64_t now;
     Activities found;
     uint64_t unfinished = 0;
@@ -297,11 +297,9 @@ class MetalActivities final : public metal::ExecutionObserver {
     std::map<std::pair<int32_t, uint64_t>, uint32_t> queues;
   };
 
-  ClockPair clocks() {
-    ClockPair pair;
-    pair.ticks = ticks(state());
-    pair.theirs = static_cast<uint64_t>(platform_.host_time_s() * 1e9);
-    return pair;
+  ClockReading clocks() {
+    return read_both_clocks(
+        [this] { return static_cast<uint64_t>(platform_.host_time_s() * 1e9); });
   }
 
   template <class Fill>

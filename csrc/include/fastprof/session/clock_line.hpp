@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ClockLine: converts stamps of a device's clock to the recorder's ticks, by the line through two
 // readings of both clocks.
+//
+// CUPTI from CUDA 11.6 on asks us for the time, so that its stamps are ticks already. Older
+// versions stamp with CLOCK_REALTIME, Metal with mach time, plug-ins with a clock that they name.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +13,6 @@
 #include "fastprof/recorder/state/ticks.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-namespace devices {
-
 // Both clocks at one instant.
 struct ClockReading {
   uint64_t theirs = 0;
@@ -69,5 +70,4 @@ struct ClockLines {
   ClockLine work, calls;
 };
 
-}  // namespace devices
 FASTPROF_NAMESPACE_END
