@@ -16,6 +16,7 @@
 #include "core/device_backend.hpp"
 #include "fastprof/fastprof.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
+#include "fastprof/session/clock_line.hpp"
 #include "recorder_checks.hpp"
 
 using namespace recorder_checks;
