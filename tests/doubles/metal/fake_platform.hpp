@@ -57,7 +57,7 @@ class FakeStream final : public fastprof::metal::Stream {
   std::vector<std::function<void(const fastprof::metal::BufferTimes&)>> completed_;
 };
 
-class FakePlatform final : public fastprof::metal::Platform,
+class FakePlatform : public fastprof::metal::Platform,
                            public fastprof::metal::Signposts,
                            public fastprof::metal::CaptureDevice {
  public:
