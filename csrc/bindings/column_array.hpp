@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
+#include "fastprof/capture/column.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace bindings {

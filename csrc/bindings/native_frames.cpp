@@ -4,8 +4,6 @@
 
 #include <Python.h>
 #include <dlfcn.h>
-#include <link.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,6 +13,9 @@
 
 #include "fastprof/payload/native_stack/function_name.hpp"
 #include "fastprof/payload/native_stack/symbolize.hpp"
+#include "fastprof/platform/images.hpp"
+#include "fastprof/platform/process.hpp"
+#include "fastprof/platform/symbols.hpp"
 
 #if PY_VERSION_HEX >= 0x030B0000
 // Exported by every CPython up to 3.15, but since 3.11 not declared outside its own sources.
@@ -48,29 +49,17 @@ OwnCode own_code;
 bool own_code_found = false;
 
 // The executable segment that contains `address`; 0: the first one, which is the program's.
-struct Segment {
-  uint64_t address;
-  CodeRange code;
-};
-
-int visit_module(dl_phdr_info* info, size_t, void* argument) {
-  auto* wanted = static_cast<Segment*>(argument);
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
-    const CodeRange code{info->dlpi_addr + segment.p_vaddr,
-                         info->dlpi_addr + segment.p_vaddr + segment.p_memsz};
-    if (wanted->address != 0 && !code.contains(wanted->address)) continue;
-    wanted->code = code;
-    return 1;
-  }
-  return 0;
-}
-
 CodeRange code_around(uint64_t address) {
-  Segment wanted{address, {}};
-  ::dl_iterate_phdr(&visit_module, &wanted);
-  return wanted.code;
+  CodeRange code;
+  platform::for_each_image([&](const platform::Image& image) {
+    image.for_each_segment([&](const platform::Segment& segment) {
+      if (!segment.executable || code.last != 0) return;
+      if (address == 0 || segment.holds(static_cast<uintptr_t>(address)))
+        code = {segment.first, segment.first + segment.bytes};
+    });
+    return code.last == 0;
+  });
+  return code;
 }
 template <class Function>
 CodeRange code_around(Function* function) {
@@ -85,18 +74,13 @@ bool is_python(const std::string& path) {
 
 bool program_is_python() {
   char target[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", target, sizeof target);
-  return length > 0 && is_python(std::string(target, static_cast<size_t>(length)));
+  return is_python(std::string(target, platform::read_program_path(target, sizeof target)));
 }
 
 CodeRange evaluation_loop() {
   const auto start = reinterpret_cast<uintptr_t>(&_PyEval_EvalFrameDefault);
-  Dl_info info;
-  void* extra = nullptr;
-  if (::dladdr1(reinterpret_cast<void*>(start), &info, &extra, RTLD_DL_SYMENT) == 0 ||
-      extra == nullptr)
-    return {};
-  const uint64_t size = static_cast<const ElfW(Sym)*>(extra)->st_size;
+  const uint64_t size = platform::symbol_size(reinterpret_cast<const void*>(start));
+  if (size == 0) return {};
   return {start, start + size};
 }
 

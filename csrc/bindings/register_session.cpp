@@ -256,7 +256,7 @@ void register_session(py::module_& module) {
       },
       "Return why sessions cannot record native frames in stacks here; empty if they can.");
   module.def(
-      "now_ns", [] { return clock_ns(CLOCK_MONOTONIC) + state()->unix_offset_ns; },
+      "now_ns", [] { return platform::monotonic_ns() + state()->unix_offset_ns; },
       "Return the current time in the clock of captures: Unix ns, monotonic. Valid after the first "
       "session has started.");
   module.def(

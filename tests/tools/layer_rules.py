@@ -11,28 +11,32 @@ from __future__ import annotations
 # A name stands for all rooms in that folder that are above. "." is the top folder: what programs include.
 PUBLIC = {
     "base": set[str](),
+    # What differs between operating systems: a form of each concept for Linux and one for Darwin, and nowhere else.
+    "platform/linux": {"base", "platform"},
+    "platform/darwin": {"base", "platform"},
+    "platform": {"base", "platform"},
     # The recorder: data that the libraries of a process share; how a library finds it; what a range costs; where
     # records lie; names that come and go.
-    "recorder/state": {"base"},
-    "recorder/process": {"base", "recorder/state"},
-    "recorder/hot_path": {"base", "recorder/state", "recorder/process"},
-    "recorder/store": {"base", "recorder/state", "recorder/process", "recorder/hot_path"},
-    "recorder/names": {"base", "recorder"},
-    "capture": {"base", "recorder"},
-    "primitives": {"base", "recorder"},
+    "recorder/state": {"base", "platform"},
+    "recorder/process": {"base", "platform", "recorder/state"},
+    "recorder/hot_path": {"base", "platform", "recorder/state", "recorder/process"},
+    "recorder/store": {"base", "platform", "recorder/state", "recorder/process", "recorder/hot_path"},
+    "recorder/names": {"base", "platform", "recorder"},
+    "capture": {"base", "platform", "recorder"},
+    "primitives": {"base", "platform", "recorder"},
     # What a record carries beside its two times.
     "payload/op_inputs": {"base"},
-    "payload/perf_counters": {"base", "recorder"},
-    "payload/native_stack": {"base", "recorder"},
-    "payload/blocks": {"base", "recorder", "capture", "payload"},
+    "payload/perf_counters": {"base", "platform", "recorder"},
+    "payload/native_stack": {"base", "platform", "recorder"},
+    "payload/blocks": {"base", "platform", "recorder", "capture", "payload"},
     # The Metal profiler, which knows no recorder: session makes rows of what it observes.
     "metal": {"base", "primitives"},
-    "leader": {"base", "recorder", "primitives", "payload"},
+    "leader": {"base", "platform", "recorder", "primitives", "payload"},
     "export": {"base", "recorder", "capture", "payload"},
-    "session": {"base", "recorder", "capture", "primitives", "payload", "leader", "export", "metal"},
-    "legacy": {"base", "recorder", "capture", "primitives", "payload", "export"},
+    "session": {"base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "metal"},
+    "legacy": {"base", "platform", "recorder", "capture", "primitives", "payload", "export"},
     ".": {
-        "base", "recorder", "capture", "primitives", "payload", "leader", "export", "session", "legacy", "metal",
+        "base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "session", "legacy", "metal",
     },
 }  # fmt: skip
 

@@ -2,14 +2,12 @@
 // Names of threads: see thread_names.hpp.
 #include "backends/annotations/thread_names.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <map>
 #include <mutex>
 #include <new>
 #include <string>
 
+#include "fastprof/platform/threads.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
 #include "fastprof/recorder/state/lock.hpp"
 #include "fastprof/recorder/store/track_name.hpp"
@@ -27,10 +25,6 @@ struct AwaitingNames {
 AwaitingNames& awaiting() noexcept {
   static AwaitingNames& all = *new AwaitingNames;
   return all;
-}
-
-uint32_t own_tid() noexcept {
-  return static_cast<uint32_t>(::syscall(SYS_gettid));
 }
 
 bool name_known_track(uint32_t tid, std::string_view name) noexcept {
@@ -51,8 +45,8 @@ bool name_known_track(uint32_t tid, std::string_view name) noexcept {
 }  // namespace
 
 void name_thread(uint32_t tid, std::string_view name) noexcept {
-  if (tid == 0) tid = own_tid();
-  if (tid == own_tid() && state()->functions != nullptr) {
+  if (tid == 0) tid = platform::thread_id();
+  if (tid == platform::thread_id() && state()->functions != nullptr) {
     set_thread_name(name);
     return;
   }
@@ -69,7 +63,7 @@ void name_thread(uint32_t tid, std::string_view name) noexcept {
 uint32_t take_awaiting_name() noexcept {
   const uint32_t seen = load_relaxed(&g_awaiting_names);
   const std::lock_guard<std::mutex> hold(awaiting().lock);
-  const auto found = awaiting().by_tid.find(own_tid());
+  const auto found = awaiting().by_tid.find(platform::thread_id());
   if (found == awaiting().by_tid.end()) return seen;
   set_thread_name(found->second);
   awaiting().by_tid.erase(found);

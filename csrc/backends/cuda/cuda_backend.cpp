@@ -102,7 +102,7 @@ class CudaBackend final : public DeviceBackend {
     collection.dropped_before = count_dropped();
     collection.refused_before = count_refused();
     collection.begin = clocks();
-    collection.begin_ns = clock_ns(CLOCK_MONOTONIC);
+    collection.begin_ns = platform::monotonic_ns();
     enable(collection);
     const uint64_t number = ++last_;
     collections_.emplace(number, std::move(collection));
@@ -132,7 +132,7 @@ class CudaBackend final : public DeviceBackend {
       collection = std::move(at->second);
       collections_.erase(at);
       until = clocks();
-      const double elapsed = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - collection.begin_ns);
+      const double elapsed = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
       if (elapsed > 0)
         ticks_per_ns = static_cast<double>(until.ticks - collection.begin.ticks) / elapsed;
       dropped = count_dropped() - collection.dropped_before;

@@ -3,9 +3,6 @@
 // stream at the begin and end of each range. timed_ranges.cpp makes rows of them.
 #include "backends/cuda/event_backend.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +12,7 @@
 #include "fastprof/base/error.hpp"
 #include "fastprof/leader/attach.hpp"
 #include "fastprof/legacy/exclusive_profiler.hpp"
+#include "fastprof/platform/threads.hpp"
 #include "fastprof/primitives/callbacks.hpp"
 #include "fastprof/primitives/record_function.hpp"
 #include "fastprof/recorder/hot_path/thread.hpp"
@@ -32,10 +30,6 @@ using SharedRange = std::shared_ptr<const TimedRange>;
 
 // Bound of the ranges that a collection keeps: two events each.
 constexpr size_t kMaxRanges = size_t{1} << 20;
-
-uint32_t kernel_thread_id() noexcept {
-  return static_cast<uint32_t>(::syscall(SYS_gettid));
-}
 
 struct FASTPROF_VISIBLE OpenTimedRange final : ObserverContext {
   std::shared_ptr<RecordedEvent> begin;
@@ -69,7 +63,7 @@ class EventBackend final : public DeviceBackend {
     collection->failures_before = pool_->failures();
     collection->captured_before = pool_->captured();
     collection->begin_ticks = ticks(state());
-    collection->begin_ns = clock_ns(CLOCK_MONOTONIC);
+    collection->begin_ns = platform::monotonic_ns();
     const uint64_t number = ++last_;
     const bool first = is_idle();
     {
@@ -87,7 +81,7 @@ class EventBackend final : public DeviceBackend {
     if (collection == nullptr)
       raise<StateError>("this collection of CUDA events has ended already");
     const double elapsed_us =
-        static_cast<double>(clock_ns(CLOCK_MONOTONIC) - collection->begin_ns) / 1000;
+        static_cast<double>(platform::monotonic_ns() - collection->begin_ns) / 1000;
     const double ticks_per_us =
         elapsed_us > 0 ? static_cast<double>(ticks(state()) - collection->begin_ticks) / elapsed_us
                        : 1000;
@@ -135,7 +129,7 @@ class EventBackend final : public DeviceBackend {
     int device = -1;
     open->begin = only_->pool_->record(&device);
     if (open->begin == nullptr) return nullptr;
-    open->thread = kernel_thread_id();
+    open->thread = platform::thread_id();
     return open;
   }
 
@@ -143,7 +137,7 @@ class EventBackend final : public DeviceBackend {
     if (context == nullptr || ::getpid() != only_->pid_) return;
     const auto& open = *static_cast<const OpenTimedRange*>(context);
     const uint64_t begin_ticks = function.recorded_begin_ticks();
-    if (begin_ticks == 0 || open.thread != kernel_thread_id()) return;
+    if (begin_ticks == 0 || open.thread != platform::thread_id()) return;
     int device = -1;
     const std::shared_ptr<RecordedEvent> end = only_->pool_->record(&device);
     // Of different devices or streams, events have no common time.

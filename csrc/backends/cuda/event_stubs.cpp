@@ -21,7 +21,7 @@ class EventStubs final : public DeviceStubs {
   void record(int32_t* device_index, DeviceEvent* event, int64_t* cpu_ns) const override {
     EventPool& events = pool();
     // The work before the event was submitted before this: the CPU's time must not be later.
-    *cpu_ns = clock_ns(CLOCK_MONOTONIC);
+    *cpu_ns = platform::monotonic_ns();
     int device = -1;
     std::shared_ptr<RecordedEvent> recorded = events.record(&device);
     *device_index = recorded != nullptr ? device : -1;

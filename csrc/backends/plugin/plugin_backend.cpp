@@ -126,7 +126,7 @@ uint64_t PluginBackend::begin(const devices::CollectionRequest& request) {
   const std::lock_guard<std::mutex> hold(process.lock);
   Collection collection;
   collection.types = types_of(request.types, plugin_.device_type);
-  collection.begin_ns = clock_ns(CLOCK_MONOTONIC);
+  collection.begin_ns = platform::monotonic_ns();
   fastprof_reason reason = {};
   std::string thrown;
   if (!call_plugin(
@@ -180,7 +180,7 @@ Activities PluginBackend::end(uint64_t number, std::vector<std::string>& problem
     builder.problem("the end of its collection failed, so that work may be missing: " +
                     text_of(reason, "its plug-in gives no reason"));
   }
-  const double elapsed_ns = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - collection.begin_ns);
+  const double elapsed_ns = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
   const double ticks_per_ns =
       elapsed_ns > 0
           ? static_cast<double>(until.calls.ticks - collection.begin.calls.ticks) / elapsed_ns
@@ -214,9 +214,9 @@ ClockReading PluginBackend::read_clock(uint32_t clock) const {
   return read_both_clocks([this, clock]() -> uint64_t {
     switch (clock) {
       case FASTPROF_CLOCK_MONOTONIC:
-        return static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC));
+        return static_cast<uint64_t>(platform::monotonic_ns());
       case FASTPROF_CLOCK_REALTIME:
-        return static_cast<uint64_t>(clock_ns(CLOCK_REALTIME));
+        return static_cast<uint64_t>(platform::unix_ns());
       case FASTPROF_CLOCK_OWN:
         return plugin_.read_clock(plugin_.self);
       default:

@@ -27,7 +27,7 @@ class FASTPROF_HIDDEN PluginStubs final : public DeviceStubs {
     const bool recorded =
         succeeds([&] { return stubs_.record(self_, &device, &handle, &at_ns); }) && device >= 0;
     *device_index = recorded ? device : -1;
-    *cpu_ns = recorded && at_ns > 0 ? at_ns : clock_ns(CLOCK_MONOTONIC);
+    *cpu_ns = recorded && at_ns > 0 ? at_ns : platform::monotonic_ns();
     *event = nullptr;
     if (!recorded) return;
     const auto* const stubs = &stubs_;

@@ -11,8 +11,8 @@
 #include <limits>
 #include <vector>
 
-#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
+#include "fastprof/capture/column.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace trace_proto {

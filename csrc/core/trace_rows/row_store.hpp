@@ -10,7 +10,7 @@
 
 #include "core/trace_rows/args_store.hpp"
 #include "core/trace_rows/codes.hpp"
-#include "fastprof/base/column.hpp"
+#include "fastprof/capture/column.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace trace_rows {

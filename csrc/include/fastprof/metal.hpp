@@ -3,14 +3,11 @@
 // statistics, captures of GPU work, and rows in sessions. docs/metal.md has an example.
 //
 // Apple's frameworks are not included: csrc/backends/metal/metal_platform.mm is the Platform that
-// calls them, to be compiled into the program. Where there is no recorder yet (macOS), all but the
-// rows in sessions is there: FASTPROF_HAS_RECORDER says so.
+// calls them, to be compiled into the program.
 #pragma once
 
 #include "fastprof/base/config.hpp"
-#if FASTPROF_HAS_RECORDER
 #include "fastprof/session.hpp"
-#endif
 
 #if !defined(FASTPROF_DISABLE)
 #pragma push_macro("min")
@@ -22,10 +19,8 @@
 #include "fastprof/metal/exit_report.hpp"
 #include "fastprof/metal/gpu_capture.hpp"
 #include "fastprof/metal/profiler.hpp"
-#if FASTPROF_HAS_RECORDER
 #include "fastprof/session/metal_activities.hpp"
 #include "fastprof/session/range_signposts.hpp"
-#endif
 
 #pragma pop_macro("min")
 #pragma pop_macro("max")

@@ -3,7 +3,6 @@
 #include "adapters/torch/debug_info/debug_info_layout.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <cstring>
 #include <deque>
@@ -12,6 +11,7 @@
 
 #include "adapters/torch/layout/loaded_library.hpp"
 #include "adapters/torch/layout/release_table.hpp"
+#include "fastprof/platform/symbols.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -23,9 +23,7 @@ DebugInfoKindView read_open_kind(void* library) noexcept {
   void* object = find_symbol(library, "_ZN3c1013DebugInfoKind14PROFILER_STATEE");
   if (object == nullptr) return nullptr;
   Dl_info where{};
-  void* entry = nullptr;
-  if (dladdr1(object, &where, &entry, RTLD_DL_SYMENT) == 0 || entry == nullptr) return nullptr;
-  if (static_cast<const ElfW(Sym)*>(entry)->st_size != sizeof(DebugInfoKindView)) return nullptr;
+  if (platform::symbol_size(object) != sizeof(DebugInfoKindView)) return nullptr;
   DebugInfoKindView kind = nullptr;
   std::memcpy(&kind, object, sizeof kind);
   return kind != nullptr && dladdr(kind, &where) != 0 ? kind : nullptr;

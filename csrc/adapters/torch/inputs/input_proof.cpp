@@ -3,7 +3,6 @@
 #include "adapters/torch/inputs/input_proof.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <atomic>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include "adapters/torch/layout/checked_memory.hpp"
 #include "adapters/torch/layout/record_function_layout.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/platform/symbols.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -128,11 +128,7 @@ const char* wrong_about_empty_inputs(const Functions& f, const InputLayout& layo
 // The undefined tensor is a plain TensorImpl, and its symbol has a size: compares it with
 // size_bytes.
 bool tensors_have_size(const Functions& f, uint32_t size_bytes) noexcept {
-  Dl_info where{};
-  void* entry = nullptr;
-  return dladdr1(f.undefined_tensor, &where, &entry, RTLD_DL_SYMENT) != 0 && entry != nullptr &&
-         where.dli_saddr == f.undefined_tensor &&
-         static_cast<const ElfW(Sym)*>(entry)->st_size == size_bytes;
+  return platform::symbol_size(f.undefined_tensor) == size_bytes;
 }
 
 // Rejects offsets beyond the end of a tensor, where memory may match by chance.

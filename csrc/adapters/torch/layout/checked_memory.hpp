@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/files.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
@@ -20,7 +21,7 @@ namespace torch_adapter {
 class CheckedMemory {
  public:
   CheckedMemory() noexcept {
-    if (::pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0) pipe_[0] = pipe_[1] = -1;
+    if (!platform::open_pipe(pipe_)) pipe_[0] = pipe_[1] = -1;
   }
   ~CheckedMemory() {
     for (const int end : pipe_)

@@ -3,24 +3,22 @@
 #include "adapters/torch/layout/loaded_library.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 
+#include <cstring>
 #include <mutex>
 #include <string>
+
+#include "fastprof/platform/images.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 namespace {
 
-int note_library(dl_phdr_info* info, size_t, void* found) {
-  const char* path = info->dlpi_name;
-  if (path == nullptr) return 0;
+// Whether a file is libtorch_cpu: "libtorch_cpu.so", with a version or without, or ".dylib".
+bool is_libtorch(const char* path) noexcept {
   const char* slash = std::strrchr(path, '/');
-  const char* name = slash != nullptr ? slash + 1 : path;
-  constexpr char prefix[] = "libtorch_cpu.so";
-  if (std::strncmp(name, prefix, sizeof prefix - 1) != 0) return 0;
-  *static_cast<std::string*>(found) = path;
-  return 1;
+  constexpr char prefix[] = "libtorch_cpu.";
+  return std::strncmp(slash != nullptr ? slash + 1 : path, prefix, sizeof prefix - 1) == 0;
 }
 
 }  // namespace
@@ -31,7 +29,11 @@ void* loaded_libtorch(const char** why) noexcept {
   const std::lock_guard<std::mutex> hold(lock);
   if (library != nullptr) return library;
   std::string path;
-  dl_iterate_phdr(&note_library, &path);
+  platform::for_each_image([&](const platform::Image& image) {
+    if (!is_libtorch(image.path())) return true;
+    path = image.path();
+    return false;
+  });
   if (path.empty()) {
     *why = "libtorch_cpu is not loaded";
     return nullptr;

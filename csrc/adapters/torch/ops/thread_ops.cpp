@@ -47,7 +47,8 @@ ThreadOps* thread_ops_anywhere() noexcept {
 
 intptr_t thread_ops_offset() noexcept {
   intptr_t of_block = 0;
-  return probe_tls(of_block) ? reinterpret_cast<char*>(&t_ops) - thread_pointer() : 0;
+  return platform::probe_thread_block(of_block) ? reinterpret_cast<char*>(&t_ops) - thread_pointer()
+                                                : 0;
 }
 
 void forget_tracks_in_child() noexcept {

@@ -19,16 +19,16 @@
 #define FASTPROF_ABI_MINOR 4
 #endif
 
-// The recorder exists on Linux. On macOS the Metal profiler (metal.hpp) does, which needs none;
-// headers of the recorder refuse to compile there (recorder/state/site.hpp).
-#if defined(__linux__)
-#define FASTPROF_HAS_RECORDER 1
-#else
-#define FASTPROF_HAS_RECORDER 0
-#endif
 #if !defined(__linux__) && !defined(__APPLE__)
 #error \
-    "fastprof records on Linux (x86-64 or aarch64). Define FASTPROF_DISABLE and include only fastprof/fastprof.hpp to compile the macros out."
+    "fastprof records on Linux and macOS (x86-64 or aarch64). Define FASTPROF_DISABLE and include only fastprof/fastprof.hpp to compile the macros out."
+#endif
+// Which forms of fastprof/platform are compiled: Darwin's on macOS, and on Linux in tests that
+// define FASTPROF_DARWIN_DOUBLES, which have doubles of Darwin's calls.
+#if defined(__APPLE__) || defined(FASTPROF_DARWIN_DOUBLES)
+#define FASTPROF_DARWIN 1
+#else
+#define FASTPROF_DARWIN 0
 #endif
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #error "fastprof supports x86-64 and aarch64"

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/drop_cause_name.hpp"
 #include "fastprof/base/scope.hpp"
+#include "fastprof/capture/column.hpp"
 #include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN

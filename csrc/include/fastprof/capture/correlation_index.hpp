@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
+#include "fastprof/capture/column.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

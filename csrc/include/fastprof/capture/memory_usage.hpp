@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/capture/column.hpp"
 #include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN

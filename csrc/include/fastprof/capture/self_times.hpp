@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/column.hpp"
 #include "fastprof/capture/nesting.hpp"
 #include "fastprof/capture/validate.hpp"
 

@@ -4,7 +4,6 @@
 // libraries.
 #pragma once
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include "fastprof/leader/fork.hpp"
 #include "fastprof/leader/thread_detail.hpp"
 #include "fastprof/leader/unload.hpp"
+#include "fastprof/platform/load_hooks.hpp"
 #include "fastprof/primitives/fork.hpp"
 #include "fastprof/primitives/memory_reporting.hpp"
 #include "fastprof/primitives/range_dispatch.hpp"
@@ -143,7 +143,8 @@ inline void attach() noexcept {
     intptr_t offset = 0;
     if (const char* forced = std::getenv("FASTPROF_TLS"))
       own_state.tls_forced_dynamic = std::strcmp(forced, "dynamic") == 0 ? 1 : 0;
-    const bool is_static = probe_tls(offset) && own_state.tls_forced_dynamic == 0;
+    const bool is_static =
+        platform::probe_thread_block(offset) && own_state.tls_forced_dynamic == 0;
     provide_thread_block(&own_state, is_static, offset);
     prepare_to_lead(&own_state);
     if (__atomic_compare_exchange_n(&ballot->leader, &expected, &own_state, false, __ATOMIC_ACQ_REL,
@@ -181,16 +182,4 @@ __attribute__((used, visibility("hidden"))) FASTPROF_OUTLINE void fastprof_v1_at
 }
 #endif
 
-// One constructor per library, however many translation units include this. Priority 101: among the
-// first to run. Hidden, so that linking fails if definitions.cpp is missing.
-__asm__(
-    ".ifndef fastprof_v1_constructor\n"
-    ".pushsection .init_array.00101,\"awG\",%init_array,fastprof_v1_constructor,comdat\n"
-    ".balign 8\n"
-    ".weak fastprof_v1_constructor\n"
-    ".hidden fastprof_v1_constructor\n"
-    ".hidden fastprof_v1_attach\n"
-    "fastprof_v1_constructor:\n"
-    ".quad fastprof_v1_attach\n"
-    ".popsection\n"
-    ".endif\n");
+FASTPROF_ON_LOAD(fastprof_v1_constructor, fastprof_v1_attach)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fork handlers: the child starts with an empty recorder. Its slabs read as zeroes
-// (MADV_WIPEONFORK); its sessions are gone or, with SessionOptions::follow_fork, restart.
+// Fork handlers: the child starts with an empty recorder. Its slabs read as zeroes; its sessions
+// are gone or, with SessionOptions::follow_fork, restart.
 #pragma once
 
 #include <pthread.h>
 #include <unistd.h>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/memory.hpp"
 #include "fastprof/recorder/hot_path/local_sessions.hpp"
 #include "fastprof/recorder/process/masks.hpp"
 #include "fastprof/recorder/store/calibration.hpp"
@@ -73,6 +74,17 @@ inline uint64_t follow_sessions(State* s) noexcept {
   return s->session_bits;
 }
 
+// Where the system cannot wipe memory in children, does so: the end of a range that was open must
+// find zeroes. Before anything else is done to the lists.
+inline void wipe_slabs_in_child(State* s) noexcept {
+  if (platform::kWipesInChildren) return;
+  for (Slab* slab = s->slabs; slab != nullptr;) {
+    Slab* next = slab->next;
+    platform::discard_pages(slab, kSlabBytes);
+    slab = next;
+  }
+}
+
 // Drops the child's references to other threads and to the parent's memory. Slabs stay mapped, but
 // their chunks are not used again: the end of a range that was open finds zeroes in its slot, fails
 // the validation and is appended or discarded.
@@ -81,6 +93,7 @@ inline void fork_child() noexcept {
   s->pid = static_cast<uint64_t>(::getpid());
   ++s->fork_count;
   const uint64_t followed = follow_sessions(s);
+  wipe_slabs_in_child(s);
   leave_file_in_child(s);
   s->slabs = s->carving = s->ready = nullptr;
   s->blank_slabs = nullptr;

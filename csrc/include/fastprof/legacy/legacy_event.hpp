@@ -77,7 +77,7 @@ struct LegacyEvent {
       device_stubs->record(&device_index, &device_event, &cpu_ns);
       stubs = device_stubs;
     } else {
-      cpu_ns = clock_ns(CLOCK_MONOTONIC);
+      cpu_ns = platform::monotonic_ns();
     }
   }
 

@@ -25,14 +25,10 @@ FASTPROF_NAMESPACE_BEGIN
 
 namespace assembling {
 
-// The kernel's name of the process, at most 15 bytes; empty if it cannot be read.
+// The system's name of the process; empty if it cannot be read.
 inline std::string read_process_name() {
   char name[256] = {};
-  if (std::FILE* f = std::fopen("/proc/self/comm", "re")) {
-    const size_t count = std::fread(name, 1, sizeof name - 1, f);
-    std::fclose(f);
-    if (count > 0 && name[count - 1] == '\n') name[count - 1] = 0;
-  }
+  platform::read_process_name(name, sizeof name);
   return name;
 }
 

@@ -128,7 +128,7 @@ class Drain {
   // Waits up to 1 ms for a slot that is reserved but not written. `handed_back`: its thread needed
   // fewer units than it had reserved, so that the slot lies behind the last record.
   static Unwritten wait_written(State* s, const PinnedRun& run, const Slot* slot) noexcept {
-    const int64_t until = clock_ns(CLOCK_MONOTONIC) + 1000000;
+    const int64_t until = platform::monotonic_ns() + 1000000;
     do {
       if (load_acquire(&slot->begin) >= run.chunk->open_ticks) return Unwritten::written;
       if (!run.closed) {
@@ -136,7 +136,7 @@ class Drain {
         if (chunk_written_end(run.chunk->owner, run.chunk) <= slot) return Unwritten::handed_back;
       }
       ::sched_yield();
-    } while (clock_ns(CLOCK_MONOTONIC) < until);
+    } while (platform::monotonic_ns() < until);
     return Unwritten::in_flight;
   }
 

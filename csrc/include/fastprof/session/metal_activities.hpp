@@ -55,7 +55,7 @@ class MetalActivities final : public metal::ExecutionObserver {
     collection.first = base_ + works_.size();
     collection.refused_before = refused_;
     collection.begin = clocks();
-    collection.begin_ns = clock_ns(CLOCK_MONOTONIC);
+    collection.begin_ns = platform::monotonic_ns();
     collections_.emplace(++last_, collection);
     return last_;
   }
@@ -77,7 +77,7 @@ class MetalActivities final : public metal::ExecutionObserver {
     });
     collections_.erase(number);
     const ClockReading now = clocks();
-    const double elapsed = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - collection.begin_ns);
+    const double elapsed = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
     const double ticks_per_ns =
         elapsed > 0 ? static_cast<double>(now.ticks - collection.begin.ticks) / elapsed : 1.0;
     Rows rows(ClockLine(collection.begin, now, ticks_per_ns, 1000000), now.ticks);
@@ -315,7 +315,7 @@ class MetalActivities final : public metal::ExecutionObserver {
     Seen& seen = works_.back();
     fill(seen);
     seen.begin = begin;
-    seen.thread = kernel_thread_id();
+    seen.thread = platform::thread_id();
     return base_ + works_.size();  // its index + 1
   }
   template <class Change>

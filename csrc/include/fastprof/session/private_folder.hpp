@@ -2,7 +2,6 @@
 // A folder for backing files that only this user can read.
 #pragma once
 
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,21 +12,19 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/platform/files.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
 // Makes a new folder of mode 0700, named `prefix` and six characters, and returns its path. It lies
-// in /dev/shm if that is a file system in memory, else in $TMPDIR or /tmp. Throws IoError. The
+// in a folder in memory if there is one (/dev/shm), else in $TMPDIR or /tmp. Throws IoError. The
 // caller removes it.
 inline std::string make_private_folder(const std::string& prefix = "fastprof-") {
   const char* given = std::getenv("TMPDIR");
   int error = ENOENT;
   for (const char* folder :
-       {"/dev/shm", given != nullptr && *given != 0 ? given : "/tmp", "/tmp"}) {
-    struct statfs facts;
-    constexpr auto kTmpfs = 0x01021994;
-    const bool shared_memory = std::strcmp(folder, "/dev/shm") == 0;
-    if (shared_memory && (::statfs(folder, &facts) != 0 || facts.f_type != kTmpfs)) continue;
+       {platform::folder_in_memory(), given != nullptr && *given != 0 ? given : "/tmp", "/tmp"}) {
+    if (folder == nullptr) continue;
     std::string path = std::string(folder) + "/" + prefix + "XXXXXX";
     if (::mkdtemp(path.data()) != nullptr) return path;
     error = errno;

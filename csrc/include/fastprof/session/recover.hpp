@@ -196,14 +196,14 @@ inline std::vector<ClockKnot> knots_of(const BackingReader& file) {
   if (knots.empty()) return knots;
   const ClockKnot last = knots.back();
   if (file.header().slow_clock != 0) {
-    // Stamps are 1/256 ns of CLOCK_MONOTONIC.
+    // Stamps are 1/256 ns of the monotonic clock.
     if (knots.size() == 1)
       knots.push_back(ClockKnot{last.ticks + (uint64_t{1000000000} << 8),
                                 last.monotonic_ns + 1000000000, 0, last.suspended_ns});
     return knots;
   }
   char boot_id[40];
-  backing::read_line("/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
+  platform::read_boot_id(boot_id, sizeof boot_id);
   if (boot_id[0] == 0 || std::strcmp(boot_id, file.header().boot_id) != 0 || !tick_counter_usable())
     return knots;
   ClockKnot now = take_clock_knot(32);

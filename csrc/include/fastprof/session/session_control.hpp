@@ -11,6 +11,8 @@
 #include "fastprof/base/error.hpp"
 #include "fastprof/capture/capture.hpp"
 #include "fastprof/leader/thread_detail.hpp"
+#include "fastprof/platform/process.hpp"
+#include "fastprof/platform/threads.hpp"
 #include "fastprof/recorder/hot_path/local_sessions.hpp"
 #include "fastprof/recorder/names/reclaim_names.hpp"
 #include "fastprof/recorder/process/masks.hpp"
@@ -94,7 +96,7 @@ inline Allowance allowance(State* s) noexcept {
   uint64_t cpus = load_acquire(&s->cgroup_cpus_x100);  // stored last; partner: the release below
   if (cpus == 0) {
     store_relaxed(&s->default_max_bytes, default_max_bytes());
-    cpus = static_cast<uint64_t>(cgroup_cpus() * 100);
+    cpus = static_cast<uint64_t>(platform::quota_cpus() * 100);
     if (cpus == 0) cpus = 1;
     store_release(&s->cgroup_cpus_x100, cpus);
   }
@@ -372,7 +374,7 @@ inline void sweep(State* s) noexcept {
     // thread exit retires that track. It may still use the track, so close it only once the kernel
     // no longer knows the thread.
     if (track->block == nullptr && track->alive != 0 && track->is_signal == 0 &&
-        ::syscall(SYS_tgkill, static_cast<long>(track->pid), static_cast<long>(track->tid), 0) != 0)
+        !platform::thread_exists(track->pid, track->tid))
       close_track(s, track);
     if (sweep_track(s, track)) free_track(s, track);
     track = next;

@@ -18,6 +18,9 @@
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/platform/files.hpp"
+#include "fastprof/platform/threads.hpp"
+#include "fastprof/platform/wait_word.hpp"
 #include "fastprof/recorder/store/spill_gate.hpp"
 #include "fastprof/session/drain.hpp"
 
@@ -115,10 +118,10 @@ class SpillFile {
       const char* given = std::getenv("TMPDIR");
       folder_ = given != nullptr && *given != 0 ? given : P_tmpdir;
     }
-    fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
-    if (fd_ < 0) {  // not every file system supports O_TMPFILE
+    fd_ = platform::open_unnamed_file(folder_.c_str(), false);
+    if (fd_ < 0) {  // not every file system has unnamed files
       std::string name = folder_ + "/fastprof-spill-XXXXXX";
-      fd_ = ::mkostemp(name.data(), O_CLOEXEC);
+      fd_ = platform::open_temporary_file(name.data());
       if (fd_ < 0)
         raise<IoError>("cannot create a spill file in " + folder_ + ": " + std::strerror(errno) +
                        ". Choose a writable folder (SessionOptions::spill_folder).");
@@ -306,9 +309,8 @@ class SpillThread {
  private:
   static void* main(void* argument) noexcept {
     auto* self = static_cast<SpillThread*>(argument);
-    pthread_setname_np(pthread_self(), "fastprof-spill");
+    platform::name_this_thread("fastprof-spill");
     const SessionSlot& slot = self->s_->sessions[self->index_];
-    const timespec pause{0, 20000000};
     uint32_t answered = load_acquire(&self->s_->spill_requests) - 1;  // a thread may already wait
     while (load_acquire(&self->ended_) == 0) {
       const uint32_t requests = load_acquire(&self->s_->spill_requests);
@@ -318,7 +320,7 @@ class SpillThread {
         continue;
       }
       answered = requests;
-      futex(&self->s_->spill_requests, FUTEX_WAIT, requests, &pause);
+      platform::wait_word(&self->s_->spill_requests, requests, 20000000);
     }
     return nullptr;
   }

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
 #include "fastprof/capture/capture.hpp"
+#include "fastprof/capture/column.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

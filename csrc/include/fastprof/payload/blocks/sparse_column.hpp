@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "fastprof/base/column.hpp"
 #include "fastprof/base/config.hpp"
+#include "fastprof/capture/column.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

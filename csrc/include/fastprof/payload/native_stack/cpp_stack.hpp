@@ -8,13 +8,13 @@
 // tables are therefore the default; frame pointers suit programs built entirely with them.
 #pragma once
 
-#include <pthread.h>
 #include <unwind.h>
 
 #include <cstddef>
 #include <cstdint>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/threads.hpp"
 #include "fastprof/recorder/state/detail_options.hpp"
 
 #if defined(__clang__)
@@ -37,15 +37,7 @@ struct StackBounds {
 // result. Other stacks (fibers, alternate signal stacks) are outside the bounds.
 inline StackBounds thread_stack_bounds() noexcept {
   StackBounds bounds{0, 0};
-  pthread_attr_t attributes;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return bounds;
-  void* address = nullptr;
-  size_t size = 0;
-  if (::pthread_attr_getstack(&attributes, &address, &size) == 0) {
-    bounds.low = reinterpret_cast<uintptr_t>(address);
-    bounds.high = bounds.low + size;
-  }
-  ::pthread_attr_destroy(&attributes);
+  platform::find_thread_stack(&bounds.low, &bounds.high);
   return bounds;
 }
 

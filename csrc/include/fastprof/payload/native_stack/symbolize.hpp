@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/payload/native_stack/elf_image.hpp"
 #include "fastprof/payload/native_stack/module_map.hpp"
+#include "fastprof/platform/function_table.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -82,9 +82,9 @@ class Symbolizer {
   // yet.
   std::string problem(const std::string& module_path) {
     const std::lock_guard<std::mutex> hold(lock_);
-    for (size_t i = 0; i < images_.size(); ++i)
-      if (images_[i] != nullptr && modules_.modules()[i].path == module_path)
-        return images_[i]->problem;
+    for (size_t i = 0; i < tables_.size(); ++i)
+      if (tables_[i] != nullptr && modules_.modules()[i].path == module_path)
+        return tables_[i]->problem();
     return {};
   }
 
@@ -95,10 +95,6 @@ class Symbolizer {
   }
 
  private:
-  struct LoadedImage {
-    ElfImage elf;
-    std::string problem;
-  };
   static constexpr size_t kMaxCached = size_t{1} << 20;
 
   Symbol look_up(uint64_t address, uint64_t inside) {
@@ -118,66 +114,29 @@ class Symbolizer {
       const ModuleInfo& module = modules_.modules()[static_cast<size_t>(index)];
       symbol.module = module.path;
       symbol.module_offset = address - module.base;
-      const ElfImage& elf = image(static_cast<size_t>(index))->elf;
-      if (const ElfFunction* function = elf.find(inside - module.base)) {
-        symbol.mangled = elf.name(*function);
+      uint64_t start = 0;
+      if (functions(static_cast<size_t>(index))
+              ->find(inside - module.base, &symbol.mangled, &start)) {
         symbol.function = demangle(symbol.mangled);
-        if (!symbol.function.empty()) symbol.offset = symbol.module_offset - function->value;
+        if (!symbol.function.empty()) symbol.offset = symbol.module_offset - start;
       }
     }
     if (cache_.size() >= kMaxCached) cache_.clear();
     return cache_.emplace(key, std::move(symbol)).first->second;
   }
 
-  static bool same_file(const ElfImage& elf, const ModuleInfo& module) {
-    return elf.build_id() == module.build_id && elf.loads() == module.loads;
-  }
-
-  LoadedImage* image(size_t index) {
-    if (images_.size() <= index) images_.resize(index + 1);
-    if (images_[index] != nullptr) return images_[index].get();
-    images_[index] = std::make_unique<LoadedImage>();
-    LoadedImage* image = images_[index].get();
-    const ModuleInfo& module = modules_.modules()[index];
-    image->elf.load(bytes_of(module));
-    image->problem = image->elf.problem();
-    if (!image->elf.loads().empty() && !same_file(image->elf, module)) {
-      image->elf = ElfImage();
-      image->problem = "the file was replaced since it was loaded";
+  platform::FunctionTable* functions(size_t index) {
+    if (tables_.size() <= index) tables_.resize(index + 1);
+    if (tables_[index] == nullptr) {
+      tables_[index] = std::make_unique<platform::FunctionTable>();
+      tables_[index]->load(modules_.modules()[index]);
     }
-    if (load_debug_file(module, &image->elf)) image->problem.clear();
-    return image;
-  }
-
-  static ElfBytes bytes_of(const ModuleInfo& module) {
-    if (!module.vdso) return ElfBytes(module.main ? std::string("/proc/self/exe") : module.path);
-    if (!module.loaded || module.segments.empty()) return ElfBytes();
-    // The vdso is a complete file in memory; its section headers follow the segment in its last
-    // page.
-    const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-    const auto& segment = module.segments.front();
-    const uint64_t size = (segment.second - segment.first + page - 1) / page * page;
-    return ElfBytes(reinterpret_cast<const void*>(segment.first), size);
-  }
-
-  // Distributions install the full symbols of stripped files separately, by build id.
-  static bool load_debug_file(const ModuleInfo& module, ElfImage* elf) {
-    if (elf->full_symbols() || module.build_id.size() < 4) return false;
-    const std::string path = "/usr/lib/debug/.build-id/" + module.build_id.substr(0, 2) + "/" +
-                             module.build_id.substr(2) + ".debug";
-    ElfBytes bytes(path);
-    if (!bytes.is_open()) return false;
-    ElfImage debug;
-    debug.load(std::move(bytes));
-    if (!debug.problem().empty() || !debug.full_symbols() || debug.build_id() != module.build_id)
-      return false;
-    *elf = std::move(debug);
-    return true;
+    return tables_[index].get();
   }
 
   std::mutex lock_;
   ModuleMap modules_;
-  std::vector<std::unique_ptr<LoadedImage>> images_;  // by module index
+  std::vector<std::unique_ptr<platform::FunctionTable>> tables_;  // by module index
   std::unordered_map<uint64_t, Symbol> cache_;
 };
 

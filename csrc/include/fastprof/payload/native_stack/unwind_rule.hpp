@@ -8,16 +8,7 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
-
-// The compiler runtime's lookup of the table entry (FDE) for a code address; exported by libgcc and
-// LLVM's libunwind.
-struct fastprof_fde_bases {
-  void* text;
-  void* data;
-  void* function;
-};
-extern "C" const void* fastprof_find_fde(void* address,
-                                         fastprof_fde_bases* bases) __asm__("_Unwind_Find_FDE");
+#include "fastprof/platform/symbols.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -395,9 +386,9 @@ inline UnwindRule find_unwind_rule(uintptr_t return_address) noexcept {
   using namespace unwind_detail;
   const UnwindRule unsupported{};
   const uintptr_t target = return_address - 1;
-  fastprof_fde_bases bases{};
-  const auto* entry =
-      static_cast<const uint8_t*>(fastprof_find_fde(reinterpret_cast<void*>(target), &bases));
+  void* function = nullptr;
+  const auto* entry = static_cast<const uint8_t*>(
+      platform::find_frame_entry(reinterpret_cast<void*>(target), &function));
   if (entry == nullptr) return unsupported;
   const uint8_t* last = nullptr;
   const uint8_t* body = entry_body(entry, &last);
@@ -414,8 +405,8 @@ inline UnwindRule find_unwind_rule(uintptr_t return_address) noexcept {
                         initial, &initial))
     return unsupported;
   row = initial;
-  if (!run_instructions(reader, common, reinterpret_cast<uintptr_t>(bases.function), target,
-                        initial, &row))
+  if (!run_instructions(reader, common, reinterpret_cast<uintptr_t>(function), target, initial,
+                        &row))
     return unsupported;
   return rule_of_row(row);
 }

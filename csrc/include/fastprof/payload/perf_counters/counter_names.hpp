@@ -2,13 +2,12 @@
 // Names of perf events, and the kernel's numbers for them.
 #pragma once
 
-#include <linux/perf_event.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/perf_events.hpp"
 #include "fastprof/recorder/state/detail_options.hpp"
 
 FASTPROF_NAMESPACE_BEGIN

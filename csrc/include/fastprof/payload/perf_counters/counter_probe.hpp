@@ -3,10 +3,6 @@
 // remedy.
 #pragma once
 
-#include <fcntl.h>
-#include <linux/perf_event.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -18,55 +14,6 @@
 #include "fastprof/payload/perf_counters/perf_counters.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-
-// Properties of the machine that explain a failure. Read from /proc and /sys; set directly by
-// tests.
-struct CounterSurroundings {
-  // /proc/sys/kernel/perf_event_paranoid exists: the kernel has perf events.
-  bool has_paranoid = false;
-  int paranoid = 0;
-  bool has_cpu_pmu = false;  // a CPU performance monitoring unit is registered
-  bool virtual_machine = false;
-  int seccomp = 0;  // of this thread; 2: a filter is installed
-  uint64_t fd_limit = 0;
-};
-
-namespace probe_detail {
-
-inline std::string read_small_file(const char* path) {
-  std::string text;
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return text;
-  char buffer[4096];
-  for (ssize_t got; text.size() < 65536 && (got = ::read(fd, buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<size_t>(got));
-  ::close(fd);
-  return text;
-}
-
-}  // namespace probe_detail
-
-// Reads the properties of this machine. Any thread; reads files, so not for the hot path.
-inline CounterSurroundings read_counter_surroundings() {
-  CounterSurroundings facts;
-  const std::string paranoid =
-      probe_detail::read_small_file("/proc/sys/kernel/perf_event_paranoid");
-  facts.has_paranoid = !paranoid.empty();
-  if (facts.has_paranoid) facts.paranoid = std::atoi(paranoid.c_str());
-  for (const char* unit :
-       {"cpu", "cpu_core", "cpu_atom", "armv8_pmuv3_0", "armv8_pmuv3", "apple_firestorm_pmu"}) {
-    const std::string path = std::string("/sys/bus/event_source/devices/") + unit + "/type";
-    if (::access(path.c_str(), F_OK) == 0) facts.has_cpu_pmu = true;
-  }
-  facts.virtual_machine =
-      probe_detail::read_small_file("/proc/cpuinfo").find(" hypervisor") != std::string::npos ||
-      ::access("/sys/hypervisor/type", F_OK) == 0;
-  const std::string status = probe_detail::read_small_file("/proc/thread-self/status");
-  const size_t seccomp = status.find("\nSeccomp:");
-  if (seccomp != std::string::npos) facts.seccomp = std::atoi(status.c_str() + seccomp + 9);
-  facts.fd_limit = kPerfSystem.fd_limit();
-  return facts;
-}
 
 // Returns why opening `config` failed with errno `error`, and the remedy. `group_size`: number of
 // events requested together.

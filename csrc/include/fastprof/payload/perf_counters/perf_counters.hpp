@@ -3,8 +3,6 @@
 // exit.
 #pragma once
 
-#include <linux/perf_event.h>
-
 #include <cerrno>
 #include <cstdint>
 #include <cstring>

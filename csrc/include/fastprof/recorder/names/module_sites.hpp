@@ -5,11 +5,10 @@
 // their layout. What looks like a site but is none does no harm: no record refers to it.
 #pragma once
 
-#include <link.h>
-
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/images.hpp"
 #include "fastprof/recorder/state/lock.hpp"
 #include "fastprof/recorder/store/directory.hpp"
 
@@ -54,16 +53,14 @@ struct Extents {
 // The segments of a loaded object. A site contains pointers, so in position-independent code the
 // loader relocates it and it lies in a writable segment (.data.rel.ro, .data); in a program at a
 // fixed address it may lie in a read-only one.
-inline Extents extents_of(const dl_phdr_info& info) noexcept {
+inline Extents extents_of(const platform::Image& image) noexcept {
   Extents extents;
-  const bool relocated = info.dlpi_addr != 0;
-  for (int i = 0; i < info.dlpi_phnum && extents.count < kMaxExtents; ++i) {
-    const auto& segment = info.dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_R) == 0) continue;
-    const uintptr_t first = info.dlpi_addr + segment.p_vaddr;
-    extents.all[extents.count] = {first, first + segment.p_filesz};
-    extents.searched[extents.count++] = (segment.p_flags & PF_W) != 0 || !relocated;
-  }
+  const bool relocated = image.base() != 0;
+  image.for_each_segment([&](const platform::Segment& segment) {
+    if (!segment.readable || extents.count == kMaxExtents) return;
+    extents.all[extents.count] = {segment.first, segment.first + segment.file_bytes};
+    extents.searched[extents.count++] = segment.writable || !relocated;
+  });
   return extents;
 }
 
@@ -124,26 +121,22 @@ inline bool has_joined(const Wanted& wanted, uintptr_t first) noexcept {
   return false;
 }
 
-// Callback for dl_iterate_phdr. The loader's lock is held, so that the object stays loaded.
-inline int visit(dl_phdr_info* info, size_t, void* argument) noexcept {
-  const auto& wanted = *static_cast<const Wanted*>(argument);
-  const Extents extents = extents_of(*info);
-  uintptr_t first = UINTPTR_MAX;
-  for (int i = 0; i < info->dlpi_phnum; ++i)
-    if (info->dlpi_phdr[i].p_type == PT_LOAD &&
-        info->dlpi_addr + info->dlpi_phdr[i].p_vaddr < first)
-      first = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-  if (!has_joined(wanted, first)) return 0;
+// Copies the sites of one object. False: no file is in force any more. The loader's lock is held,
+// so that the object stays loaded.
+inline bool copy_sites(const platform::Image& image, const Wanted& wanted) noexcept {
+  const Extents extents = extents_of(image);
+  const uintptr_t first = image.first();
+  if (!has_joined(wanted, first)) return true;
   StateLock hold(wanted.s);
-  if (!file_in_force(wanted.s)) return 1;
+  if (!file_in_force(wanted.s)) return false;
   BackingFile* file = wanted.s->backing_file;
-  const char* path = info->dlpi_name != nullptr ? info->dlpi_name : "";
+  const char* path = image.path();
   add_text_entry(file, EntryType::module, reinterpret_cast<const void*>(first), path,
                  std::strlen(path));
   for_each_site(extents, [&](const Site* site) {
     add_site_entry(file, site, [&](const char* text) { return extents.length_of(text); });
   });
-  return 0;
+  return true;
 }
 
 }  // namespace module_sites
@@ -151,15 +144,17 @@ inline int visit(dl_phdr_info* info, size_t, void* argument) noexcept {
 // Copies the sites of all libraries that have joined into the file in force. No lock held: the
 // loader's comes before State::lock.
 inline void copy_module_sites(State* s) noexcept {
-  module_sites::Wanted wanted{s, nullptr};
-  ::dl_iterate_phdr(&module_sites::visit, &wanted);
+  const module_sites::Wanted wanted{s, nullptr};
+  platform::for_each_image(
+      [&](const platform::Image& image) { return module_sites::copy_sites(image, wanted); });
 }
 
 // Leader function, see RecorderFunctions.
 inline void leader_module_loaded(State* s, const Module* module) noexcept {
   if (FASTPROF_LIKELY(!file_in_force(s))) return;
-  module_sites::Wanted wanted{s, module};
-  ::dl_iterate_phdr(&module_sites::visit, &wanted);
+  const module_sites::Wanted wanted{s, module};
+  platform::for_each_image(
+      [&](const platform::Image& image) { return module_sites::copy_sites(image, wanted); });
 }
 
 FASTPROF_NAMESPACE_END

@@ -3,11 +3,10 @@
 // (name_lookup.hpp) continue.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/memory.hpp"
 #include "fastprof/recorder/hot_path/name_lookup.hpp"
 #include "fastprof/recorder/names/file_names.hpp"
 #include "fastprof/recorder/store/arena.hpp"
@@ -37,9 +36,8 @@ inline void* allocate_names(State* s, NameStore& store, size_t bytes) noexcept {
     const size_t header = (sizeof(NameBlock) + 15) & ~size_t{15};
     const bool own = bytes > kNameBlockBytes / 4;
     const size_t size = own ? bytes + header : kNameBlockBytes;
-    void* memory =
-        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
+    void* memory = platform::map_memory(size);
+    if (memory == nullptr) return nullptr;
     auto* block = static_cast<NameBlock*>(memory);
     *block = {store.blocks, size};
     store.blocks = block;

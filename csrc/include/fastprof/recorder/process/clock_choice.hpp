@@ -2,7 +2,6 @@
 // Choice of the clock that stamps records: made once per process, by the leader.
 #pragma once
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,6 +10,7 @@
 #endif
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/tick_counter.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -35,23 +35,12 @@ inline ForcedClock forced_clock() noexcept {
 }
 
 // Whether the tick counter can stamp records. x86-64: it must be invariant, and the kernel must not
-// have demoted it (its clock source is hpet, acpi_pm, jiffies or refined-jiffies only if the TSC
-// failed the kernel's tests). aarch64: at least kFastCounterHz.
+// have demoted it. aarch64: at least kFastCounterHz.
 inline bool tick_counter_usable() noexcept {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(0x80000007u, &a, &b, &c, &d) == 0 || (d & (1u << 8)) == 0) return false;
-  if (std::FILE* f =
-          std::fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re")) {
-    char name[32] = {};
-    const bool read = std::fgets(name, sizeof name, f) != nullptr;
-    std::fclose(f);
-    // kvm-clock and hyperv derive from the TSC and do not demote it.
-    if (read && (std::strncmp(name, "hpet", 4) == 0 || std::strncmp(name, "acpi_pm", 7) == 0 ||
-                 std::strncmp(name, "jiffies", 7) == 0 || std::strncmp(name, "refined", 7) == 0))
-      return false;
-  }
-  return true;
+  return !platform::tick_counter_demoted();
 #else
   uint64_t hz;
   __asm__ __volatile__("mrs %0, cntfrq_el0" : "=r"(hz));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/load_hooks.hpp"
 #include "fastprof/recorder/process/discovery.hpp"
 #include "fastprof/recorder/state/abi_minor.hpp"
 #include "fastprof/recorder/state/lock.hpp"
@@ -13,20 +14,6 @@ FASTPROF_NAMESPACE_BEGIN
 
 // This library's entry in the leader's list of modules; `state` is null before it has joined.
 inline Module own_module{};
-
-// Pins the object at `path` in memory. The executable (empty path) cannot be unloaded.
-inline void pin_object(const char* path) noexcept {
-  if (path != nullptr && path[0] != '\0')
-    (void)::dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-}
-
-// Whether this library's thread block has the same offset from the thread pointer in all threads.
-inline bool probe_tls(intptr_t& offset) noexcept {
-  uintptr_t out[3];
-  fastprof_v1_tls_probe(out);
-  offset = static_cast<intptr_t>(out[1]);
-  return out[0] == out[1] || out[2] == out[1];
-}
 
 // Makes this library's thread block the one that all libraries use.
 inline void provide_thread_block(State* s, bool is_static, intptr_t offset) noexcept {
@@ -59,7 +46,7 @@ FASTPROF_COLD inline void join(State* leader, const discovery::Found& found) noe
     // Offer our block if it has a fixed offset and no thread has used the leader's dynamic one.
     intptr_t offset = 0;
     if (leader != &own_state && leader->tls_static == 0 && leader->recorded_once == 0 &&
-        leader->tls_forced_dynamic == 0 && probe_tls(offset)) {
+        leader->tls_forced_dynamic == 0 && platform::probe_thread_block(offset)) {
       provide_thread_block(leader, true, offset);
       for (Module* module = leader->modules; module != nullptr; module = module->next)
         show_thread_block(module->tls_offset, module->tls_static, leader);
@@ -103,6 +90,7 @@ inline void join_or_wait() noexcept {
 // Leaves the recorder: called when the library is unloaded or the process ends.
 inline void leave() noexcept {
   State* s = state();
+  if (s->thread_block != &own_thread_block) platform::drop_thread_blocks();
   if (own_module.state == nullptr || s == &own_state) return;
   s->functions->unload(s, own_module.first, own_module.last);
 }
@@ -118,19 +106,4 @@ __attribute__((used, visibility("hidden"))) inline void fastprof_v1_leave() noex
 }
 }
 
-// One constructor and one destructor per library, however many translation units include this.
-// Priority 101: the constructor runs first, the destructor last.
-__asm__(
-    ".ifndef fastprof_v1_joins\n"
-    ".pushsection .init_array.00101,\"awG\",%init_array,fastprof_v1_joins,comdat\n"
-    ".balign 8\n"
-    ".weak fastprof_v1_joins\n"
-    ".hidden fastprof_v1_joins\n"
-    "fastprof_v1_joins:\n"
-    ".quad fastprof_v1_join\n"
-    ".popsection\n"
-    ".pushsection .fini_array.00101,\"awG\",%fini_array,fastprof_v1_joins,comdat\n"
-    ".balign 8\n"
-    ".quad fastprof_v1_leave\n"
-    ".popsection\n"
-    ".endif\n");
+FASTPROF_ON_LOAD_AND_UNLOAD(fastprof_v1_joins, fastprof_v1_join, fastprof_v1_leave)

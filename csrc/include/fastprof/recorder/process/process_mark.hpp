@@ -9,13 +9,13 @@
 #include <cstdint>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/memory.hpp"
 #include "fastprof/recorder/state/slot.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
-// A page that the kernel zeroes in every child, however it was forked (MADV_WIPEONFORK, Linux
-// 4.14). Contains the process id. Null before the first process_mark(), or if the kernel does not
-// support it.
+// A page that the kernel zeroes in every child, however it was forked. Contains the process id.
+// Null before the first process_mark(), or if the kernel does not support it.
 inline uint64_t* g_process_page = nullptr;
 inline uint32_t g_process_page_refused = 0;
 
@@ -24,9 +24,9 @@ inline uint32_t g_process_page_refused = 0;
 inline uint64_t process_mark() noexcept {
   uint64_t* page = load_acquire(&g_process_page);
   if (page == nullptr && load_relaxed(&g_process_page_refused) == 0) {
-    void* fresh = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED || ::madvise(fresh, 4096, 18 /* MADV_WIPEONFORK */) != 0) {
-      if (fresh != MAP_FAILED) ::munmap(fresh, 4096);
+    void* fresh = platform::map_memory(4096);
+    if (fresh == nullptr || !platform::wipe_in_children(fresh, 4096)) {
+      if (fresh != nullptr) ::munmap(fresh, 4096);
       store_relaxed(&g_process_page_refused, 1u);
     } else {
       uint64_t* expected = nullptr;

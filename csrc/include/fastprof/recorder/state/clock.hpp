@@ -2,11 +2,10 @@
 // The hot path's clock: raw tick counter reads, which the drain converts to nanoseconds.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/clock.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -39,18 +38,12 @@ FASTPROF_ALWAYS_INLINE uint64_t ordered_raw_ticks() noexcept {
   return raw_ticks();
 }
 
-inline int64_t clock_ns(clockid_t id) noexcept {
-  timespec now;
-  ::clock_gettime(id, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
-}
-
 // One measured point of the map from ticks to nanoseconds.
 struct ClockKnot {
   uint64_t ticks;
   int64_t monotonic_ns;
   int64_t bracket_ticks;  // ticks between the two counter reads around it; the error is half of it
-  int64_t suspended_ns;   // CLOCK_BOOTTIME - CLOCK_MONOTONIC: changes on suspend
+  int64_t suspended_ns;   // platform::suspended_ns(): changes on suspend
 };
 
 // Measures a knot: the tightest of `tries` bracketed reads. About 1 us for 32 tries. Any thread.
@@ -58,7 +51,7 @@ inline ClockKnot take_clock_knot(int tries = 32) noexcept {
   ClockKnot best{0, 0, INT64_MAX, 0};
   for (int i = 0; i < tries; ++i) {
     const uint64_t before = ordered_raw_ticks();
-    const int64_t ns = clock_ns(CLOCK_MONOTONIC);
+    const int64_t ns = platform::monotonic_ns();
     const uint64_t after = ordered_raw_ticks();
     const auto bracket = static_cast<int64_t>(after - before);
     if (bracket >= 0 && bracket < best.bracket_ticks) {
@@ -67,7 +60,7 @@ inline ClockKnot take_clock_knot(int tries = 32) noexcept {
       best.bracket_ticks = bracket;
     }
   }
-  best.suspended_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+  best.suspended_ns = platform::suspended_ns();
   return best;
 }
 

@@ -8,11 +8,6 @@
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/scope.hpp"
 
-#if !FASTPROF_HAS_RECORDER
-#error \
-    "fastprof records on Linux (x86-64 or aarch64). Define FASTPROF_DISABLE and include only fastprof/fastprof.hpp to compile the macros out."
-#endif
-
 FASTPROF_NAMESPACE_BEGIN
 
 // Kind of a record, stored in its site only. Values are ABI: append only.

@@ -22,7 +22,7 @@ inline uint64_t counter_step(uint64_t ns, uint64_t hz) noexcept {
 // is ambiguous if two stamps are equal, and the clock may advance in steps of 42 ns (24 MHz
 // counter). Any thread. All threads share one word, so it is used only without a usable counter.
 FASTPROF_COLD inline uint64_t slow_ticks(State* s) noexcept {
-  const auto ns = static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC));
+  const auto ns = static_cast<uint64_t>(platform::monotonic_ns());
   const uint64_t hz = s->simulated_counter_hz;
   const uint64_t now = FASTPROF_LIKELY(hz == 0) ? ns << 8 : counter_step(ns, hz);
   uint64_t last = __atomic_load_n(&s->last_slow_ticks, __ATOMIC_RELAXED);

@@ -3,9 +3,8 @@
 // because an annotated malloc would recurse.
 #pragma once
 
-#include <sys/mman.h>
-
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/memory.hpp"
 #include "fastprof/recorder/state/state.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -15,14 +14,10 @@ FASTPROF_NAMESPACE_BEGIN
 inline void* arena_allocate(State* s, size_t bytes) noexcept {
   bytes = (bytes + 15) & ~size_t{15};
   constexpr size_t kBlock = 256 * 1024;
-  if (bytes > kBlock / 4) {
-    void* own = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return own == MAP_FAILED ? nullptr : own;
-  }
+  if (bytes > kBlock / 4) return platform::map_memory(bytes);
   if (s->arena_next == nullptr || static_cast<size_t>(s->arena_end - s->arena_next) < bytes) {
-    void* block =
-        ::mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED) return nullptr;
+    void* block = platform::map_memory(kBlock);
+    if (block == nullptr) return nullptr;
     s->arena_next = static_cast<char*>(block);
     s->arena_end = s->arena_next + kBlock;
   }

@@ -18,6 +18,8 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/files.hpp"
+#include "fastprof/platform/memory.hpp"
 #include "fastprof/recorder/state/file_slab.hpp"
 #include "fastprof/recorder/state/state.hpp"
 #include "fastprof/recorder/store/backing_file_layout.hpp"
@@ -77,14 +79,6 @@ inline FileSession* file_session(const BackingFile* file, unsigned index) noexce
          index;
 }
 
-// Reserves bytes of the file on its file system; returns 0 or errno.
-inline int reserve_in_file(int fd, uint64_t offset, uint64_t bytes) noexcept {
-  for (;;) {
-    if (::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
-    if (errno != EINTR) return errno;
-  }
-}
-
 // Sets the file's length; returns 0 or errno. Beyond RLIMIT_FSIZE, the kernel would send SIGXFSZ.
 inline int extend_file(int fd, uint64_t bytes) noexcept {
   rlimit limit{};
@@ -106,9 +100,8 @@ inline void count_fallback(BackingFile* file, int error) noexcept {
 inline char* map_segment(int fd, uint64_t segment, void* at) noexcept {
   void* raw = nullptr;
   if (at == nullptr) {
-    raw = ::mmap(nullptr, 2 * kSlabBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                 -1, 0);
-    if (raw == MAP_FAILED) return nullptr;
+    raw = platform::reserve_addresses(2 * kSlabBytes);
+    if (raw == nullptr) return nullptr;
     const auto first = reinterpret_cast<uintptr_t>(raw);
     const uintptr_t aligned = (first + kSlabBytes - 1) & ~(kSlabBytes - 1);
     if (aligned > first) ::munmap(raw, aligned - first);
@@ -123,17 +116,15 @@ inline char* map_segment(int fd, uint64_t segment, void* at) noexcept {
     errno = error;
     return nullptr;
   }
-  ::madvise(at, kSlabBytes, MADV_HUGEPAGE);
+  platform::want_huge_pages(at, kSlabBytes);
   return static_cast<char*>(at);
 }
 
 // Replaces a segment of a file by untouched anonymous memory at the same address: stores through
 // old pointers (late ends) stay harmless.
 inline void unmap_segment(void* at) noexcept {
-  if (::mmap(at, kSlabBytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
-    return;
-  ::madvise(at, kSlabBytes, 18 /* MADV_WIPEONFORK */);
+  if (platform::map_blank(kSlabBytes, at) == nullptr) return;
+  platform::wipe_in_children(at, kSlabBytes);
 }
 
 // Appends a segment to the file, reserves its first `bytes` and maps it as map_segment() does.
@@ -142,7 +133,7 @@ inline uint64_t take_segment(BackingFile* file, uint64_t bytes, void* at, char**
                              int* error) noexcept {
   const uint64_t segment = file->segments;
   *error = extend_file(file->fd, (segment + 1) * kSlabBytes);
-  if (*error == 0) *error = reserve_in_file(file->fd, segment * kSlabBytes, bytes);
+  if (*error == 0) *error = platform::reserve_in_file(file->fd, segment * kSlabBytes, bytes);
   if (*error != 0) return 0;
   *address = map_segment(file->fd, segment, at);
   if (*address == nullptr) {

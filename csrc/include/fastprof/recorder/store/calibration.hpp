@@ -43,15 +43,14 @@ inline void add_knot(State* s, int tries) noexcept {
   if (s->knots == nullptr) {
     s->knots = static_cast<KnotList*>(arena_allocate(s, sizeof(KnotList)));
     if (s->knots == nullptr) return;
-    s->unix_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+    s->unix_offset_ns = platform::unix_ns() - platform::monotonic_ns();
   }
   KnotList* list = s->knots;
   ClockKnot knot;
   if (s->slow_clock) {
     // The clock is CLOCK_MONOTONIC itself in 1/256 ns: the map is exact.
     const uint64_t stamp = slow_ticks(s);
-    knot = ClockKnot{stamp, static_cast<int64_t>(stamp >> 8), 0,
-                     clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC)};
+    knot = ClockKnot{stamp, static_cast<int64_t>(stamp >> 8), 0, platform::suspended_ns()};
   } else {
     knot = take_clock_knot(tries);
   }

@@ -28,7 +28,7 @@ inline bool writes_outside(const State* s, const Track* track) noexcept {
 // limit is 0. Threads for which that takes over 2 ms are counted in the header. No lock held.
 inline void move_threads_into_file(State* s) noexcept {
   ThreadBlock* own = thread_block();
-  const int64_t until = clock_ns(CLOCK_MONOTONIC) + 2000000;
+  const int64_t until = platform::monotonic_ns() + 2000000;
   bool barrier = false;
   for (;;) {
     uint32_t unsettled = 0;
@@ -46,7 +46,7 @@ inline void move_threads_into_file(State* s) noexcept {
         }
         if (block != own && (busy || in_signal || !barrier)) ++unsettled;
       }
-      const bool late = clock_ns(CLOCK_MONOTONIC) > until;
+      const bool late = platform::monotonic_ns() > until;
       if ((unsettled == 0 && !stored) || (late && barrier)) {
         s->backing_file->header->threads_outside = s->backing_file->threads_outside = unsettled;
         return;

@@ -13,6 +13,8 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/files.hpp"
+#include "fastprof/platform/process.hpp"
 #include "fastprof/recorder/store/calibration.hpp"
 #include "fastprof/recorder/store/directory.hpp"
 #include "fastprof/recorder/store/pool.hpp"
@@ -29,32 +31,6 @@ struct OpenedFile {
 
 namespace backing {
 
-// Reads the first line of a small file; returns its length without the newline.
-inline size_t read_line(const char* path, char* text, size_t size) noexcept {
-  text[0] = 0;
-  std::FILE* f = std::fopen(path, "re");
-  if (f == nullptr) return 0;
-  const size_t count = std::fread(text, 1, size - 1, f);
-  std::fclose(f);
-  text[count] = 0;
-  const size_t length = std::strcspn(text, "\n");
-  text[length] = 0;
-  return length;
-}
-
-// Field 22 of /proc/self/stat: start of the process since boot in clock ticks; 0 if unreadable.
-inline uint64_t process_start() noexcept {
-  char text[1024];
-  if (read_line("/proc/self/stat", text, sizeof text) == 0) return 0;
-  const char* at = std::strrchr(text, ')');  // the name may contain blanks and parentheses
-  if (at == nullptr) return 0;
-  for (int field = 2; field < 22; ++field) {
-    at = std::strchr(at + 1, ' ');
-    if (at == nullptr) return 0;
-  }
-  return std::strtoull(at + 1, nullptr, 10);
-}
-
 // Fills in the header, except for what is known once the file is in force.
 inline void write_header(const State* s, BackingHeader& header) noexcept {
   std::memcpy(header.magic, kBackingMagic, sizeof header.magic);
@@ -67,13 +43,13 @@ inline void write_header(const State* s, BackingHeader& header) noexcept {
   header.chunk_bytes = kChunkBytes;
   header.pid = ::getpid();
   header.parent_pid = ::getppid();
-  header.process_start = process_start();
-  header.opened_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+  header.process_start = platform::process_start();
+  header.opened_monotonic_ns = platform::monotonic_ns();
   header.node_id = load_relaxed(&s->node_id);
   header.slow_clock = s->slow_clock;
   header.segments = 1;
-  read_line("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id);
-  read_line("/proc/self/comm", header.process_name, sizeof header.process_name);
+  platform::read_boot_id(header.boot_id, sizeof header.boot_id);
+  platform::read_process_name(header.process_name, sizeof header.process_name);
 }
 
 // Opens an unnamed file in the folder of `path`, or a named one where that is not supported.
@@ -87,29 +63,23 @@ inline int open_unnamed(const char* path, char* name, size_t size) noexcept {
   }
   std::memcpy(name, path, folder);
   std::memcpy(name + folder, ".", 2);
-  int fd = ::open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  int fd = platform::open_unnamed_file(name, true);
   name[0] = 0;
-  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return fd;
+  if (fd >= 0 || errno != EOPNOTSUPP) return fd;
   if (std::snprintf(name, size, "%s.XXXXXX", path) >= static_cast<int>(size)) {
     name[0] = 0;
     errno = ENAMETOOLONG;
     return -1;
   }
-  fd = ::mkostemp(name, O_CLOEXEC);
+  fd = platform::open_temporary_file(name);
   if (fd < 0) name[0] = 0;
   return fd;
 }
 
 // Gives the file its name. Fails if the name exists.
 inline int give_name(int fd, const char* temporary, const char* path) noexcept {
-  int result;
-  if (temporary[0] != 0) {
-    result = ::link(temporary, path);
-  } else {
-    char self[64];
-    std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    result = ::linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
-  }
+  const int result =
+      temporary[0] != 0 ? ::link(temporary, path) : platform::link_unnamed_file(fd, path);
   return result == 0 ? 0 : errno;
 }
 
@@ -128,7 +98,7 @@ inline OpenedFile open_backing_file(const State* s, const char* path) noexcept {
   }
   opened.error = extend_file(opened.fd, kSlabBytes);
   if (opened.error == 0)
-    opened.error = reserve_in_file(opened.fd, 0, kFirstDirectoryAt + kReservedAtOnce);
+    opened.error = platform::reserve_in_file(opened.fd, 0, kFirstDirectoryAt + kReservedAtOnce);
   opened.no_room = opened.error != 0;
   if (opened.error == 0) {
     opened.segment = map_segment(opened.fd, 0, nullptr);

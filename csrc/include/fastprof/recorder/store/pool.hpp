@@ -9,16 +9,10 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/memory.hpp"
 #include "fastprof/recorder/state/state.hpp"
 #include "fastprof/recorder/store/arena.hpp"
 #include "fastprof/recorder/store/backing_file.hpp"
-
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -31,15 +25,14 @@ constexpr size_t kWarmPoolBytes = 32 * 1024 * 1024;
 constexpr size_t kSlabsPerRegion = 16;
 
 // Maps `count` adjacent slabs, aligned to their size, without touching a page. Null if the kernel
-// refuses. MADV_WIPEONFORK: a child sees zeroes, so that the parent's next writes cause no
-// copy-on-write faults (34 to 81 ns a scope without it) and an end stored in the child hits mapped
+// refuses. wipe_in_children(): a child sees zeroes, so that the parent's next writes cause no
+// copy-on-write faults (34 to 81 ns a scope without) and an end stored in the child hits mapped
 // memory. The kernel may refuse both hints.
 inline char* map_region(size_t count) noexcept {
   const size_t region_bytes = count * kSlabBytes;
   const size_t bytes = region_bytes + kSlabBytes;
-  void* raw = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
+  void* raw = platform::map_blank(bytes);
+  if (raw == nullptr) return nullptr;
   const auto first = reinterpret_cast<uintptr_t>(raw);
   const uintptr_t aligned = (first + kSlabBytes - 1) & ~(kSlabBytes - 1);
   if (aligned > first) ::munmap(raw, aligned - first);
@@ -47,8 +40,8 @@ inline char* map_region(size_t count) noexcept {
   const uintptr_t aligned_end = aligned + region_bytes;
   if (end > aligned_end) ::munmap(reinterpret_cast<void*>(aligned_end), end - aligned_end);
   auto* region = reinterpret_cast<char*>(aligned);
-  ::madvise(region, region_bytes, MADV_HUGEPAGE);
-  ::madvise(region, region_bytes, MADV_WIPEONFORK);
+  platform::want_huge_pages(region, region_bytes);
+  platform::wipe_in_children(region, region_bytes);
   return region;
 }
 
@@ -126,7 +119,7 @@ inline void drop_file_slab(State* s, FileSlab* slab) noexcept {
 // State::lock held.
 inline void trim_slab(State* s, Slab* slab) noexcept {
   BlankSlabPlace* place = slab->place;  // read before the pages are dropped
-  ::madvise(slab, kSlabBytes, MADV_DONTNEED);
+  platform::discard_pages(slab, kSlabBytes);
   *place = {slab, s->blank_slabs};
   s->blank_slabs = place;
 }
@@ -155,7 +148,7 @@ inline void init_slab(State* s, BlankSlab blank) noexcept {
 
 // Faults in all pages of a slab.
 inline void populate_slab(Slab* slab) noexcept {
-  if (::madvise(slab, kSlabBytes, MADV_POPULATE_WRITE) == 0) return;
+  if (platform::populate_pages(slab, kSlabBytes)) return;
   volatile char* bytes = reinterpret_cast<volatile char*>(slab);
   for (size_t i = 0; i < kSlabBytes; i += 4096) bytes[i] = 0;
 }

@@ -4,18 +4,15 @@
 // pre-faulted).
 #pragma once
 
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/threads.hpp"
+#include "fastprof/platform/wait_word.hpp"
 #include "fastprof/recorder/state/lock.hpp"
 #include "fastprof/recorder/store/pool.hpp"
 
@@ -26,17 +23,9 @@ constexpr uint64_t kPrefaultSlabs = 4;  // kept ready
 // CPUs that this process may use now: its affinity, limited by `quota_cpus` of its cgroup. At least
 // 1.
 inline uint32_t count_usable_cpus(double quota_cpus) noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  double cpus = 1;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) cpus = CPU_COUNT(&set);
+  double cpus = platform::usable_cpus();
   if (quota_cpus < cpus) cpus = quota_cpus;
   return cpus < 1 ? 1 : static_cast<uint32_t>(cpus);
-}
-
-// The futex(2) system call on a word private to the process.
-inline long futex(uint32_t* word, int op, uint32_t value, const timespec* timeout) noexcept {
-  return ::syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
 }
 
 // Whether to fault in slabs now: few are ready, and the bound allows more. Free chunks count like
@@ -61,7 +50,7 @@ inline uint64_t prefault_target(const State* s) noexcept {
 // Main function of the prefault thread. It ends after a second without work.
 inline void* prefault_main(void* argument) noexcept {
   auto* s = static_cast<State*>(argument);
-  pthread_setname_np(pthread_self(), "fastprof-fault");
+  platform::name_this_thread("fastprof-fault");
   for (;;) {
     const uint32_t seen = __atomic_load_n(&s->prefault_signal, __ATOMIC_ACQUIRE);
     for (;;) {
@@ -79,9 +68,8 @@ inline void* prefault_main(void* argument) noexcept {
       add_ready(s, slab);
       if (s->session_bits == 0) trim_pool(s);
     }
-    const timespec idle{1, 0};
-    const long woken = futex(&s->prefault_signal, FUTEX_WAIT, seen, &idle);
-    if (woken != 0 && __atomic_load_n(&s->prefault_signal, __ATOMIC_ACQUIRE) == seen) {
+    const bool woken = platform::wait_word(&s->prefault_signal, seen, 1000000000);
+    if (!woken && __atomic_load_n(&s->prefault_signal, __ATOMIC_ACQUIRE) == seen) {
       ScopedLock hold(s->lock);
       if (__atomic_load_n(&s->prefault_signal, __ATOMIC_ACQUIRE) != seen) continue;
       s->prefault_running = 0;
@@ -104,7 +92,7 @@ inline void prefault_ahead(State* s) noexcept {
   {
     ScopedLock hold(s->lock);
     if (s->prefault_running != 0) {
-      futex(&s->prefault_signal, FUTEX_WAKE, 1, nullptr);
+      platform::wake_one(&s->prefault_signal);
       return;
     }
     s->prefault_running = 1;

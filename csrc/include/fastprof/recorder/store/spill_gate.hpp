@@ -8,9 +8,8 @@
 // longer than kSpillPatienceNs without progress; records are then dropped and counted.
 #pragma once
 
-#include <climits>
-
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/wait_word.hpp"
 #include "fastprof/recorder/state/clock.hpp"
 #include "fastprof/recorder/state/state.hpp"
 #include "fastprof/recorder/store/prefault.hpp"
@@ -30,14 +29,14 @@ constexpr uint8_t ending = 8;   // the session is being stopped: threads no long
 // Wakes the spill threads for a pass. Any thread.
 inline void request_spill(State* s) noexcept {
   __atomic_fetch_add(&s->spill_requests, 1u, __ATOMIC_RELEASE);
-  futex(&s->spill_requests, FUTEX_WAKE, INT_MAX, nullptr);
+  platform::wake_all(&s->spill_requests);
 }
 
 // Wakes the threads in await_spill, which test their conditions again. State::lock held, so that no
 // wake-up is lost.
 inline void announce_spill(State* s) noexcept {
   __atomic_fetch_add(&s->spill_progress, 1u, __ATOMIC_RELEASE);
-  futex(&s->spill_progress, FUTEX_WAKE, INT_MAX, nullptr);
+  platform::wake_all(&s->spill_progress);
 }
 
 // Maximum number of chunks of a spilling session if open ranges prevent moving them.
@@ -55,7 +54,7 @@ inline bool await_spill(State* s, int index) noexcept {
   // spill_pass at the end of the first pass that begins after this point. That pass sees the chunk
   // that this thread has just closed.
   const auto wanted = static_cast<uint8_t>(slot.spill_pass + 2 + slot.spill_pass % 2);
-  int64_t deadline = clock_ns(CLOCK_MONOTONIC) + kSpillPatienceNs;
+  int64_t deadline = platform::monotonic_ns() + kSpillPatienceNs;
   for (;;) {
     if (slot.pinned_chunks >= most_chunks_held(s, slot)) return false;
     if ((slot.spill_state & (spill_state::failing | spill_state::stalled)) != 0) return false;
@@ -63,14 +62,13 @@ inline bool await_spill(State* s, int index) noexcept {
     const uint32_t seen = load_acquire(&s->spill_progress);
     __atomic_fetch_add(&s->spill_requests, 1u, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->lock);
-    futex(&s->spill_requests, FUTEX_WAKE, INT_MAX, nullptr);
-    const timespec pause{0, 100000000};
-    futex(&s->spill_progress, FUTEX_WAIT, seen, &pause);
+    platform::wake_all(&s->spill_requests);
+    platform::wait_word(&s->spill_progress, seen, 100000000);
     pthread_mutex_lock(&s->lock);
     if (slot.id != id || (slot.spill_state & spill_state::active) == 0) return false;
     if (slot.pinned_chunks < slot.max_chunks) return false;  // there is room
     if (static_cast<int8_t>(static_cast<uint8_t>(slot.spill_pass - wanted)) >= 0) return true;
-    const int64_t now = clock_ns(CLOCK_MONOTONIC);
+    const int64_t now = platform::monotonic_ns();
     if (load_acquire(&s->spill_progress) != seen) deadline = now + kSpillPatienceNs;
     if (now > deadline) slot.spill_state |= spill_state::stalled;
   }

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <pthread.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/threads.hpp"
 #include "fastprof/recorder/state/lock.hpp"
 #include "fastprof/recorder/state/ticks.hpp"
 #include "fastprof/recorder/store/arena.hpp"
@@ -18,10 +16,6 @@
 #include "fastprof/recorder/store/track_name.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
-
-inline uint32_t kernel_thread_id() noexcept {
-  return static_cast<uint32_t>(::syscall(SYS_gettid));
-}
 
 // Makes a chunk the track's current one. State::lock held.
 inline void append_chunk(State* s, Track* track, Chunk* chunk) noexcept {
@@ -129,7 +123,7 @@ inline Track* new_track(State* s) noexcept {
   track->counters = counters;
   track->id = ++s->next_track_id;
   track->pid = static_cast<uint32_t>(s->pid);
-  track->tid = kernel_thread_id();
+  track->tid = platform::thread_id();
   track->alive = 1;
   track->next = s->tracks;
   s->tracks = track;
@@ -147,9 +141,9 @@ inline Track* register_track(State* s, ThreadBlock* block) noexcept {
   Track* track = new_track(s);
   if (track == nullptr) return nullptr;
   track->block = (block->flags & thread_flag::retired) != 0 ? nullptr : block;
-  char name[17] = {};
-  ::prctl(PR_GET_NAME, reinterpret_cast<unsigned long>(name), 0, 0, 0);
-  set_track_text(track, name, strnlen(name, 16), "");
+  char name[platform::kThreadNameBytes];
+  platform::read_thread_name(name);
+  set_track_text(track, name, std::strlen(name), "");
   s->recorded_once = 1;
   block->track = track;
   if (s->exit_key_made != 0) pthread_setspecific(s->exit_key, block);

@@ -4,8 +4,6 @@
 // uninitialised.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/memory.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 
@@ -44,7 +43,7 @@ class ColumnAllocator {
     } else if (::posix_memalign(&memory, kHugePage, bytes) != 0) {
       memory = nullptr;
     } else {
-      (void)::madvise(memory, bytes, MADV_HUGEPAGE);
+      platform::want_huge_pages(memory, bytes);
     }
     if (memory == nullptr) out_of_memory();
     return static_cast<Type*>(memory);

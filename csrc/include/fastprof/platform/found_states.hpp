@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a walk over the loaded objects finds: the States of the process's annotated libraries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+
+struct State;  // recorder/state/state.hpp
+
+namespace discovery {
+
+constexpr size_t kMagicBytes = 16;
+
+// How a State is recognised: by its first bytes, and by lying where one can.
+struct Wanted {
+  const char* magic = nullptr;
+  size_t alignment = 1;
+};
+
+constexpr int kMaxObjects = 512;
+
+// Result of one walk over the loaded objects. The walk calls nothing that takes the loader's lock.
+struct Found {
+  State* states[kMaxObjects];  // of our ABI major, in link-map order
+  const char* paths[kMaxObjects];
+  int count = 0;
+  const char* other_paths[16];  // the first 16 objects with another ABI major
+  int other_count = 0;
+  uintptr_t self = 0;  // an address in the object whose path and extent are wanted
+  uintptr_t self_first = 0, self_last = 0;
+  const char* self_path = nullptr;
+  Wanted wanted;
+};
+
+}  // namespace discovery
+
+FASTPROF_NAMESPACE_END

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads as the Linux kernel knows them: ids, names, stacks, CPUs.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fastprof/base/config.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace platform {
+
+constexpr size_t kThreadNameBytes = 17;  // with a 0 at the end
+
+// The kernel's id of the calling thread, as threading.get_native_id() has it.
+inline uint32_t thread_id() noexcept {
+  return static_cast<uint32_t>(::syscall(SYS_gettid));
+}
+
+// Whether the kernel still knows a thread of this process.
+inline bool thread_exists(uint32_t pid, uint32_t tid) noexcept {
+  return ::syscall(SYS_tgkill, static_cast<long>(pid), static_cast<long>(tid), 0) == 0;
+}
+
+// Copies the calling thread's name; empty if it has none.
+inline void read_thread_name(char (&name)[kThreadNameBytes]) noexcept {
+  name[0] = name[kThreadNameBytes - 1] = 0;
+  ::prctl(PR_GET_NAME, reinterpret_cast<unsigned long>(name), 0, 0, 0);
+}
+
+// Names the calling thread; at most 15 bytes.
+inline void name_this_thread(const char* name) noexcept {
+  ::pthread_setname_np(::pthread_self(), name);
+}
+
+// CPUs that the calling thread may run on; 1 if unknown.
+inline int usable_cpus() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// Finds the calling thread's stack: [*low, *high). False if unknown. Calls the C library, which may
+// allocate and, on the main thread, reads /proc/self/maps.
+inline bool find_thread_stack(uintptr_t* low, uintptr_t* high) noexcept {
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return false;
+  void* address = nullptr;
+  size_t size = 0;
+  const bool known = ::pthread_attr_getstack(&attributes, &address, &size) == 0;
+  if (known) {
+    *low = reinterpret_cast<uintptr_t>(address);
+    *high = *low + size;
+  }
+  ::pthread_attr_destroy(&attributes);
+  return known;
+}
+
+}  // namespace platform
+FASTPROF_NAMESPACE_END

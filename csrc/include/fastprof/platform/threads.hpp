@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads as the kernel knows them: ids, names, stacks, CPUs.
+#pragma once
+
+#include "fastprof/base/config.hpp"
+
+#if FASTPROF_DARWIN
+#include "fastprof/platform/darwin/threads.hpp"
+#else
+#include "fastprof/platform/linux/threads.hpp"
+#endif
