@@ -45,7 +45,8 @@ if TYPE_CHECKING:  # for type checkers and editors; must match _LAZY
     from fastprof.profiler.recovery import recover
     from fastprof.profiler.step_schedule import ProfilerAction, schedule
     from fastprof.profiler.step_tracker import KinetoStepTracker
-    from fastprof.record.activities import ProfilerActivity, kineto_available, supported_activities
+    from fastprof.record.activities import ProfilerActivity, kineto_available
+    from fastprof.record.availability import supported_activities
     from fastprof.record.emitters import emit_itt, emit_nvtx
     from fastprof.record.injection import receive_itt, receive_nvtx
     from fastprof.record.propagation import propagate
@@ -80,7 +81,7 @@ _LAZY: dict[str, str] = {
     "ProfilerAction": "fastprof.profiler.step_schedule",
     "schedule": "fastprof.profiler.step_schedule",
     "ProfilerActivity": "fastprof.record.activities",
-    "supported_activities": "fastprof.record.activities",
+    "supported_activities": "fastprof.record.availability",
     "kineto_available": "fastprof.record.activities",
     "profile": "fastprof.profiler",
     "CallFilter": "fastprof.record.python_calls",

@@ -3,30 +3,5 @@
 
 from __future__ import annotations
 
-from fastprof.record.devices import (
-    NO_INDEX,
-    ActivityType,
-    ArgumentType,
-    Device,
-    DeviceSink,
-    PythonDevice,
-    find,
-    refused,
-    register,
-    registered,
-    unregister,
-)
-
-__all__ = [
-    "NO_INDEX",
-    "ActivityType",
-    "ArgumentType",
-    "Device",
-    "DeviceSink",
-    "PythonDevice",
-    "find",
-    "refused",
-    "register",
-    "registered",
-    "unregister",
-]
+from fastprof.record.devices import *  # noqa: F403
+from fastprof.record.devices import __all__ as __all__

@@ -7,40 +7,5 @@ errors.UnavailableError with the reason.
 
 from __future__ import annotations
 
-from fastprof.record.metal import (
-    CopyStatistics,
-    FallbackStatistics,
-    LogOptions,
-    MetalStatistics,
-    OperationStatistics,
-    emit_signposts,
-    is_capturing_metal,
-    is_metal_capture_enabled,
-    log_options,
-    metal_capture,
-    profile,
-    set_log_options,
-    start,
-    statistics,
-    stop,
-    tables,
-)
-
-__all__ = [
-    "CopyStatistics",
-    "FallbackStatistics",
-    "LogOptions",
-    "MetalStatistics",
-    "OperationStatistics",
-    "emit_signposts",
-    "is_capturing_metal",
-    "is_metal_capture_enabled",
-    "log_options",
-    "metal_capture",
-    "profile",
-    "set_log_options",
-    "start",
-    "statistics",
-    "stop",
-    "tables",
-]
+from fastprof.record.metal import *  # noqa: F403
+from fastprof.record.metal import __all__ as __all__

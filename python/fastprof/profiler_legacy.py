@@ -3,18 +3,5 @@
 
 from __future__ import annotations
 
-from fastprof.compat.profiler_legacy import (
-    add_remote_events,
-    decode_events,
-    default_node_id,
-    profile,
-    set_default_node_id,
-)
-
-__all__ = [
-    "add_remote_events",
-    "decode_events",
-    "default_node_id",
-    "profile",
-    "set_default_node_id",
-]
+from fastprof.compat.profiler_legacy import *  # noqa: F403
+from fastprof.compat.profiler_legacy import __all__ as __all__

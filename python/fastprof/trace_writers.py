@@ -3,16 +3,5 @@
 
 from __future__ import annotations
 
-from fastprof.exporters.trace_writers import (
-    write_chrome_capture,
-    write_chrome_trace,
-    write_perfetto_capture,
-    write_perfetto_trace,
-)
-
-__all__ = [
-    "write_chrome_capture",
-    "write_chrome_trace",
-    "write_perfetto_capture",
-    "write_perfetto_trace",
-]
+from fastprof.exporters.trace_writers import *  # noqa: F403
+from fastprof.exporters.trace_writers import __all__ as __all__

@@ -6,6 +6,8 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ def differences(path: Path) -> list[str]:
     """Return at most 20 differences: slices with name, category, times in ns, process, thread and arguments."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as file:
-        trace = json.loads(file.read())
+        trace = json.loads(file.read(), parse_float=Decimal)
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
     base_ns = int(trace.get("baseTimeNanoseconds", 0)) if isinstance(trace, dict) else 0
     table = fastprof.load(path)
@@ -90,7 +92,6 @@ def _of_event(event: dict[str, Any], base_ns: int) -> tuple[Any, ...]:
     )
 
 
-def _ns(us: float) -> int:
-    """Of the nearest double, as json.load() reads it: a time since 1970 in us has steps of 0.25 us."""
-    whole = int(us)
-    return whole * 1000 + round((us - whole) * 1000)
+def _ns(us: Any) -> int:
+    """The ns nearest to the file's decimal number, ties to even."""
+    return round(Fraction(us) * 1000)

@@ -87,26 +87,12 @@ Read EventScanner::read_event(Cursor& cursor) {
   constexpr uint32_t kArgs = 1u << 8;
   event_ = Event();
   members_.clear();
-  ++cursor.at;
-  if (!cursor.skip_space()) return Read::more;
-  if (*cursor.at == '}') {
-    ++cursor.at;
-    return Read::done;
-  }
-  for (;;) {
-    bool escapes = false;
-    if (*cursor.at != '"') return Read::refused;
-    const char* begin = cursor.at + 1;
-    Read read = cursor.skip_string(escapes);
-    if (read != Read::done) return read;
-    const std::string_view key(begin, static_cast<size_t>(cursor.at - 1 - begin));
-    if (!cursor.skip_space()) return Read::more;
-    if (*cursor.at++ != ':') return Read::refused;
-    if (!cursor.skip_space()) return Read::more;
+  return read_object(cursor, [&](std::string_view key, bool escapes) {
     uint32_t bit = 0;
     Span* const span = field(key, bit);
     bool value_escapes = false;
-    begin = cursor.at;
+    const char* const begin = cursor.at;
+    Read read = Read::done;
     if (span != nullptr && *begin == '"') {
       read = cursor.skip_string(value_escapes);
     } else if (key == "args") {
@@ -122,12 +108,8 @@ Read EventScanner::read_event(Cursor& cursor) {
       span->text = std::string_view(begin, static_cast<size_t>(cursor.at - begin));
       span->escapes = value_escapes;
     }
-    if (!cursor.skip_space()) return Read::more;
-    const char c = *cursor.at++;
-    if (c == '}') return Read::done;
-    if (c != ',') return Read::refused;
-    if (!cursor.skip_space()) return Read::more;
-  }
+    return Read::done;
+  });
 }
 
 Read EventScanner::read_args(Cursor& cursor) {

@@ -157,28 +157,7 @@ Read Cursor::skip_array(int depth) noexcept {
 
 Read Cursor::skip_object(int depth) noexcept {
   if (depth == 0) return Read::refused;
-  ++at;
-  if (!skip_space()) return Read::more;
-  if (*at == '}') {
-    ++at;
-    return Read::done;
-  }
-  for (;;) {
-    bool escapes = false;
-    if (*at != '"') return Read::refused;
-    Read read = skip_string(escapes);
-    if (read != Read::done) return read;
-    if (!skip_space()) return Read::more;
-    if (*at++ != ':') return Read::refused;
-    if (!skip_space()) return Read::more;
-    read = skip_value(depth - 1);
-    if (read != Read::done) return read;
-    if (!skip_space()) return Read::more;
-    const char c = *at++;
-    if (c == '}') return Read::done;
-    if (c != ',') return Read::refused;
-    if (!skip_space()) return Read::more;
-  }
+  return read_object(*this, [&](std::string_view, bool) { return skip_value(depth - 1); });
 }
 
 Read Cursor::skip_value(int depth) noexcept {

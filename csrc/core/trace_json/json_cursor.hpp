@@ -45,10 +45,11 @@ struct Cursor {
 constexpr int kMaxDepth = 200;           // Python's own limit is about 1000
 constexpr size_t kMaxNumberChars = 300;  // Python refuses integers of more than 4300 digits
 
-// Reads an object, whose brace is at the cursor, and calls on_member(key, escapes, value) for each
-// member: the key without quotes, whether it contains escapes, and the value's text.
-template <class OnMember>
-Read read_members(Cursor& cursor, const OnMember& on_member) {
+// Reads an object, whose brace is at the cursor. For each member, read_value(key, escapes) is
+// called with the cursor at the value, which it must read; key: without quotes; escapes: whether
+// the key contains escapes. Every reader of an object goes through this function.
+template <class ReadValue>
+Read read_object(Cursor& cursor, const ReadValue& read_value) {
   ++cursor.at;
   if (!cursor.skip_space()) return Read::more;
   if (*cursor.at == '}') {
@@ -58,23 +59,34 @@ Read read_members(Cursor& cursor, const OnMember& on_member) {
   for (;;) {
     bool escapes = false;
     if (*cursor.at != '"') return Read::refused;
-    const char* begin = cursor.at + 1;
+    const char* const begin = cursor.at + 1;
     Read read = cursor.skip_string(escapes);
     if (read != Read::done) return read;
     const std::string_view key(begin, static_cast<size_t>(cursor.at - 1 - begin));
     if (!cursor.skip_space()) return Read::more;
     if (*cursor.at++ != ':') return Read::refused;
     if (!cursor.skip_space()) return Read::more;
-    begin = cursor.at;
-    read = cursor.skip_value(kMaxDepth);
+    read = read_value(key, escapes);
     if (read != Read::done) return read;
-    on_member(key, escapes, std::string_view(begin, static_cast<size_t>(cursor.at - begin)));
     if (!cursor.skip_space()) return Read::more;
     const char c = *cursor.at++;
     if (c == '}') return Read::done;
     if (c != ',') return Read::refused;
     if (!cursor.skip_space()) return Read::more;
   }
+}
+
+// Reads an object like read_object() and calls on_member(key, escapes, value) for each member, with
+// the text of its value.
+template <class OnMember>
+Read read_members(Cursor& cursor, const OnMember& on_member) {
+  return read_object(cursor, [&](std::string_view key, bool escapes) {
+    const char* const begin = cursor.at;
+    const Read read = cursor.skip_value(kMaxDepth);
+    if (read == Read::done)
+      on_member(key, escapes, std::string_view(begin, static_cast<size_t>(cursor.at - begin)));
+    return read;
+  });
 }
 
 }  // namespace trace_json

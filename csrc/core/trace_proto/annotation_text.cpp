@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "core/trace_json/json_cursor.hpp"
-#include "core/trace_proto/track_event_fields.hpp"
 #include "core/trace_proto/wire.hpp"
+#include "fastprof/export/perfetto_fields.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace trace_proto {
@@ -112,9 +112,9 @@ bool append_annotation(std::string& name, std::string& value, std::string_view m
         }
         break;
       }
-      case field::dict_entries:
+      case annotation::dict_entries:
       case annotation::array_values: {
-        const Kind wanted = fields.number == field::dict_entries ? Kind::dict : Kind::list;
+        const Kind wanted = fields.number == annotation::dict_entries ? Kind::dict : Kind::list;
         if (!is_bytes || (kind != Kind::none && kind != wanted)) return false;
         value += kind == Kind::none ? (wanted == Kind::dict ? "{" : "[") : ", ";
         kind = wanted;
@@ -161,7 +161,7 @@ bool append_annotation(std::string& name, std::string& value, std::string_view m
           case annotation::pointer_value:
             append_hex(value, fields.value);
             break;
-          case field::string_value_iid: {
+          case annotation::string_value_iid: {
             const std::string_view known = texts.annotation_text(fields.value);
             if (known.empty()) return false;
             value += known;

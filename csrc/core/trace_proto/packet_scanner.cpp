@@ -2,7 +2,7 @@
 #include "core/trace_proto/packet_scanner.hpp"
 
 #include "core/trace_json/json_cursor.hpp"
-#include "core/trace_proto/track_event_fields.hpp"
+#include "fastprof/export/perfetto_fields.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace trace_proto {
@@ -117,8 +117,8 @@ bool PacketScanner::read_packet(std::string_view message, Packet& packet) {
         bit = 16;
         packet.clock = fields.value;
         break;
-      case field::trusted_uid:
-      case field::trusted_pid:
+      case trace_packet::trusted_uid:
+      case trace_packet::trusted_pid:
         break;
       default:
         return false;
@@ -210,12 +210,13 @@ bool PacketScanner::read_event(const SequenceState& sequence, std::string_view m
         event.name = fields.bytes;
         break;
       case track_event::category_iids:
-      case field::categories: {
+      case track_event::categories: {
         std::string_view known;
         std::string text;
         if (fields.number == track_event::category_iids) {
           // Texts follow iids in the joined category, so a text before an iid is unusual.
-          if (!is_varint || (event.seen & (uint64_t{1} << field::categories)) != 0) return false;
+          if (!is_varint || (event.seen & (uint64_t{1} << track_event::categories)) != 0)
+            return false;
           known = sequence.text(TextKind::category, fields.value);
         } else if (is_bytes && append_string(text, fields.bytes)) {
           known = text;

@@ -2,8 +2,6 @@
 // Numbers of trace events, from their JSON text.
 #pragma once
 
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -33,44 +31,85 @@ inline bool parse_int(std::string_view text, int64_t& value, size_t digits = 18)
   return true;
 }
 
-// Converts a JSON number of microseconds to ns, exactly as from the nearest double: whole part *
-// 1000 plus the rounded rest. Returns false for what is not a finite number within +-4e15.
-inline bool parse_us(std::string_view text, int64_t& ns) noexcept {
-  // A double below 2^43 us is exact to 0.0005 us, so three decimals survive.
-  constexpr uint64_t kExactUs = uint64_t{1} << 43;
+constexpr uint64_t kMostTimeNs = uint64_t{4000000000000000} * 1000;  // the sum of two fits 64 bits
+
+// parse_us() for numbers with more than three decimals, an exponent or many digits: takes the
+// digits as one integer, cut where the ns end, and rounds by those behind.
+inline bool parse_long_us(std::string_view text, int64_t& ns) noexcept {
   const char* at = text.data();
   const char* const end = at + text.size();
   const bool negative = at != end && *at == '-';
   if (negative) ++at;
-  uint64_t whole = 0;
-  const char* const point = end - at > 16 + 24 ? at : parse_digits(at, end, whole);
-  const auto digits = point - at;
-  if (digits > 0 && digits <= 15 && point == end) {
-    ns = static_cast<int64_t>(whole) * 1000;
-    if (negative) ns = -ns;
+  const char* const digits = at;
+  const auto is_digit = [end](const char* c) { return c != end && *c >= '0' && *c <= '9'; };
+  if (!is_digit(at)) return false;  // not a finite number
+  while (is_digit(at)) ++at;
+  int64_t kept = at - digits + 3;  // number of digits before the end of the ns
+  if (at != end && *at == '.') {
+    ++at;
+    while (is_digit(at)) ++at;
+  }
+  const char* const digits_end = at;
+  if (at != end) {
+    if (*at != 'e' && *at != 'E') return false;
+    ++at;
+    const bool down = at != end && *at == '-';
+    if (at != end && (*at == '-' || *at == '+')) ++at;
+    uint64_t exponent = 0;
+    if (at == end || end - at > 4 || parse_digits(at, end, exponent) != end) return false;
+    kept += down ? -static_cast<int64_t>(exponent) : static_cast<int64_t>(exponent);
+  }
+  if (kept < 0) {  // less than 0.1 ns
+    ns = 0;
     return true;
   }
-  if (digits > 0 && digits <= 13 && whole < kExactUs && *point == '.' && end - point <= 4) {
-    uint64_t rest = 0;
-    if (parse_digits(point + 1, end, rest) == end) {
-      for (auto i = end - point; i < 4; ++i) rest *= 10;
-      ns = static_cast<int64_t>(whole * 1000 + rest);
-      if (negative) ns = -ns;
-      return true;
+  uint64_t value = 0;
+  int64_t taken = 0;
+  unsigned next = 0;     // the first digit that is cut off
+  bool is_more = false;  // whether any digit behind that is not 0
+  for (const char* c = digits; c != digits_end; ++c) {
+    if (*c == '.') continue;
+    const auto digit = static_cast<unsigned>(*c - '0');
+    if (taken < kept) {
+      value = value * 10 + digit;
+      if (value > kMostTimeNs) return false;
+    } else if (taken == kept) {
+      next = digit;
+    } else {
+      is_more = is_more || digit != 0;
     }
+    ++taken;
   }
-#if defined(__cpp_lib_to_chars)
-  if (point == end || digits == 0) return false;  // a large integer, or not a number
-  double us = 0;
-  const auto read = std::from_chars(text.data(), end, us);
-  if (read.ec != std::errc() || read.ptr != end || !(std::fabs(us) < 4e15)) return false;
-  const double trunc = std::trunc(us);
-  ns = static_cast<int64_t>(trunc) * 1000 +
-       static_cast<int64_t>(std::nearbyint((us - trunc) * 1000));
-  return true;
-#else
-  return false;
-#endif
+  for (; taken < kept && value != 0; ++taken) {
+    value *= 10;
+    if (value > kMostTimeNs) return false;
+  }
+  if (next > 5 || (next == 5 && (is_more || value % 2 != 0))) ++value;
+  ns = negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
+  return value <= kMostTimeNs;
+}
+
+// Converts a JSON number of microseconds to ns: of the decimal value itself, not of a double near
+// it; rounds to the nearest ns, ties to even. importers/decimal_times.py converts alike. Returns
+// false for what is not a finite number within +-4e15 us.
+inline bool parse_us(std::string_view text, int64_t& ns) noexcept {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const bool negative = at != end && *at == '-';
+  if (negative) ++at;
+  if (end - at > 16 + 4) return parse_long_us(text, ns);
+  uint64_t value = 0;
+  const char* const point = parse_digits(at, end, value);
+  if (point == at) return false;
+  const auto decimals = end - point - 1;  // -1: an integer
+  if (point - at > 16 || decimals > 3 || (decimals >= 0 && *point != '.'))
+    return parse_long_us(text, ns);
+  constexpr uint64_t kScale[] = {1000, 1000, 100, 10, 1};
+  uint64_t rest = 0;
+  if (decimals > 0 && parse_digits(point + 1, end, rest) != end) return parse_long_us(text, ns);
+  value = value * 1000 + rest * kScale[decimals + 1];
+  ns = negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
+  return value <= kMostTimeNs;
 }
 
 }  // namespace trace_rows

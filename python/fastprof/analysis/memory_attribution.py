@@ -199,7 +199,7 @@ def _by_interval_in_process(
     times = table.start_ns[memory][order]
     first = np.searchsorted(times, table.start_ns[ranges], "left")
     last = np.searchsorted(times, table.end_ns[ranges], "right")
-    usage = []
+    usage: list[Array] = []
     for part in parts:
         sums = np.concatenate([[0], np.cumsum(part[order])])
         column = np.zeros(len(table), np.int64)

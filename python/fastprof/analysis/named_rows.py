@@ -58,7 +58,8 @@ class NamedRows:
         """Ops that no op encloses directly, by thread and start."""
         parent_is_op = self.is_op[self.parent] & (self.parent >= 0)
         found = np.flatnonzero(self.is_op & ~parent_is_op)
-        return found[np.lexsort((self.start[found], self.thread[found]))]
+        order: Array = np.lexsort((self.start[found], self.thread[found]))
+        return found[order]
 
     def where(self, predicate: Callable[[str], Any]) -> Array:
         """Return the rows whose name satisfies a predicate, which is called once a name."""

@@ -236,7 +236,8 @@ def _gpus() -> Iterator[Finding]:
         "MPS": "",
     }
     try:
-        from fastprof.record.activities import ProfilerActivity, missing_reason
+        from fastprof.record.activities import ProfilerActivity
+        from fastprof.record.availability import missing_reason
         from fastprof.record.devices import refused, registered
 
         with warnings.catch_warnings():

@@ -219,4 +219,5 @@ def _show(profiler: Any, options: argparse.Namespace, label: str) -> None:
         notes.append(f"wrote {options.html}; open it in a browser")
     html = "".join(map(html_note, notes)) + (shown or profiler._repr_html_())
     plain = "\n".join([*notes, text.rstrip("\n")])
-    display({"text/html": html, "text/plain": plain}, raw=True)
+    show: Any = display  # untyped in some versions of IPython
+    show({"text/html": html, "text/plain": plain}, raw=True)

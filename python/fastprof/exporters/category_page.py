@@ -15,6 +15,7 @@ from fastprof.analysis.memory_categories.origins import explain_peak
 from fastprof.analysis.memory_categories.profile import MemoryProfile
 from fastprof.analysis.memory_categories.totals import CategoryTotals, reconcile
 from fastprof.exporters.memory_timeline import failures_table
+from fastprof.exporters.plotted_points import highest_points
 from fastprof.model.memory_rows import failed_requests
 
 __all__ = ["write_page"]
@@ -103,7 +104,7 @@ def _plot(totals: CategoryTotals) -> str:
     time = (totals.time_ns - totals.time_ns[0]) / 1e6
     span = max(float(time[-1]), 1e-3)
     top = max(int(totals.total.max()), 1)
-    kept = _highest(time / span, totals.total)
+    kept = highest_points(time / span, totals.total, _POINTS)
     x = _LEFT + time[kept] * (_WIDTH / span)
     edges = np.cumsum(totals.bytes[kept], axis=1) * (_HEIGHT / top)
     edges = np.concatenate([np.zeros((len(kept), 1)), edges], axis=1)
@@ -144,16 +145,6 @@ def _axes(span_ms: float, top: int) -> list[str]:
         f'<text x="{_LEFT + _WIDTH / 2}" y="{_HEIGHT + 34}" text-anchor="middle">time in ms</text>'
     )
     return parts
-
-
-def _highest(fraction: Array, values: Array) -> Array:
-    """Return the indices to draw: of each pixel the highest, and always the first and the last."""
-    if len(values) <= _POINTS:
-        return np.arange(len(values))
-    pixel = (fraction * _POINTS).astype(np.int64)
-    order = np.lexsort((values, pixel))
-    last = np.flatnonzero(np.append(pixel[order][1:] != pixel[order][:-1], True))
-    return np.unique(np.concatenate([[0], order[last], [len(values) - 1]]))
 
 
 def _steps(x: Array, y: Array) -> list[tuple[float, float]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fastprof.base import errors
 from fastprof.exporters.atomic_file import atomic_text
+from fastprof.exporters.plotted_points import highest_points
 from fastprof.model.memory_rows import FailedRequest, failed_requests, memory_rows
 from fastprof.model.table import EventTable
 from fastprof.model.tree import EventTree
@@ -203,7 +204,7 @@ def _chart(device: DeviceMemory, table: EventTable) -> str:
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" role="img">']
     rows = []
     for name, color, values in series:
-        kept = _highest(x, values)
+        kept = highest_points((device.time_ns - begin) / span, values, _POINTS)
         y = _HEIGHT - (values[kept] - low) * (_HEIGHT / (high - low))
         points = _steps(x[kept].tolist(), y.tolist())
         parts.append(f'<polyline fill="none" stroke="{color}" points="{points}"/>')
@@ -215,16 +216,6 @@ def _chart(device: DeviceMemory, table: EventTable) -> str:
     head = f"<p>{len(x):,} records in {span / 1e6:,.3f} ms; bytes from {low:,} to {high:,}</p>"
     table_ = "<table><tr><th></th><th>peak bytes</th><th>at the end</th></tr>" + "".join(rows)
     return "".join(parts) + head + table_ + "</table>"
-
-
-def _highest(x: Array, values: Array) -> Array:
-    """Return the indices to draw: the highest point in each half pixel, and always the last point."""
-    if len(x) <= _POINTS:
-        return np.arange(len(x))
-    pixel = (x * (_POINTS / _WIDTH)).astype(np.int64)
-    order = np.lexsort((values, pixel))
-    last = np.flatnonzero(np.append(pixel[order][1:] != pixel[order][:-1], True))
-    return np.unique(np.append(order[last], len(x) - 1))
 
 
 def _steps(x: list[float], y: list[float]) -> str:

@@ -57,7 +57,7 @@ def collapsed_ranges(
         thread = np.unique(tree.take(tree.table.thread), return_inverse=True)[1].reshape(-1)
     paths = name_paths(tree, names, max(len(texts), 1), thread)
     limit = _fold_depth(paths, texts, heads, max_chars)
-    folded = np.zeros(len(paths.parent), np.int64)
+    folded: Array = np.zeros(len(paths.parent), np.int64)
     if limit is not None:
         deepest = int(paths.depth.max()) + 1
         warnings.warn(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,6 +21,12 @@ from fastprof.importers.chrome_args import (
     launches_kernels,
     put_args,
     range_state,
+)
+from fastprof.importers.decimal_times import (
+    exact_json,
+    ns_of_decimal,
+    ns_of_double,
+    ns_of_doubles,
 )
 from fastprof.importers.json_stream import JsonStream, scan_piece_bytes
 from fastprof.importers.kernel_links import DeviceRows, link_kernels
@@ -53,7 +60,7 @@ _ENDS = {"E": "B", "e": "b", "F": "b"}
 
 
 def read_chrome_trace(source: Source, *, native: bool = True, salvage: bool = False) -> EventTable:
-    """Return the table of a trace, rows in file order; times are integer ns, as exact as the file's.
+    """Return the table of a trace, rows in file order. Times are whole ns, the nearest to the file's.
 
     Complete events, begin/end pairs, async pairs, instants, counters, flows and memory records
     become rows. Process and thread names go to tracks; args go to columns (shapes, stacks, sequence
@@ -106,6 +113,8 @@ class _Reader:
             self.columns = EventColumns(self.scanner.store, self.rows, self.devices, self.scopes)
         self.can_scan = native
         self.in_events = False  # the array of events has begun
+        # Decodes the current event again, with Decimal in the place of float.
+        self.exact_event: Callable[[], Any] = dict
         self.damage = ""
 
     # ---- the file ------------------------------------------------------------------------------
@@ -158,6 +167,7 @@ class _Reader:
                 self._batch(batch)
             else:
                 event = stream.value()
+                self.exact_event = lambda: exact_json(stream.value_text())
                 try:
                     self._event(event)
                 except (errors.FormatError, OverflowError) as error:
@@ -222,8 +232,10 @@ class _Reader:
             self.columns.add(rows, done, row)
             done = row
             known = len(self.scopes.backward_names)
+            text = data[at + begin : at + end]
+            self.exact_event = lambda text=text: exact_json(text)  # type: ignore[misc]
             try:
-                self._event(json.loads(data[at + begin : at + end]))
+                self._event(json.loads(text))
             except (errors.FormatError, OverflowError) as error:
                 source = self.stream.source
                 offset = source.offset - len(data) + at + end
@@ -249,7 +261,16 @@ class _Reader:
     def _batch(self, batch: list[Any]) -> None:
         """Add many events; complete ones without args, usually most, are added as arrays."""
         sites, tracks = self.plain_sites, self.plain_tracks
-        plain: list[tuple[float, float, int, int]] = []
+        plain: list[tuple[float, float, int, int, int]] = []
+        exact: list[Any] = []
+        position = 0
+
+        def exact_event(position: int) -> Any:
+            if not exact:
+                exact.extend(exact_json(self.stream.events_text()))
+            return exact[position]
+
+        self.exact_event = lambda: exact_event(position)
         for position, event in enumerate(batch):
             try:
                 if event["ph"] == "X" and not event["args"]:
@@ -261,12 +282,12 @@ class _Reader:
                     ):
                         site = sites[event["name"], event["cat"]]
                         track = tracks[event["pid"], event["tid"]]
-                        plain.append((start, duration, site, track))
+                        plain.append((start, duration, site, track, position))
                         continue
             except (KeyError, TypeError):
                 pass
             if plain:
-                self.rows.extend(*_plain_columns(plain))
+                self.rows.extend(*_plain_columns(plain, exact_event))
                 plain.clear()
             try:
                 self._event(event)
@@ -275,7 +296,7 @@ class _Reader:
                 place = f"event {self.index + position}, which ends here"
                 raise self.stream.fail(f"{place}: {error}") from None
         if plain:
-            self.rows.extend(*_plain_columns(plain))
+            self.rows.extend(*_plain_columns(plain, exact_event))
         self.index += len(batch)
 
     # ---- one event -----------------------------------------------------------------------------
@@ -328,8 +349,8 @@ class _Reader:
         if type(value) is int:
             return value * 1000
         if type(value) is float and math.isfinite(value):
-            whole = int(value)
-            return whole * 1000 + round((value - whole) * 1000)  # value * 1000 could lose a digit
+            ns = ns_of_double(value)
+            return ns_of_decimal(self.exact_event()[name]) if ns is None else ns
         raise errors.FormatError(
             f"expected a number of microseconds as {name}, found {str(value)[:40]!r}"
         )
@@ -532,17 +553,23 @@ class _Reader:
         return link_kernels(table, self.devices)
 
 
-def _plain_columns(plain: list[tuple[float, float, int, int]]) -> tuple[Array, ...]:
-    """Return (start ns, end ns, site, track) of complete events without args; rounded as in _time_ns."""
-    start_us, duration_us, site, track = (np.array(column) for column in zip(*plain, strict=True))
+def _plain_columns(
+    plain: list[tuple[float, float, int, int, int]], exact_event: Callable[[int], Any]
+) -> tuple[Array, ...]:
+    """Return (start ns, end ns, site, track) of complete events without args.
 
-    def ns(us: Array) -> Array:
-        whole = np.trunc(us)
-        rest: Array = np.rint((us - whole) * 1000).astype(np.int64)
-        return whole.astype(np.int64) * 1000 + rest
-
-    start_ns = ns(start_us)
-    return start_ns, start_ns + ns(duration_us), site, track
+    exact_event: returns the event of a position, the last member of `plain`, with exact numbers.
+    """
+    start_us, duration_us, site, track, position = (
+        np.array(column) for column in zip(*plain, strict=True)
+    )
+    times = []
+    for name, us in (("ts", start_us), ("dur", duration_us)):
+        ns, decided = ns_of_doubles(us)
+        for row in np.flatnonzero(~decided).tolist():
+            ns[row] = ns_of_decimal(exact_event(int(position[row]))[name])
+        times.append(ns)
+    return times[0], times[0] + times[1], site, track
 
 
 def _id_number(value: Any) -> int:

@@ -146,6 +146,14 @@ class JsonStream:
                 continue
             wanted = min(wanted * 2, self._max, 1 << 26)
 
+    def value_text(self) -> str:
+        """Return the text of the last value(). Valid until the stream is used again."""
+        return self._text[self._at - self.value_chars : self._at]
+
+    def events_text(self) -> str:
+        """Return the text of the last events(), an array. Valid until the stream is used again."""
+        return f"[{self._text[self._batch_at : self._at]}]"
+
     def events(self) -> list[Any]:
         """Decode many values of an array at once: from the cursor to about the last buffered "ph".
 

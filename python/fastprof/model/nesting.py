@@ -162,4 +162,5 @@ def _nesting_order(start: Array, end: Array, group: Array | None) -> Array | Non
         ordered = (group[:-1] < group[1:]) | ((group[:-1] == group[1:]) & ordered)
     if bool(ordered.all()):
         return None
-    return np.lexsort((-end, start) if group is None else (-end, start, group))
+    order: Array = np.lexsort((-end, start) if group is None else (-end, start, group))
+    return order

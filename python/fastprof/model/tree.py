@@ -289,7 +289,7 @@ class EventTree:
         own only), self is total minus the children's total. Device rows: both are the duration.
         Async rows: 0.
         """
-        own = np.zeros(len(self), np.int64)
+        own: Array = np.zeros(len(self), np.int64)
         kernels = self.table.kernels
         if kernels:
             per_row = sum_by(kernels.row, kernels.duration_ns, len(self.table))
@@ -305,7 +305,7 @@ class EventTree:
             total = self.sum_subtree(own, legacy)
         own = total - self.sum_children(total)
         if self.on_cpu is not None:
-            duration = self.take(self.table.duration_ns)
+            duration: Array = self.take(self.table.duration_ns)
             if self.is_async is not None:
                 duration = np.where(self.is_async, 0, duration)
             own = np.where(self.on_cpu, own, duration)

@@ -35,7 +35,7 @@ _MODULES = (
     "fastprof.views.forward_backward",
     "fastprof.formats.trace_members",
     "fastprof.exporters.category_timeline",
-    "fastprof.exporters.chrome_python",
+    "fastprof.exporters.list_trace",
     "fastprof.exporters.memory_snapshot",
     "fastprof.exporters.memory_timeline",
     "fastprof.exporters.native_file",

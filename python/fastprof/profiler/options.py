@@ -22,11 +22,10 @@ from fastprof.record.activities import (
     as_activity,
     category_mask,
     cuda_types,
-    missing_reason,
     parse_activities,
     plugin_types,
-    supported_activities,
 )
+from fastprof.record.availability import missing_reason, supported_activities
 
 __all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "outside_level", "tell_missing"]
 

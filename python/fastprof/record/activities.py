@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ProfilerActivity: the kinds of work a profile can record, and which of them this machine supports."""
+"""ProfilerActivity: the kinds of work a profile can record, and the names of their types."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ __all__ = [
     "category_mask",
     "cuda_types",
     "kineto_available",
-    "missing_reason",
     "parse_activities",
     "plugin_types",
-    "supported_activities",
 ]
 
 
@@ -74,40 +72,9 @@ _CUDA_TYPES: dict[str, str] = {
 _ON_REQUEST = frozenset({"cuda_sync", "gpu_memory", "unified_memory"})
 
 
-def supported_activities() -> set[ProfilerActivity]:
-    """Return the activities that this build records on this machine, in this process."""
-    return {activity for activity in ProfilerActivity if missing_reason(activity) is None}
-
-
 def kineto_available() -> bool:
     """Return True: fastprof itself provides what PyTorch needs Kineto for."""
     return True
-
-
-def missing_reason(activity: ProfilerActivity) -> str | None:
-    """Return why an activity is not recorded here; None if it is."""
-    if activity is ProfilerActivity.CPU:
-        return None
-    if activity is ProfilerActivity.CUDA:
-        from fastprof.record.cuda import cuda_problem  # loads the native part
-
-        return cuda_problem()
-    if activity is ProfilerActivity.MPS:
-        from fastprof.record.metal_problem import metal_problem  # loads the native part
-
-        problem = metal_problem()
-        return f"Metal work (MPS) is not recorded: {problem}" if problem else None
-    from fastprof.record.devices import registered  # likewise
-
-    problems = {d.name: d.problem() for d in registered() if d.activity is activity}
-    if not problems:
-        return (
-            f"this build of fastprof has no {activity.name} backend, and no device plug-in is registered"
-            " for it (fastprof.devices.register), so work on that device is not recorded"
-        )
-    if None in problems.values():
-        return None
-    return "; ".join(f"work on {name} is not recorded: {why}" for name, why in problems.items())
 
 
 def as_activity(value: Any) -> ProfilerActivity:

@@ -395,7 +395,11 @@ class EventList(RowList[T]):
         output("stacks")(self, path, metric)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as a Chrome trace (JSON array), compressed with gzip if `path` ends in .gz."""
+        """Write the events as a Chrome trace (JSON object), compressed with gzip if `path` ends in .gz.
+
+        Events appear as the list has them; profile.export_chrome_trace writes the whole recording.
+        Raises errors.IoError if the file cannot be written.
+        """
         output("chrome")(self, path)
 
     def to_table(self) -> EventTable:

@@ -208,10 +208,10 @@ class EventFrame:
 
     def metric(self, field: str) -> Array:
         """Return a numeric field by its device_* or cpu_* name; times in the frame's unit."""
-        if field == "cpu_time":
-            return self.cpu_time_total / np.maximum(self.metric("count"), 1)
-        if field == "device_time":
-            return self.metric("device_time_total") / np.maximum(self.metric("count"), 1)
+        if field in ("cpu_time", "device_time"):
+            total = self.cpu_time_total if field == "cpu_time" else self.metric("device_time_total")
+            mean: Array = total / np.maximum(self.metric("count"), 1)
+            return mean
         if field == "flops_per_s":
             return self.flops_per_s()
         value: Array | None = getattr(self, field)

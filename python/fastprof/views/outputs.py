@@ -22,7 +22,7 @@ OUTPUTS = {
     "plot": "fastprof.views.plot:plot",
     "stack_metrics": "fastprof.exporters.stacks:STACK_METRICS",
     "stacks": "fastprof.exporters.stacks:export_stacks",
-    "chrome": "fastprof.exporters.chrome_python:export_chrome_trace",
+    "chrome": "fastprof.exporters.list_trace:export_chrome_trace",
     "columns": "fastprof.exporters.tabular:list_columns",
     "pandas": "fastprof.exporters.tabular:to_pandas",
     "polars": "fastprof.exporters.tabular:to_polars",

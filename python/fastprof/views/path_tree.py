@@ -85,7 +85,7 @@ def path_tree(events: Any, visible: bool) -> list[Node]:
 def _heads(tree: EventTree) -> tuple[Array, list[str]]:
     """Return (code of each row's heading, headings; "" for none)."""
     table = tree.table
-    heads = np.zeros(len(tree), np.int64)
+    heads: Array = np.zeros(len(tree), np.int64)
     titles = [""]
     pids = [track.pid for track in table.tracks]
     if len(set(pids)) > 1:

@@ -112,7 +112,7 @@ def _timeline(events: Any, ax: Any, limit: int | None) -> None:
     total = len(tree)
     duration = tree.take(table.duration_ns)
     most = limit or MAX_SLICES
-    rows = np.arange(total)
+    rows: Array = np.arange(total)
     if total > most:
         rows = np.sort(np.argpartition(-duration, most - 1)[:most])
     begin_ms = (tree.column("start_ns")[rows] - table.t0_ns) / 1e6

@@ -11,9 +11,9 @@ from fastprof.record.activities import (
     as_activity,
     category_mask,
     cuda_types,
-    missing_reason,
     parse_activities,
 )
+from fastprof.record.availability import missing_reason
 
 
 def test_cpu_is_supported_and_has_no_reason_to_miss() -> None:

@@ -391,7 +391,8 @@ def test_memory_outside_of_ops_and_in_the_first_row(tmp_path: Path) -> None:
 
 
 def test_curves_and_sizes_of_the_category_page() -> None:
-    from fastprof.exporters.category_page import _bytes, _highest, _steps
+    from fastprof.exporters.category_page import _bytes, _steps
+    from fastprof.exporters.plotted_points import highest_points
 
     assert _steps(np.array([1.0, 3.0, 5.0]), np.array([10.0, 20.0, 7.0])) == [
         (1.0, 10.0), (3.0, 10.0), (3.0, 20.0), (5.0, 20.0), (5.0, 7.0),
@@ -402,10 +403,10 @@ def test_curves_and_sizes_of_the_category_page() -> None:
     ]  # fmt: skip
     # Of 10,000 changes in one place, the highest; the first and the last stay.
     values = np.arange(10_000) % 7_000
-    kept = _highest(np.full(10_000, 0.5), values)
+    kept = highest_points(np.full(10_000, 0.5), values, 900)
     assert kept.tolist() == [0, 6_999, 9_999]
     few = np.array([3, 1, 2])
-    assert _highest(np.array([0.0, 0.5, 1.0]), few).tolist() == [0, 1, 2]
+    assert highest_points(np.array([0.0, 0.5, 1.0]), few, 900).tolist() == [0, 1, 2]
 
 
 def test_the_areas_of_the_category_page_lie_between_their_curves(tmp_path: Path) -> None:

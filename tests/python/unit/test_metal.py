@@ -11,7 +11,7 @@ import pytest
 import fastprof
 from fastprof import metal
 from fastprof._paths import include_dir
-from fastprof.record.activities import missing_reason
+from fastprof.record.availability import missing_reason
 from fastprof.record.metal_problem import metal_problem
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="macOS has Metal")

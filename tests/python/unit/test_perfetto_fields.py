@@ -10,6 +10,8 @@ import pytest
 
 from fastprof.importers import perfetto_fields
 
+ROOT = Path(__file__).resolve().parents[3]
+HEADER = ROOT / "csrc" / "include" / "fastprof" / "export" / "perfetto_fields.hpp"
 CASES = Path(__file__).resolve().parents[2] / "cases" / "perfetto_fields.txt"
 MESSAGES = sorted(set(perfetto_fields.__all__) - {"PACKET_NAMES"})
 
@@ -38,3 +40,18 @@ def test_names_of_packets_that_are_not_decoded() -> None:
     names = perfetto_fields.PACKET_NAMES
     assert len(names) > 15
     assert {known["TracePacket", name]: name for name in names.values()} == names
+
+
+def test_numbers_of_the_native_writer_and_reader() -> None:
+    known = published()
+    messages = {"clock": "ClockSnapshot.Clock", "interned": "EventName"}
+    assert re.search(r"namespace trace \{\s*constexpr uint32_t packet = 1;", HEADER.read_text())
+    compared = 0
+    for block in re.finditer(r"namespace (\w+) \{([^{}]*)\}", HEADER.read_text()):
+        if block[1] == "trace":
+            continue
+        message = messages.get(block[1], "".join(map(str.capitalize, block[1].split("_"))))
+        for field, number in re.findall(r"uint32_t (\w+) = (\d+);", block[2]):
+            assert known[message, field] == int(number), f"{message}.{field}"
+            compared += 1
+    assert compared > 60

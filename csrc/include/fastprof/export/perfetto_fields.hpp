@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Field numbers of Perfetto's trace format, as far as they are written here. Source:
-// protos/perfetto/trace/*.proto of the Perfetto project; numbers of published fields never change.
+// Field numbers of Perfetto's trace format, as far as the writer or the native reader uses them.
+// Source: protos/perfetto/trace/*.proto of the Perfetto project; numbers of published fields never
+// change.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@ namespace trace {
 constexpr uint32_t packet = 1;
 }
 namespace trace_packet {
+constexpr uint32_t trusted_uid = 3;
 constexpr uint32_t clock_snapshot = 6;
 constexpr uint32_t timestamp = 8;
 constexpr uint32_t trusted_packet_sequence_id = 10;
@@ -24,6 +26,7 @@ constexpr uint32_t sequence_flags = 13;
 constexpr uint32_t timestamp_clock_id = 58;
 constexpr uint32_t trace_packet_defaults = 59;
 constexpr uint32_t track_descriptor = 60;
+constexpr uint32_t trusted_pid = 79;
 constexpr uint64_t incremental_state_cleared = 1;  // bits of sequence_flags
 constexpr uint64_t needs_incremental_state = 2;
 }  // namespace trace_packet
@@ -68,6 +71,7 @@ constexpr uint32_t debug_annotations = 4;
 constexpr uint32_t type = 9;
 constexpr uint32_t name_iid = 10;
 constexpr uint32_t track_uuid = 11;
+constexpr uint32_t categories = 22;
 constexpr uint32_t name = 23;
 constexpr uint32_t counter_value = 30;
 constexpr uint32_t source_location_iid = 34;
@@ -89,7 +93,9 @@ constexpr uint32_t string_value = 6;
 constexpr uint32_t pointer_value = 7;
 constexpr uint32_t legacy_json_value = 9;
 constexpr uint32_t name = 10;
+constexpr uint32_t dict_entries = 11;
 constexpr uint32_t array_values = 12;
+constexpr uint32_t string_value_iid = 17;
 }  // namespace debug_annotation
 namespace interned_data {
 constexpr uint32_t event_categories = 1;

@@ -1,40 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chrome trace of hand-made FunctionEvents, which have no table.
-
-Tables and captures are written by exporters/trace_writers.py. This schema is separate because
-PyTorch's export of such lists shows what a capture cannot hold: device events and their kernels with
-flows, one process per remote node, several processes at once, and times that are not finite.
-Format: Chromium's Trace Event Format, JSON array form; times in us.
-"""
+"""The plain form of what exporters/list_trace.py writes of a list of FunctionEvents, as an oracle for its tests."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fastprof.base.device_type import DeviceType
-from fastprof.exporters.atomic_file import atomic_text
 
-__all__ = ["chrome_events", "export_chrome_trace"]
+__all__ = ["chrome_events"]
 
 # pid and tid are integers, so that every reader keeps the tracks apart; labels name them.
 _CPU_PID = 0
 _NODE_PID = 1 << 20
 _DEVICE_PID = 1 << 21
-
-
-def export_chrome_trace(events: Iterable[Any], path: str | os.PathLike[str]) -> None:
-    """Write a list of FunctionEvents as a Chrome trace, compressed with gzip if `path` ends in .gz."""
-    with atomic_text(path) as file:
-        file.write("[")
-        separator = "\n"
-        for event in chrome_events(events):
-            file.write(separator + json.dumps(event, allow_nan=False))
-            separator = ",\n"
-        file.write("\n]\n" if separator != "\n" else "]\n")
 
 
 def chrome_events(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -93,6 +73,7 @@ def chrome_events(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
             begin = kernel.start_us
             if begin is None:
                 begin = max(_finite(start), device_free.get(track, -math.inf))
+            begin = _finite(begin)
             device_free[track] = begin + max(_finite(kernel.duration), 0)
             flow = {"name": slice_["name"], "cat": f"cpu_to_{device_name}", "id": next_flow}
             next_flow += 1

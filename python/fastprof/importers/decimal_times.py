@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convert microseconds of JSON texts to ns exactly, although json decodes them to the nearest double.
+
+A time since 1970 in us lies between doubles that are 0.25 us apart. A double therefore decides the ns
+only if no decimal that it is the nearest double of could round to another ns; otherwise the event is
+decoded a second time, with exact_json(). Ties go to the even ns. csrc/core/trace_rows/numbers.hpp
+(parse_us) converts alike.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["exact_json", "ns_of_decimal", "ns_of_double", "ns_of_doubles"]
+
+Array: TypeAlias = NDArray[Any]
+
+_NS = decimal.Decimal("0.001")
+_CONTEXT = decimal.Context(prec=40, rounding=decimal.ROUND_HALF_EVEN)
+_MOST_US = 1e18
+# In ns per spacing of doubles: 500 for half a spacing in us, and as much for the arithmetic.
+_DOUBT = 1000.0
+
+
+def exact_json(text: str | bytes) -> Any:
+    """Decode JSON text with Decimal in the place of float. Raises what json.loads() raises."""
+    return json.loads(text, parse_float=_number)
+
+
+def _number(text: str) -> decimal.Decimal | float:
+    try:
+        return decimal.Decimal(text)
+    except decimal.InvalidOperation:  # an exponent that no Decimal can have
+        return float(text)
+
+
+def ns_of_decimal(us: decimal.Decimal | float) -> int:
+    """Return the nearest ns, ties to even. us: from exact_json(); finite."""
+    if not isinstance(us, decimal.Decimal) or abs(us) >= _MOST_US:
+        return int(us) * 1000  # beyond 64 bits, or less than any ns
+    return int(us.quantize(_NS, context=_CONTEXT).scaleb(3, _CONTEXT))
+
+
+def ns_of_double(us: float) -> int | None:
+    """Return the nearest ns of every decimal whose nearest double is `us`; None if they differ.
+
+    us: finite.
+    """
+    whole = int(us)
+    rest = (us - whole) * 1000  # us * 1000 could lose a digit
+    nearest = round(rest)
+    if 0.5 - abs(rest - nearest) <= _DOUBT * math.ulp(us):
+        return None
+    return whole * 1000 + nearest
+
+
+def ns_of_doubles(us: Array) -> tuple[Array, Array]:
+    """Return (ns, whether the ns is decided) of many, as ns_of_double() does. us: within +-4e15."""
+    whole = np.trunc(us)
+    rest = (us - whole) * 1000
+    nearest = np.rint(rest)
+    decided = 0.5 - np.abs(rest - nearest) > _DOUBT * np.spacing(np.abs(us))
+    return whole.astype(np.int64) * 1000 + nearest.astype(np.int64), decided

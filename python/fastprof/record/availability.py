@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which activities can be recorded on this machine, and why the others cannot."""
+
+from __future__ import annotations
+
+from fastprof.record.activities import ProfilerActivity
+from fastprof.record.cuda import cuda_problem
+from fastprof.record.devices import registered
+from fastprof.record.metal_problem import metal_problem
+
+__all__ = ["missing_reason", "supported_activities"]
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """Return the activities that this build records on this machine, in this process."""
+    return {activity for activity in ProfilerActivity if missing_reason(activity) is None}
+
+
+def missing_reason(activity: ProfilerActivity) -> str | None:
+    """Return why an activity is not recorded here; None if it is."""
+    if activity is ProfilerActivity.CPU:
+        return None
+    if activity is ProfilerActivity.CUDA:
+        return cuda_problem()
+    if activity is ProfilerActivity.MPS:
+        problem = metal_problem()
+        return f"Metal work (MPS) is not recorded: {problem}" if problem else None
+    problems = {d.name: d.problem() for d in registered() if d.activity is activity}
+    if not problems:
+        return (
+            f"this build of fastprof has no {activity.name} backend, and no device plug-in is registered"
+            " for it (fastprof.devices.register), so work on that device is not recorded"
+        )
+    if None in problems.values():
+        return None
+    return "; ".join(f"work on {name} is not recorded: {why}" for name, why in problems.items())
