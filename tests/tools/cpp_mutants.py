@@ -7,7 +7,6 @@ run little else; one of csrc/core with the Python unit tests of what uses it, on
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ class CppMutants:
         """python_tests: for mutants of csrc/core; None leaves those out."""
         self.tree = tree
         self.python_tests = python_tests
-        self.native = WORK / "native"
+        self.native = tree / "build" / "native"  # as deep as the builds that ccache may know
         self.map = CppTestMap(tree, WORK, compiler, run)
         if python_tests is not None:
             self._configure(compiler)
@@ -49,7 +48,6 @@ class CppMutants:
 
     def _configure(self, compiler: str) -> None:
         """Build the extension as it is, where mutants of csrc/core are built as well."""
-        shutil.rmtree(self.native, ignore_errors=True)
         done = subprocess.run(
             [
                 "cmake", "-S", ".", "-B", str(self.native), "-GNinja", f"-DCMAKE_CXX_COMPILER={compiler}",

@@ -100,3 +100,15 @@ def test_many_groups_are_those_of_a_counter(rows: int) -> None:
     assert found == counted
     assert list(found) == list(counted)  # by their first event
     assert sum(a.cpu_time_total for a in averages) == pytest.approx(rows * 0.005)
+
+
+def test_an_annotation_is_no_op_of_the_same_name() -> None:
+    """Which of the two a row is, is a property of its site."""
+    table = EventTable(
+        {"start_ns": [0, 10_000, 20_000], "end_ns": [5000, 12_000, 23_000], "site": [0, 1, 0]},
+        sites=[Site("a", category="cpu_op"), Site("a", category="user_annotation"), Site("b")],
+    )
+    averages = EventList.from_table(table).key_averages()
+    assert [(a.key, a.count, a.cpu_time_total, a.is_user_annotation) for a in averages] == [
+        ("a", 2, 8.0, False), ("a", 1, 2.0, True),
+    ]  # fmt: skip
