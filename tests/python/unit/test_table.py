@@ -216,5 +216,5 @@ def test_the_size_of_a_table_is_that_of_its_arrays() -> None:
     codes = sum(column.codes.nbytes for column in table.coded.values())
     assert table.payload_words is not None and table.payload_words.nbytes > 0
     assert table.nbytes == columns + codes + table.payload_words.nbytes
-    bare = EventTable({"start_ns": [1, 2], "end_ns": [2, 3]}, sites=[])
+    bare = EventTable({"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[Site("a")])
     assert bare.nbytes == sum(column.nbytes for column in bare.to_dict().values())
