@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from cpp_test_map import CppTestMap, Program
+from cpp_test_map import CppTestMap
 from mutants import HARMFUL, PACKAGE, WORK, Mutant, TestMap, limit_s, run, run_tests
 from mutation_operators import cpp_edits, lines_of_functions
 
@@ -19,7 +19,7 @@ __all__ = ["CppMutants"]
 
 HEADERS = "csrc/include/fastprof"
 CORE = "csrc/core"
-MOST_PROGRAMS = 6
+MOST_PROGRAMS = 4
 BUILD_LIMIT_S = 3600
 # What of the package uses a part of csrc/core: tests that run it are tried.
 USERS = {
@@ -44,7 +44,6 @@ class CppMutants:
         self.map = CppTestMap(tree, WORK, compiler, run)
         if python_tests is not None:
             self._configure(compiler)
-        self.programs = [program for program in self.map.measure() if program.passes]
 
     def _configure(self, compiler: str) -> None:
         """Build the extension as it is, where mutants of csrc/core are built as well."""
@@ -67,7 +66,7 @@ class CppMutants:
         return run(command, BUILD_LIMIT_S) == 0
 
     def mutants(self) -> list[Mutant]:
-        included = {path for program in self.programs for path in program.includes}
+        included = {path for found in self.map.includes.values() for path in found}
         paths = {path for path in included if path.startswith(HEADERS)}
         if self.python_tests is not None:
             core = (self.tree / CORE).rglob("*.[ch]pp")
@@ -87,38 +86,19 @@ class CppMutants:
         try:
             if mutant.path.startswith(CORE):
                 return self._python_notices(mutant)
-            return self._program_notices(self._closest(mutant))
+            return self._program_notices(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS))
         finally:
             target.write_bytes(original)
 
-    def _program_notices(self, programs: Sequence[Program]) -> bool | None:
+    def _program_notices(self, programs: Sequence[str]) -> bool | None:
         compiled = False
-        for program in programs:
-            if not self.map.compiles(program.name):
+        for name in programs:
+            if not self.map.compiles(name):
                 return True if compiled else None
             compiled = True
-            if not self.map.passes(program.name, 20 + 10 * program.run_s):
+            if not self.map.passes(name, 20 + 10 * self.map.program(name).run_s):
                 return True
         return False if compiled else None
-
-    def _closest(self, mutant: Mutant) -> list[Program]:
-        """The programs to try a mutant with: those that run the line, and least of other files in proportion.
-
-        What is no statement (a constant, a default) is in no program's lines: any that runs functions of the file can
-        depend on it. A line that no program is seen to run may be run by a process that was killed.
-        """
-        path, line = mutant.path, mutant.line
-        including = [program for program in self.programs if path in program.includes]
-        found = [program for program in including if line in program.lines.get(path, ())]
-        if not found:
-            found = [program for program in including if program.lines.get(path)] or including
-        found.sort(key=lambda program: (-self._specific(program, path), program.compile_s))
-        return found[:MOST_PROGRAMS]
-
-    @staticmethod
-    def _specific(program: Program, path: str) -> float:
-        of_file = len(program.lines.get(path, ()))
-        return of_file / (1 + sum(map(len, program.lines.values())))
 
     def _python_notices(self, mutant: Mutant) -> bool | None:
         """Build the extension module with a mutant and run the tests of what uses it."""
@@ -129,8 +109,9 @@ class CppMutants:
         groups = self._python_tests(mutant.path, tests)
         if any(group and not run_tests(group, limit_s(group, tests)) for group in groups):
             return True
-        programs = [program for program in self.programs if mutant.path in program.includes]
-        return bool(self._program_notices(programs))
+        return bool(
+            self._program_notices(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS))
+        )
 
     def _python_tests(self, path: str, tests: TestMap) -> list[list[str]]:
         part = path.removeprefix(f"{CORE}/")

@@ -2,17 +2,19 @@
 """CppTestMap: which C++ unit test programs run which lines of the headers, measured by gcov.
 
 Each test file is compiled by one command, without optimisation: a program of its own takes 1 to 6 seconds of CPU time.
-What was found of a program is kept until a file that it includes changes.
+A program is measured when a mutant could first be tried with it, and again when a file that it includes has changed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -30,17 +32,10 @@ LINKED = {
 
 
 class Program(NamedTuple):
-    """A test program: what it includes, the lines that it runs, and how long it takes.
+    """What was measured of a test program: by file, the lines that it runs; wall time of its tests, in seconds;
+    whether they pass as they are."""
 
-    lines: by file, those that it runs. known: by file, those that it compiles, run or not. compile_s and run_s are
-    wall times, in seconds. passes: whether its tests pass as they are.
-    """
-
-    name: str
-    includes: frozenset[str]
     lines: dict[str, frozenset[int]]
-    known: dict[str, frozenset[int]]
-    compile_s: float
     run_s: float
     passes: bool
 
@@ -60,16 +55,53 @@ class CppTestMap:
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(self.build, ignore_errors=True)
         self.build.mkdir()
+        self._programs: dict[str, Program] = {}
+        self._names: dict[str, set[str]] = {}
+        sources = sorted((tree / "tests/cpp/unit").glob("test_*.cpp"))
+        self.includes = {source.stem: self._includes(source) for source in sources}
+        self._headers = {
+            p for found in self.includes.values() for p in found if p.startswith("csrc/")
+        }
+        self._headers_with = Counter(name for p in self._headers for name in self._names_of(p))
         # Programs that tests start are looked for under these (tests/cpp/CMakeLists.txt sets them).
         self.environment = {
             "FASTPROF_TEST_BINARY_DIR": str(self.build),
             "FASTPROF_TEST_SOURCE_DIR": str(tree),
         }
 
-    def measure(self) -> list[Program]:
-        """Every program, measured where something that it includes has changed."""
-        sources = sorted((self.tree / "tests/cpp/unit").glob("test_*.cpp"))
-        return [self._measured(source) for source in sources]
+    def closest(self, path: str, line: int, most: int) -> list[str]:
+        """Return the programs to try a mutant of a header with: those that run the line, most about the header first.
+
+        What is no statement (a constant, a default) is in no program's lines: any that runs functions of the header
+        can depend on it. A line that no program is seen to run may be run by a process that was killed.
+        """
+        including = [name for name, includes in self.includes.items() if path in includes]
+        including.sort(key=lambda name: -self._relevance(path, name))
+        running: list[str] = []
+        others: list[str] = []
+        for name in including[: 3 * most]:
+            program = self.program(name)
+            if program.passes and line in program.lines.get(path, ()):
+                running.append(name)
+            elif program.passes and (path in program.lines or not program.lines):
+                others.append(name)
+            if len(running) == most:
+                break
+        return running or others[:most]
+
+    def _relevance(self, header: str, program: str) -> float:
+        """How much a program is about a header: the names of both count, those of few headers most."""
+        words = set(re.split(r"[/_.]", header)) & set(program.split("_"))
+        common = self._names_of(header) & self._names_of(f"tests/cpp/unit/{program}.cpp")
+        rare = (math.log(len(self._headers) / self._headers_with[name]) for name in common)
+        return sum(rare) + 5 * len(words)
+
+    def _names_of(self, path: str) -> set[str]:
+        """Return the longer identifiers of a C++ file of the copy, without those in comments."""
+        if path not in self._names:
+            code = re.sub(r"//[^\n]*", "", (self.tree / path).read_text())
+            self._names[path] = set(re.findall(r"\b[A-Za-z_]\w{4,}\b", code))
+        return self._names[path]
 
     def needs_libraries(self, name: str) -> bool:
         source = (self.tree / f"tests/cpp/unit/{name}.cpp").read_text()
@@ -95,30 +127,24 @@ class CppTestMap:
         flags = ["-std=c++17", "-O0", "-w", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
         return [*flags, "-Icsrc/include", "-Icsrc", "-Itests/cpp"]
 
-    def _measured(self, source: Path) -> Program:
-        name = source.stem
-        includes = self._includes(source)
-        digest = hashlib.sha256()
-        for path in sorted(includes):
-            digest.update((self.tree / path).read_bytes())
-        kept = self.folder / f"{name}-{digest.hexdigest()[:16]}.json"
-        if not kept.exists():
-            for old in self.folder.glob(f"{name}-*.json"):
-                old.unlink()
-            print(f"which lines does {name}.cpp run?", flush=True)
-            kept.write_text(json.dumps(self._measure(name)))
-        found = json.loads(kept.read_text())
-        if not found["passes"]:
-            print(f"left out, since it fails in a copy of the tree: {name}", flush=True)
-        return Program(
-            name,
-            includes,
-            {path: frozenset(lines) for path, lines in found["lines"].items()},
-            {path: frozenset(lines) for path, lines in found["known"].items()},
-            found["compile_s"],
-            found["run_s"],
-            found["passes"],
-        )
+    def program(self, name: str) -> Program:
+        """Return what is known of a program; measures it the first time."""
+        if name not in self._programs:
+            digest = hashlib.sha256()
+            for path in sorted(self.includes[name]):
+                digest.update((self.tree / path).read_bytes())
+            kept = self.folder / f"{name}-{digest.hexdigest()[:16]}.json"
+            if not kept.exists():
+                for old in self.folder.glob(f"{name}-*.json"):
+                    old.unlink()
+                print(f"which lines does {name}.cpp run?", flush=True)
+                kept.write_text(json.dumps(self._measure(name)))
+            found = json.loads(kept.read_text())
+            if not found["passes"]:
+                print(f"left out, since it fails in a copy of the tree: {name}", flush=True)
+            lines = {path: frozenset(numbers) for path, numbers in found["lines"].items()}
+            self._programs[name] = Program(lines, found["run_s"], found["passes"])
+        return self._programs[name]
 
     def _includes(self, source: Path) -> frozenset[str]:
         """The files of the repository that a test file includes, and itself."""
@@ -129,46 +155,33 @@ class CppTestMap:
         return frozenset(path for path in found if (self.tree / path).exists())
 
     def _measure(self, name: str) -> dict[str, object]:
-        """Build and run a program twice: as mutants are tried, and with coverage."""
+        """Build a program with coverage and run it; without, if it fails so."""
+        passes, lines = self.compiles(name, COVERAGE, "-fprofile-update=atomic"), {}
         began = time.monotonic()
-        built = self.compiles(name)
-        compile_s = time.monotonic() - began
-        began = time.monotonic()
-        passes = built and self.passes(name)
-        run_s = time.monotonic() - began
-        lines: dict[str, list[int]] = {}
-        known: dict[str, list[int]] = {}
-        if passes and self.compiles(name, COVERAGE, "-fprofile-update=atomic"):
-            self.passes(name)
-            lines, known = self._lines(name)
-        return {
-            "lines": lines,
-            "known": known,
-            "compile_s": compile_s,
-            "run_s": run_s,
-            "passes": passes,
-        }
+        if passes and self.passes(name):
+            run_s = time.monotonic() - began
+            lines = self._lines(name)
+        else:
+            passes = self.compiles(name)
+            began = time.monotonic()
+            passes = passes and self.passes(name)
+            run_s = time.monotonic() - began
+        return {"lines": lines, "run_s": run_s, "passes": passes}
 
-    def _lines(self, name: str) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-        """What gcov says of a program that has run, by file: the lines that it runs, and all that it compiles."""
+    def _lines(self, name: str) -> dict[str, list[int]]:
+        """Return the lines that a program has run, by file, as gcov says."""
         counts = next(self.path(name).parent.glob(f"{name}*.gcda"), None)
         if counts is None:
-            return {}, {}
+            return {}
         gcov = ["gcov", "--json-format", "--stdout", str(counts)]
         told = subprocess.run(gcov, cwd=self.tree, capture_output=True, text=True, check=True)
         lines: dict[str, set[int]] = {}
-        known: dict[str, set[int]] = {}
         for document in told.stdout.splitlines():
             for file in json.loads(document)["files"]:
                 path = file["file"].removeprefix(f"{self.tree}/")
                 if path.startswith("csrc/"):
-                    for line in file["lines"]:
-                        known.setdefault(path, set()).add(line["line_number"])
-                        if line["count"]:
-                            lines.setdefault(path, set()).add(line["line_number"])
+                    run = {line["line_number"] for line in file["lines"] if line["count"]}
+                    lines.setdefault(path, set()).update(run)
         for part in self.path(name).parent.glob(f"{name}*.gc*"):
             part.unlink()
-        return (
-            {path: sorted(found) for path, found in lines.items()},
-            {path: sorted(found) for path, found in known.items()},
-        )
+        return {path: sorted(found) for path, found in lines.items() if found}
