@@ -156,7 +156,7 @@ class CppTestMap:
 
     def _measure(self, name: str) -> dict[str, object]:
         """Build a program with coverage and run it; without, if it fails so."""
-        passes, lines = self.compiles(name, COVERAGE, "-fprofile-update=atomic"), {}
+        passes, lines = self.compiles(name, COVERAGE), {}
         began = time.monotonic()
         if passes and self.passes(name):
             run_s = time.monotonic() - began

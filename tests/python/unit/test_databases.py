@@ -373,3 +373,46 @@ def test_an_export_without_events_or_of_another_program(tmp_path: Path) -> None:
         errors.FormatError, match=r"b\.sqlite: .*'os_runtime' ends before it begins"
     ):
         fastprof.load(backwards)
+
+
+def test_ids_that_are_far_apart_find_the_last_op_before_them(tmp_path: Path) -> None:
+    """Whether ids are small, as they mostly are, or any number of 64 bits."""
+    for base in (1, 1 << 40):
+        ops = [(base, "first"), (base + 1, "other"), (base, "second"), (base * 3, "third")]
+        events = [
+            {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5,
+             "args": {"External id": number}}
+            for i, (number, name) in enumerate(ops)
+        ]  # fmt: skip
+        events += [
+            {"ph": "X", "cat": "kernel", "name": f"k{number - base}", "pid": 0, "tid": 7, "ts": 100 + number % 97,
+             "dur": 1, "args": {"External id": number, "device": 0, "stream": 7}}
+            for number in (base, base + 1, base + 2, base * 3)
+        ]  # fmt: skip
+        path = tmp_path / "t.json"
+        path.write_text(json.dumps({"traceEvents": events}))
+        table = fastprof.load(path)
+        assert table.kernels is not None
+        launched = {
+            (table.name(int(row)), table.names[name])
+            for row, name in zip(table.kernels.row, table.kernels.name, strict=True)
+        }
+        assert launched == {("second", "k0"), ("other", "k1"), ("third", f"k{2 * base}")}
+
+
+def test_annotations_of_a_device_are_on_the_device_of_their_track(tmp_path: Path) -> None:
+    def row(name: str, category: str, pid: int, tid: int, **args: int) -> dict[str, Any]:
+        return {
+            "ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": 0, "dur": 10, "args": args,
+        }  # fmt: skip
+
+    events = [
+        row("k", "kernel", 2, 20, device=2, stream=20),
+        row("step", "gpu_user_annotation", 2, 20, id=4),
+        row("step", "gpu_user_annotation", 3, 7, id=4),
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    table = fastprof.load(path)
+    devices, queues = (table.column(f"device_{name}").tolist() for name in ("index", "resource_id"))
+    assert list(zip(devices, queues, strict=True)) == [(2, 20), (2, 20), (3, 7)]
