@@ -416,3 +416,14 @@ def test_annotations_of_a_device_are_on_the_device_of_their_track(tmp_path: Path
     table = fastprof.load(path)
     devices, queues = (table.column(f"device_{name}").tolist() for name in ("index", "resource_id"))
     assert list(zip(devices, queues, strict=True)) == [(2, 20), (2, 20), (3, 7)]
+
+
+@pytest.mark.parametrize(("size", "kept"), [(3999, ""), (4000, ""), (4001, "..."), (9000, "...")])
+def test_texts_of_any_length_become_names_of_at_most_4000_characters(
+    tmp_path: Path, size: int, kept: str
+) -> None:
+    text = "".join(chr(97 + i % 26) for i in range(size))
+    path = write_nsys(
+        tmp_path / "r.sqlite", [], NVTX_EVENTS=[(100, 900, 59, None, text, THREAD, None, 0)]
+    )
+    assert fastprof.load(path).name(0) == text[:4000] + kept
