@@ -105,7 +105,7 @@ sanitize-cuda: $(INSTALLED)  ## ASan+UBSan, then TSan, over the CUDA backends on
 	$(BIN)/python tests/tools/cuda_stress.py --sanitize address,undefined
 	$(BIN)/python tests/tools/cuda_stress.py --sanitize thread
 
-mutants: $(INSTALLED)  ## put faults into the sources and see if tests notice (MUTANTS="--count 60 --seed 3", MUTANTS=--cpp; hours for 300)
+mutants: $(INSTALLED)  ## put faults into the sources and see if tests notice (MUTANTS="--count 60 --seed 3", MUTANTS="--cpp --headers-only"; half an hour for 300)
 	$(BIN)/python tests/tools/requirements.py mutants | xargs -d '\n' $(BIN)/pip install -q
 	$(BIN)/python tests/tools/mutants.py $(MUTANTS)
 

@@ -1,138 +1,125 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutants of the public C++ headers: the unit test programs that include a header are built anew and run."""
+"""Mutants of C++ sources, and the tests that could notice them.
+
+A mutant of a public header is tried with the unit test programs that run its line (cpp_test_map.py), those first that
+run little else; one of csrc/core with the Python unit tests of what uses it, on an extension module built anew.
+"""
 
 from __future__ import annotations
 
-import math
-import os
-import random
-import re
 import subprocess
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from mutants import HARMFUL, Mutant
-from mutation_operators import cpp_edits
+from cpp_test_map import CppTestMap
+from mutants import HARMFUL, PACKAGE, WORK, Mutant, TestMap, limit_s, run, run_tests
+from mutation_operators import cpp_edits, lines_of_functions
 
 __all__ = ["CppMutants"]
 
 HEADERS = "csrc/include/fastprof"
-MOST_PROGRAMS = 4  # of those that include a header, and use its names most
-LIMIT_S = 120
-BUILD_LIMIT_S = 900
-
-
-def _names(source: Path) -> set[str]:
-    """Return the longer identifiers of a C++ file, without those in comments."""
-    code = re.sub(r"//[^\n]*", "", source.read_text())
-    return set(re.findall(r"\b[A-Za-z_]\w{4,}\b", code))
+CORE = "csrc/core"
+MOST_PROGRAMS = 4
+BUILD_LIMIT_S = 3600
+# What of the package uses a part of csrc/core: tests that run it are tried.
+USERS = {
+    "trace_json/": ("chrome_trace", "event_columns", "json_stream"),
+    "trace_proto/": ("perfetto_native", "perfetto_packets", "native_stacks", "perfetto_sequence"),
+    "trace_rows/": ("event_columns", "perfetto_native", "perfetto_rows", "native_stacks"),
+    "sqlite_pages/": ("sqlite_file", "nsys"),
+    "range_": ("emission",),
+    "device_backend": ("device_collections", "devices"),
+    "clock_line": ("device_collections", "devices"),
+}
 
 
 class CppMutants:
-    """Builds in a folder of its own, without optimisation and without a compiler cache."""
+    """Mutants of the public headers that some unit test includes, and of csrc/core."""
 
-    def __init__(self, tree: Path, compiler: str) -> None:
+    def __init__(self, tree: Path, compiler: str, python_tests: TestMap | None) -> None:
+        """python_tests: for mutants of csrc/core; None leaves those out."""
         self.tree = tree
-        self.build = tree / "build"
-        self.compiler = compiler
-        self.environment = {
-            **os.environ,
-            "CCACHE_DISABLE": "1",
-            "FASTPROF_TEST_BINARY_DIR": str(self.build),  # as tests/cpp/CMakeLists.txt sets them
-            "FASTPROF_TEST_SOURCE_DIR": str(tree),
-        }
-        self.clean: set[str] = set()  # programs that pass as they are
-        self._run(
-            "cmake", "-S", ".", "-B", "build", "-GNinja", f"-DCMAKE_CXX_COMPILER={compiler}",
-            "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DCMAKE_CXX_COMPILER_LAUNCHER=",
-            "-DFASTPROF_BUILD_PYTHON=OFF",
-            "-DFASTPROF_BUILD_BENCHMARKS=OFF", "-DFASTPROF_HEADER_CHECKS=OFF",
-            check=True,
+        self.python_tests = python_tests
+        self.native = tree / "build" / "native"  # as deep as the builds that ccache may know
+        self.map = CppTestMap(tree, WORK, compiler, run)
+        if python_tests is not None:
+            self._configure(compiler)
+
+    def _configure(self, compiler: str) -> None:
+        """Build the extension as it is, where mutants of csrc/core are built as well."""
+        done = subprocess.run(
+            [
+                "cmake", "-S", ".", "-B", str(self.native), "-GNinja", f"-DCMAKE_CXX_COMPILER={compiler}",
+                "-DCMAKE_BUILD_TYPE=Release", "-DFASTPROF_BUILD_PYTHON=ON", "-DFASTPROF_BUILD_TESTS=OFF",
+                "-DFASTPROF_BUILD_INJECTION=OFF", "-DFASTPROF_INPLACE=ON",
+            ],
+            cwd=self.tree, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        self.programs = self._programs()
-        self.names = {header: _names(tree / header) for header in self.programs}
-        self.headers_with = Counter(name for names in self.names.values() for name in names)
-        sources = (tree / "tests/cpp/unit").glob("test_*.cpp")
-        self.names_of_programs = {source.stem: _names(source) for source in sources}
+        if done.returncode or not self._builds("_core", "fastprof_annotations"):
+            raise SystemExit("the extension cannot be built: " + done.stderr[-2000:])
+        self.map.libraries = [
+            str(self.native / f"csrc/libfastprof_{name}.a") for name in ("core", "annotations")
+        ]
 
-    def _run(self, *command: str, check: bool = False) -> int:
-        limit_s = BUILD_LIMIT_S if command[0] == "cmake" else LIMIT_S
-        try:
-            done = subprocess.run(
-                command, cwd=self.tree, env=self.environment, capture_output=True, timeout=limit_s, text=True,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            if check:
-                raise SystemExit(f"took more than {limit_s} s: {' '.join(command)}") from None
-            return -1
-        if check and done.returncode:
-            raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
-        return done.returncode
-
-    def _programs(self) -> dict[str, list[str]]:
-        """Headers, and the unit tests that include each."""
-        found: dict[str, list[str]] = {}
-        for source in sorted((self.tree / "tests/cpp/unit").glob("test_*.cpp")):
-            listed = subprocess.run(
-                [
-                    self.compiler,
-                    "-std=c++17",
-                    "-MM",
-                    "-Icsrc/include",
-                    "-Icsrc",
-                    "-Itests/cpp",
-                    str(source),
-                ],
-                cwd=self.tree,
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout
-            for header in set(re.findall(rf"{HEADERS}/\S+\.hpp", listed)):
-                found.setdefault(header, []).append(source.stem)
-        return found
+    def _builds(self, *targets: str) -> bool:
+        command = ["cmake", "--build", str(self.native), "-j", "1", "--target", *targets]
+        return run(command, BUILD_LIMIT_S) == 0
 
     def mutants(self) -> list[Mutant]:
-        """Every mutant of the headers that some unit test includes."""
+        included = {path for found in self.map.includes.values() for path in found}
+        paths = {path for path in included if path.startswith(HEADERS)}
+        if self.python_tests is not None:
+            core = (self.tree / CORE).rglob("*.[ch]pp")
+            paths |= {path.relative_to(self.tree).as_posix() for path in core}
         found = []
-        for header in sorted(self.programs.keys() - set(HARMFUL)):
-            source = (self.tree / header).read_bytes()
+        for path in sorted(paths - set(HARMFUL)):
+            source = (self.tree / path).read_bytes()
             for edit in cpp_edits(source):
-                shown = f"{header}: {edit.shown(source)}"
-                found.append(Mutant(header, edit, edit.line(source), shown))
+                found.append(Mutant(path, edit, edit.line(source), f"{path}: {edit.shown(source)}"))
         return found
 
     def is_noticed(self, mutant: Mutant) -> bool | None:
-        """Whether a program fails with the mutant; None when none of them compiles with it."""
-        programs = self.programs[mutant.path][:]
-        random.Random(mutant.shown).shuffle(programs)
-        programs.sort(key=lambda name: -self._relevance(mutant.path, name))
-        programs = [name for name in programs[:MOST_PROGRAMS] if self._passes_as_it_is(name)]
+        """Whether a test fails with the mutant; None when it does not compile."""
         target = self.tree / mutant.path
         original = target.read_bytes()
         target.write_bytes(mutant.edit.apply(original))
         try:
-            compiled = False
-            for name in programs:
-                if self._run("cmake", "--build", "build", "-j", "1", "--target", name):
-                    return True if compiled else None
-                compiled = True
-                if self._run(str(self.build / "tests/unit" / name)) not in (0, 77):
-                    return True
-            return False if compiled else None
+            if mutant.path.startswith(CORE):
+                return self._python_notices(mutant)
+            return self._program_notices(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS))
         finally:
             target.write_bytes(original)
 
-    def _relevance(self, header: str, program: str) -> float:
-        """How much a program is about a header: the names of both count, those of few headers most."""
-        words = set(re.split(r"[/_.]", header.removeprefix(HEADERS))) & set(program.split("_"))
-        common = self.names[header] & self.names_of_programs[program]
-        rare = (math.log(len(self.names) / self.headers_with[name]) for name in common)
-        return sum(rare) + 5 * len(words)
+    def _program_notices(self, programs: Sequence[str]) -> bool | None:
+        compiled = False
+        for name in programs:
+            if not self.map.compiles(name):
+                return True if compiled else None
+            compiled = True
+            if not self.map.passes(name, 20 + 10 * self.map.program(name).run_s):
+                return True
+        return False if compiled else None
 
-    def _passes_as_it_is(self, name: str) -> bool:
-        if name not in self.clean:
-            self._run("cmake", "--build", "build", "-j", "1", "--target", name, check=True)
-            if self._run(str(self.build / "tests/unit" / name)) in (0, 77):
-                self.clean.add(name)
-        return name in self.clean
+    def _python_notices(self, mutant: Mutant) -> bool | None:
+        """Build the extension module with a mutant and run the tests of what uses it."""
+        tests = self.python_tests
+        assert tests is not None
+        if not self._builds("_core"):
+            return None
+        groups = self._python_tests(mutant.path, tests)
+        if any(group and not run_tests(group, limit_s(group, tests)) for group in groups):
+            return True
+        return bool(
+            self._program_notices(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS))
+        )
+
+    def _python_tests(self, path: str, tests: TestMap) -> list[list[str]]:
+        part = path.removeprefix(f"{CORE}/")
+        names = next((users for prefix, users in USERS.items() if part.startswith(prefix)), ())
+        near: set[str] = set()
+        for user in self.tree.glob(f"{PACKAGE}/*/*.py"):
+            if user.stem in names:
+                by_line = tests.lines.get(user.relative_to(self.tree).as_posix(), {})
+                for line in lines_of_functions(user.read_bytes()):
+                    near |= by_line.get(line, set())
+        return tests.in_groups(near & tests.known, budget_s=30)

@@ -3,15 +3,16 @@
 
     python tests/tools/mutants.py --count 60 --seed 3      python/fastprof against tests/python/unit
     python tests/tools/mutants.py --only record/,shards    those of some files
-    python tests/tools/mutants.py --cpp --count 30         public headers against tests/cpp/unit
+    python tests/tools/mutants.py --cpp --count 30         public headers against tests/cpp/unit, csrc/core against both
     python tests/tools/mutants.py --again                  those that survived before, after tests were added
 
 Mutants are put into a copy of the tree in build/mutants, in a virtual environment of their own: the import hook of an
 editable install would hide the copy. Running each test file once under coverage finds the tests that execute each line.
 A mutant is tried with those tests until one fails or takes five times as long as usual: first a few that execute little
 else, then the others, quickest first. A mutant that no test notices is printed, unless equivalent_mutants.txt lists it
-with the reason why it cannot be noticed. Requires the package coverage (extra `mutants`). Takes 1 to 5 seconds of CPU
-time a mutant (C++: about 60), so CI does not run it.
+with the reason why it cannot be noticed. Requires the package coverage (extra `mutants`) and, for C++, gcov. Takes 1 to
+5 seconds of CPU time a mutant (C++: 10), so CI does not run it. What tests run is measured once, which takes minutes;
+--cpp builds with ccache where CMAKE_CXX_COMPILER_LAUNCHER=ccache says so.
 
 A faulty program can do anything to the machine: better not run this as root. For root, /dev is made read-only; files
 that remove or replace other files are left out in any case.
@@ -300,14 +301,18 @@ class TestMap:
         inside = lines_of_functions((TREE / mutant.path).read_bytes())
         found = by_line.get(mutant.line, set()) & self.known if mutant.line in inside else ()
         if found:
-            first = self._closest(found)
-            return [first, self._quickest(found - set(first), budget_s)]
+            return self.in_groups(found, budget_s)
         near = {test for line in inside for test in by_line.get(line, ())} & self.known
         if not near:  # run where coverage does not reach: at the start of another process
             near = {test for test in self.known if any(name in test for name in IN_PROCESSES)}
         first = self._closest(near)
         others = self._quickest(self.known - near, budget_s)
         return [first, self._quickest(near - set(first), budget_s) + others]
+
+    def in_groups(self, tests: set[str], budget_s: float) -> list[list[str]]:
+        """Return a few of the tests, and as many of the others as take budget_s together."""
+        first = self._closest(tests)
+        return [first, self._quickest(tests - set(first), budget_s)]
 
     def _closest(self, tests: Iterable[str]) -> list[str]:
         """The tests that run least of the package, of few files, since importing a file takes time, too."""
@@ -381,7 +386,7 @@ def write_anew(path: Path, content: bytes) -> None:
 def protect_devices() -> None:
     """As root, go on in a mount namespace of its own where nothing in /dev can be removed or replaced."""
     private = ["unshare", "--mount", "sh", "-c"]
-    read_only = "mount --bind /dev /dev && mount -o remount,bind,ro /dev"
+    read_only = "mount --rbind /dev /dev && mount -o remount,bind,ro /dev"
     if os.geteuid() != 0 or "MUTANTS_PROTECTED" in os.environ or shutil.which("unshare") is None:
         return
     if subprocess.run([*private, read_only], check=False).returncode == 0:
@@ -411,7 +416,10 @@ def main() -> int:
         action="store_true",
         help="which test runs which line: as in the last run, without measuring anew",
     )
-    parser.add_argument("--cpp", action="store_true", help="of the public C++ headers")
+    parser.add_argument(
+        "--cpp", action="store_true", help="of the public C++ headers and of csrc/core"
+    )
+    parser.add_argument("--headers-only", action="store_true", help="for --cpp: not of csrc/core")
     parser.add_argument("--compiler", default="g++", help="for --cpp (g++)")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
@@ -421,7 +429,11 @@ def main() -> int:
     if options.cpp:
         from cpp_mutants import CppMutants
 
-        cpp = CppMutants(TREE, options.compiler)
+        python_tests = None
+        if not options.headers_only:
+            python_tests = TestMap(options.keep_map)
+            preload()
+        cpp = CppMutants(TREE, options.compiler, python_tests)
         outcome = sift(cpp.mutants(), options, cpp.is_noticed)
     else:
         tests = TestMap(options.keep_map)

@@ -243,6 +243,26 @@ SCENARIOS: dict[str, Scenario] = {
         [(100, 1000, "from", "x"), (5000, 1000, "over", "x"), (9000, 1000, "to", "x")],
         flows=[("from", "over"), ("over", "to")],
     ),
+    "flows by what events bind to": Scenario(
+        [
+            state(thread_descriptor={"pid": 7, "tid": 71}),
+            legacy(100, "X", "from", categories=["x"], duration_us=1, bind_id=5, flow_direction=2),
+            legacy(3000, "X", "none", categories=["x"], duration_us=1, bind_id=5),
+            legacy(5000, "X", "over", categories=["x"], duration_us=1, bind_id=5, flow_direction=3),
+            legacy(
+                7000, "X", "other", categories=["x"], duration_us=1, bind_id=6, flow_direction=2
+            ),
+            legacy(9000, "X", "to", categories=["x"], duration_us=1, bind_id=5, flow_direction=1),
+        ],
+        [
+            (100, 1000, "from", "x"),
+            (3000, 1000, "none", "x"),
+            (5000, 1000, "over", "x"),
+            (7000, 1000, "other", "x"),
+            (9000, 1000, "to", "x"),
+        ],
+        flows=[("from", "over"), ("over", "to")],
+    ),
     "legacy counters and names": Scenario(
         [
             state(thread_descriptor={"pid": 7, "tid": 71}),

@@ -18,17 +18,6 @@ __all__ = ["Grouping", "average", "group_rows"]
 
 Array: TypeAlias = NDArray[Any]
 
-_SUMMED = (
-    "cpu_time_total",
-    "self_cpu_time_total",
-    "device_time_total",
-    "self_device_time_total",
-    "cpu_memory_usage",
-    "self_cpu_memory_usage",
-    "device_memory_usage",
-    "self_device_memory_usage",
-)
-
 
 class Grouping(NamedTuple):
     """codes: group number of each row; first: the first row of each group, in list order."""
@@ -77,44 +66,32 @@ def group_rows(
 def average(
     frame: EventFrame,
     grouping: Grouping,
+    tree: EventTree,
     by_shapes: bool = False,
     by_stack_n: int = 0,
     by_overload: bool = False,
-    tree: EventTree | None = None,
 ) -> EventFrame:
     """Return the summed frame, one row per group; fields not grouped by are blank, as in PyTorch.
 
-    tree: the tree that the frame was made from. If given, CPU times, memory and FLOPs are summed
-    from it (model/grouping.py) and the frame's own are not read, so a frame made by
+    tree: the tree that the frame was made from. CPU times, memory and FLOPs are summed from it
+    (model/grouping.py) and the frame's own are not read, so a frame made by
     EventFrame.from_tree(..., times=False) suffices.
     """
     codes, first = grouping
     groups = len(first)
     sums: dict[str, Any] = {}
-    count = frame.count
-    has_parent = frame.has_parent[first]
-    if tree is not None:
-        times = group_times(tree, codes, groups)
-        sums["cpu_time_total"], sums["self_cpu_time_total"], count_sums = times
-        has_parent = tree.parent[first] >= 0
-        for column in ("cpu_memory_usage", "device_memory_usage"):
-            if tree.table.has(column):
-                usage = group_usage(tree, column, codes, groups)
-                sums[column], sums[f"self_{column}"] = usage
-    elif count is None:
-        count_sums = np.bincount(codes, minlength=groups)
-    else:
-        count_sums = sum_by(codes, count, groups)
-    for field in _SUMMED:
-        if field not in sums:
-            values = getattr(frame, field)
-            sums[field] = None if values is None else _group_sum(codes, values, groups, frame)
+    times = group_times(tree, codes, groups)
+    sums["cpu_time_total"], sums["self_cpu_time_total"], sums["count"] = times
+    for column in ("cpu_memory_usage", "device_memory_usage"):
+        if tree.table.has(column):
+            usage = group_usage(tree, column, codes, groups)
+            sums[column], sums[f"self_{column}"] = usage
+    for field in ("device_time_total", "self_device_time_total"):
+        values = getattr(frame, field)
+        sums[field] = None if values is None else sum_by(codes, values, groups)
     flops = None
-    if tree is not None:
-        if tree.table.has("flops"):
-            flops = group_floats(tree, "flops", codes, groups, frame.order)
-    elif frame.flops is not None:
-        flops = _group_sum(codes, np.nan_to_num(frame.flops), groups, frame)
+    if tree.table.has("flops"):
+        flops = group_floats(tree, "flops", codes, groups, frame.order)
     blank = CodedColumn(np.full(groups, 0, np.int32), ("",))
     no_stack = CodedColumn(np.full(groups, 0, np.int32), ((),))
     stack = no_stack
@@ -127,14 +104,13 @@ def average(
         size=groups,
         key=frame.key.take(first),
         annotation_in_key=False,
-        count=count_sums,
         flops=flops,
         node_id=frame.node_id[first],
         device_type=frame.device_type[first],
         is_async=frame.is_async[first],
         is_legacy=frame.is_legacy[first],
         is_user_annotation=frame.is_user_annotation[first],
-        has_parent=has_parent,
+        has_parent=tree.parent[first] >= 0,
         overload_name=_taken(frame.overload_name, first) if by_overload else blank,
         input_shapes=_taken(frame.input_shapes, first) if by_shapes else blank,
         stack=stack,
@@ -145,12 +121,6 @@ def average(
 
 def _taken(column: CodedColumn | None, rows: Array) -> CodedColumn | None:
     return None if column is None else column.take(rows)
-
-
-def _group_sum(codes: Array, values: Array, groups: int, frame: EventFrame) -> Array:
-    if frame.order is not None and values.dtype.kind == "f":
-        return sum_by(codes[frame.order], values[frame.order], groups)
-    return sum_by(codes, values, groups)
 
 
 def _small_codes(column: Array) -> tuple[Array, int]:

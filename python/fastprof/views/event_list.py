@@ -211,7 +211,7 @@ class EventList(RowList[T]):
                 rows = rows.without_python_functions
             frame = rows.keys_frame(by_shapes, group_by_stack_n > 0, group_by_overload_name)
             grouping = group_rows(frame, rows.tree, *options)
-            summed, first = average(frame, grouping, *options, tree=rows.tree), grouping.first
+            summed, first = average(frame, grouping, rows.tree, *options), grouping.first
             averages = self._like()
             averages._rows = AverageRows(summed, first, rows)
             averages._tree_built = True

@@ -8,7 +8,7 @@ event) or FunctionEvent / FunctionEventAvg objects (float us, as given).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,17 +75,6 @@ class EventFrame:
     use_device: str | None
     order: Array | None = None
     notes: tuple[str, ...] = ()
-
-    def take(self, rows: Array) -> EventFrame:
-        """Return a frame of these rows, stored in the given order."""
-        columns: dict[str, Any] = {}
-        for name in (field.name for field in fields(self) if field.name != "order"):
-            value = getattr(self, name)
-            if isinstance(value, CodedColumn):
-                columns[name] = value.take(rows)
-            elif isinstance(value, np.ndarray):
-                columns[name] = value[rows]
-        return replace(self, size=len(rows), order=None, **columns)
 
     @classmethod
     def from_tree(

@@ -54,7 +54,6 @@ _EMPTY: dict[str, Callable[[], Any]] = {
     "input_shapes": list,
     "concrete_inputs": list,
     "kwinputs": dict,
-    "stack": list,
     "structured_input_shapes": list,
     "structured_input_strides": list,
     "input_dtypes": list,

@@ -300,3 +300,23 @@ def test_only_a_config_that_is_pytorchs_is_read_from_its_pickle_state() -> None:
         "profiler_measure_per_kernel": True,
         "verbose": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("kinds", "device"),
+    [
+        ([], None),
+        (["CUDA"], "cuda"),
+        (["XPU"], "xpu"),
+        (["MTIA"], "mtia"),
+        (["HPU"], "hpu"),
+        (["MPS"], "mps"),
+        (["PrivateUse1", "CUDA"], "cuda"),  # PyTorch's order
+        (["PrivateUse1", "MTIA"], "mtia"),
+    ],
+)
+def test_the_device_of_the_activities(kinds: list[str], device: str | None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # none of them is here
+        p = fastprof.profile(activities=[ProfilerActivity[kind] for kind in ["CPU", *kinds]])
+    assert p.use_device == device

@@ -17,7 +17,9 @@ from trace_tables import ODD_NAMES
 import fastprof
 from fastprof import errors
 from fastprof.importers import json_stream
+from fastprof.importers.chrome_trace import read_chrome_trace
 from fastprof.importers.salvaged_gzip import SalvagedGzip
+from fastprof.importers.source import Source
 from fastprof.model.table import EventFlag, EventKind, EventTable
 
 BASE = 1_699_853_000_000_000_000
@@ -533,3 +535,38 @@ def test_gzip_data_up_to_its_damage() -> None:
     assert whole == text and "incorrect data check" in damage
     whole, damage = salvaged(data + b"no member")
     assert whole == text and "after about 2996 decompressed bytes" in damage
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_many_plain_events_are_read_as_single_ones_are(tmp_path: Path, native: bool) -> None:
+    """Complete events without args are added as arrays; others between them keep their place."""
+    rng = random.Random(9)
+    events: list[Any] = []
+    for i in range(300):
+        start, duration = rng.randrange(10**9) / 1000, rng.randrange(10**6) / 1000
+        args = {} if rng.random() < 0.8 else {"x": i}
+        events.append(event(f"op{i % 7}", start, duration, tid=i % 3, args=args))
+    events += [
+        event("negative", 5.0, -1.0, args={}),
+        event("whole", 7, 2, args={}),
+        event("no category", 7.5, 2.0, args={}),
+        event("mark", 9.0, ph="i"),
+    ]
+    del events[-2]["cat"]
+    file = tmp_path / "t.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    with Source(str(file), 1 << 30, 1 << 30) as source:
+        table = read_chrome_trace(source, native=native)
+    expected = [
+        (
+            e["name"],
+            round(e["ts"] * 1000),
+            round(e["ts"] * 1000) + round(e.get("dur", 0) * 1000),
+            e["tid"],
+        )
+        for e in events
+        if e["name"] != "negative"
+    ]
+    tid = [table.tracks[int(t)].tid for t in table.column("track")]
+    found = zip(names(table), table.start_ns.tolist(), table.end_ns.tolist(), tid, strict=True)
+    assert [row for row in found if row[0] != "negative"] == expected

@@ -258,3 +258,16 @@ def test_the_order_of_a_comparison(tmp_path: Path, capsys: Capsys, sort: str, na
     run("diff", before, after, "--sort", sort)
     rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert "".join(row for row in rows if row in tuple("abcd")) == names
+
+
+def test_a_page_beside_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--html alone gives it the file's name; without --html there is none."""
+    monkeypatch.chdir(tmp_path)
+    table = EventTable({"start_ns": [0], "end_ns": [5], "site": [0]}, sites=[fastprof.Site("a")])
+    fastprof.save(table, "a.fastprof")
+    assert run("report", "a.fastprof") == 0
+    assert "wrote" not in capsys.readouterr().out and not Path("a.html").exists()
+    assert run("report", "a.fastprof", "--html") == 0
+    assert capsys.readouterr().out.endswith("wrote a.html\n") and Path("a.html").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import random
 import sqlite3
 from pathlib import Path
@@ -15,6 +16,7 @@ from profiler_databases import write_nsys, write_nvprof
 
 import fastprof
 from fastprof import errors
+from fastprof.model.table import EventKind
 
 NAMES = ["outer", "inner", "gemm", "relu", "here"]
 
@@ -249,3 +251,179 @@ def test_kinds_of_copies_and_fills(tmp_path: Path) -> None:
     assert [table.name(row) for row in range(len(table))] == [f"Memcpy {kind}" for kind in kinds]
     assert {site.category for site in table.sites} == {"gpu_memcpy"}
     assert table.column("device_resource_id").tolist() == [7] * len(kinds)
+
+
+def with_tables(path: Path, strings: list[str], *statements: str) -> Path:
+    """Write an export whose tables have the columns that statements give them, as other versions do."""
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT)")
+    connection.executemany("INSERT INTO StringIds VALUES (?, ?)", enumerate(strings))
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+KERNELS = "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT, correlationId INT"
+
+
+def test_kernels_of_nsight_systems_have_their_launch_parameters(tmp_path: Path) -> None:
+    """Kineto's names; what a version does not tell is left out, and shared memory is the sum of both kinds."""
+    whole = with_tables(
+        tmp_path / "whole.sqlite",
+        ["gemm"],
+        f"{KERNELS}, shortName INT, gridX INT, gridY INT, gridZ INT, blockX INT, blockY INT, blockZ INT,"
+        " registersPerThread INT, staticSharedMemory INT, dynamicSharedMemory INT)",
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 1, 7, 1, 0, 2, 3, 4, 32, 8, 1, 40, 100, 24)",
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (30, 40, 1, 7, 2, 0, 5, 3, 4, 32, 8, 1, 40, 0, 0)",
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (50, 60, 1, 7, 3, 0, 2, 3, 4, 32, 8, 1, 40, 100, 24)",
+    )
+    table = fastprof.load(whole)
+    args = [json.loads(text) for text in table.coded["metadata_json"]]
+    first = {
+        "grid": [2, 3, 4], "block": [32, 8, 1], "registers per thread": 40, "shared memory": 124,
+    }  # fmt: skip
+    assert args == [first, {**first, "grid": [5, 3, 4], "shared memory": 0}, first]
+    assert table.column("device_index").tolist() == [1, 1, 1]
+    old = with_tables(
+        tmp_path / "old.sqlite",
+        ["gemm"],
+        f"{KERNELS}, mangledName INT, gridX INT, gridY INT, registersPerThread INT, staticSharedMemory INT)",
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0, 7, 1, 0, 2, 3, 40, 100)",
+    )
+    table = fastprof.load(old)
+    assert table.name(0) == "gemm"
+    assert json.loads(table.coded["metadata_json"][0]) == {"registers per thread": 40}
+    bare = with_tables(
+        tmp_path / "bare.sqlite",
+        ["gemm"],
+        f"{KERNELS}, demangledName INT, shortName INT)",
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0, 7, 1, 0, 0)",
+    )
+    assert "metadata_json" not in fastprof.load(bare).coded
+
+
+def test_a_fill_is_a_row_of_its_own_kind(tmp_path: Path) -> None:
+    path = with_tables(
+        tmp_path / "r.sqlite",
+        [],
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(start INT, end INT, deviceId INT, streamId INT, correlationId INT,"
+        " globalPid INT, bytes INT)",
+        f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (10, 25, 1, 7, 3, {7 << 24}, 512)",
+    )
+    table = fastprof.load(path)
+    (site,) = table.sites
+    assert (table.name(0), site.category) == ("Memset (Device)", "gpu_memset")
+    assert json.loads(table.coded["metadata_json"][0]) == {"bytes": 512}
+    assert (table.start_ns[0], table.end_ns[0], table.t0_ns) == (10, 25, 0)
+
+
+def test_ranges_of_several_processes_and_texts(tmp_path: Path) -> None:
+    """A process number for the whole only if there is one; a text in the row comes before one by number."""
+    other = 9 << 24 | 10
+    path = write_nsys(
+        tmp_path / "r.sqlite",
+        ["by number"],
+        NVTX_EVENTS=[
+            (100, 900, 59, None, "own", THREAD, 0, 0),
+            (200, 300, 59, None, None, other, 0, 0),
+            (400, 500, 60, None, None, other, None, 0),
+            (450, 450, 34, None, "mark", THREAD, None, 0),
+            (460, 700, 34, None, "long mark", THREAD, None, 0),
+        ],
+        OSRT_API=[(10, 20, THREAD, 1, 0, 0)],
+    )
+    table = fastprof.load(path)
+    assert table.pid == 0
+    tracks = [table.tracks[int(row)] for row in table.column("track")]
+    rows = {
+        (table.name(i), tracks[i].pid, tracks[i].tid, EventKind(int(table.column("kind")[i])).name)
+        for i in range(len(table))
+    }
+    assert rows == {
+        ("own", 7, 8, "RANGE"),
+        ("by number", 9, 10, "RANGE"),
+        ("", 9, 10, "ASYNC_RANGE"),
+        ("mark", 7, 8, "MARK"),
+        ("long mark", 7, 8, "MARK"),
+        ("by number", 7, 8, "RANGE"),  # the call of the OS runtime, without a correlation
+    }
+    names = [table.name(i) for i in range(len(table))]
+    assert table.end_ns[names.index("long mark")] == 460
+    assert table.kernels is None
+
+
+@pytest.mark.parametrize(
+    ("time", "t0"), [(T0, T0), (0, 0), (-5, 0), (1 << 62, 0), ((1 << 62) - 1, (1 << 62) - 1)]
+)
+def test_the_session_began_at_a_time_that_can_be_one(tmp_path: Path, time: int, t0: int) -> None:
+    path = write_nsys(
+        tmp_path / "r.sqlite", [], TARGET_INFO_SESSION_START_TIME=[(time, "then"), (1, "")]
+    )
+    assert fastprof.load(path).t0_ns == t0
+
+
+def test_an_export_without_events_or_of_another_program(tmp_path: Path) -> None:
+    other = with_tables(tmp_path / "other.sqlite", ["a"])
+    with pytest.raises(errors.FormatError, match="nsys export --type sqlite"):
+        fastprof.load_nsys(other)
+    backwards = write_nsys(tmp_path / "b.sqlite", ["f"], OSRT_API=[(20, 10, THREAD, 1, 0, 0)])
+    with pytest.raises(
+        errors.FormatError, match=r"b\.sqlite: .*'os_runtime' ends before it begins"
+    ):
+        fastprof.load(backwards)
+
+
+def test_ids_that_are_far_apart_find_the_last_op_before_them(tmp_path: Path) -> None:
+    """Whether ids are small, as they mostly are, or any number of 64 bits."""
+    for base in (1, 1 << 40):
+        ops = [(base, "first"), (base + 1, "other"), (base, "second"), (base * 3, "third")]
+        events = [
+            {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5,
+             "args": {"External id": number}}
+            for i, (number, name) in enumerate(ops)
+        ]  # fmt: skip
+        events += [
+            {"ph": "X", "cat": "kernel", "name": f"k{number - base}", "pid": 0, "tid": 7, "ts": 100 + number % 97,
+             "dur": 1, "args": {"External id": number, "device": 0, "stream": 7}}
+            for number in (base, base + 1, base + 2, base * 3)
+        ]  # fmt: skip
+        path = tmp_path / "t.json"
+        path.write_text(json.dumps({"traceEvents": events}))
+        table = fastprof.load(path)
+        assert table.kernels is not None
+        launched = {
+            (table.name(int(row)), table.names[name])
+            for row, name in zip(table.kernels.row, table.kernels.name, strict=True)
+        }
+        assert launched == {("second", "k0"), ("other", "k1"), ("third", f"k{2 * base}")}
+
+
+def test_annotations_of_a_device_are_on_the_device_of_their_track(tmp_path: Path) -> None:
+    def row(name: str, category: str, pid: int, tid: int, **args: int) -> dict[str, Any]:
+        return {
+            "ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": 0, "dur": 10, "args": args,
+        }  # fmt: skip
+
+    events = [
+        row("k", "kernel", 2, 20, device=2, stream=20),
+        row("step", "gpu_user_annotation", 2, 20, id=4),
+        row("step", "gpu_user_annotation", 3, 7, id=4),
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    table = fastprof.load(path)
+    devices, queues = (table.column(f"device_{name}").tolist() for name in ("index", "resource_id"))
+    assert list(zip(devices, queues, strict=True)) == [(2, 20), (2, 20), (3, 7)]
+
+
+@pytest.mark.parametrize(("size", "kept"), [(3999, ""), (4000, ""), (4001, "..."), (9000, "...")])
+def test_texts_of_any_length_become_names_of_at_most_4000_characters(
+    tmp_path: Path, size: int, kept: str
+) -> None:
+    text = "".join(chr(97 + i % 26) for i in range(size))
+    path = write_nsys(
+        tmp_path / "r.sqlite", [], NVTX_EVENTS=[(100, 900, 59, None, text, THREAD, None, 0)]
+    )
+    assert fastprof.load(path).name(0) == text[:4000] + kept

@@ -284,3 +284,30 @@ def test_system_calls_are_made(tmp_path: Path) -> None:
     read = {"x86_64": 0, "aarch64": 63}[os.uname().machine]
     nothing = (ctypes.c_int(-1), None, ctypes.c_size_t(0))
     assert checks._syscall(read, *nothing) == (-1, errno.EBADF)
+
+
+def test_devices_of_plug_ins(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a plug-in records is recorded by it; one that is refused is a finding of its own."""
+    from fastprof import ProfilerActivity
+    from fastprof.record import devices
+
+    class Chip:
+        name, activity = "chip", ProfilerActivity.MTIA
+
+        def begin(self, types: Any) -> int:
+            return 0
+
+        def end(self, collection: Any, sink: Any) -> None: ...
+
+        def abandon(self, collection: Any) -> None: ...
+
+    monkeypatch.setattr(devices, "_devices", {})
+    monkeypatch.setattr(devices, "_installed_are_loaded", True)
+    monkeypatch.setattr(devices, "_refused", {"other.so": "OSError: no such file"})
+    fastprof.devices.register(Chip())
+    found = {finding.topic: finding[1:] for finding in checks._gpus()}
+    origin = f"{Chip.__module__}.{Chip.__qualname__}"
+    assert found["MTIA"] == (True, f"recorded by the plug-in chip ({origin})")
+    assert found["CPU"] == (True, "recorded")
+    assert found["XPU"][0] is False
+    assert found["device plug-in"] == (False, "other.so is not used: OSError: no such file")

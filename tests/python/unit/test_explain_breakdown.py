@@ -11,10 +11,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fastprof
 from fastprof.analysis import explain
+from fastprof.model.columns import CodedColumn
 
 MS = 1_000_000
 Row = tuple[str, str, int, int, int]  # name, category, start, end in ms, track
@@ -217,3 +219,17 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, words: list[str], messag
     done = explain_live(tmp_path, *words)
     assert message in done.stderr
     assert done.returncode == 2
+
+
+def test_time_by_module_of_torchscript() -> None:
+    """Modules are recorded with the ops then; what is in none is a share of its own, if anything is in one."""
+    rows = steps(("aten::mm", "cpu_op", 6), ("aten::relu", "cpu_op", 3), ("backward", "cpu_op", 2))
+    hierarchy = {"aten::mm": "top.Linear", "aten::relu": "top.ReLU"}
+    texts = [hierarchy.get(name) for name, *_ in rows]
+    codes = CodedColumn.encode(texts)
+    found = explain(table_of(rows, coded={"module_hierarchy": codes}))
+    assert [(c.ns // MS, c.text.split("  ")[-1].strip()) for c in found.modules] == [
+        (60, "top.Linear"), (30, "top.ReLU"), (20, "outside of any module"),
+    ]  # fmt: skip
+    nothing = CodedColumn(np.full(len(rows), -1, np.int32), ())
+    assert explain(table_of(rows, coded={"module_hierarchy": nothing})).modules == []

@@ -391,3 +391,18 @@ def test_a_whole_speedscope_document() -> None:
             },
         ],
     }  # fmt: skip
+
+
+def test_what_does_not_nest_on_a_thread_is_not_in_a_speedscope_document() -> None:
+    """Async ranges, and the work of devices, which has a time of its own."""
+    table = EventTable(
+        {"start_ns": [50, 10, 0, 60], "end_ns": [80, 95, 500, 70], "site": [0, 1, 2, 3], "track": [0] * 4,
+         "is_async": [False, True, False, False], "device_type": [0, 0, 1, 0]},
+        sites=[Site("outer"), Site("async"), Site("kernel"), Site("inner")], tracks=[Track(7, 1, 7, "main")],
+    )  # fmt: skip
+    document = speedscope_profile(table)
+    (profile,) = document["profiles"]
+    names = [document["shared"]["frames"][each["frame"]]["name"] for each in profile["events"]]
+    assert names == ["outer", "inner", "inner", "outer"]
+    assert [each["at"] for each in profile["events"]] == [0, 10, 20, 30]
+    assert profile["endValue"] == 30

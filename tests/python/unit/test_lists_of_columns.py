@@ -226,3 +226,20 @@ def test_memory_on_devices_of_a_list() -> None:
     assert frame.metric("device_memory_usage").tolist() == [64, 24]
     assert frame.metric("self_device_memory_usage").tolist() == [40, 24]
     assert frame.metric("cpu_memory_usage").tolist() == [0, 0]
+
+
+def test_what_was_not_recorded_is_empty_as_in_pytorch() -> None:
+    """Scripts take the length of these, or look into them."""
+    table = EventTable({"start_ns": [0], "end_ns": [1], "site": [0]}, sites=[Site("a")])
+    (event,) = EventList.from_table(table)
+    for name in (
+        "input_shapes",
+        "concrete_inputs",
+        "structured_input_shapes",
+        "structured_input_strides",
+    ):
+        assert getattr(event, name) == [], name
+    assert (event.input_dtypes, event.kwinputs) == ([], {})
+    assert (event.sequence_nr, event.node_id, event.fwd_thread) == (-1, -1, None)
+    assert (event.flops, event.device_index) == (None, 0)
+    assert not event.is_remote and not event.is_async

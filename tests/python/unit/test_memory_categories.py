@@ -22,6 +22,7 @@ from fastprof.analysis.memory_categories.origins import (
     longest_lived_temporaries,
     origin_of,
 )
+from fastprof.analysis.memory_categories.storages import can_categorise, read_steps
 from fastprof.analysis.memory_categories.totals import category_totals, live_at, reconcile
 from fastprof.base.record_scope import RecordScope
 from fastprof.exporters.category_timeline import export_category_timeline
@@ -424,3 +425,18 @@ def test_the_areas_of_the_category_page_lie_between_their_curves(tmp_path: Path)
         upper, lower = points[:half], points[half:][::-1]
         assert [x for x, _ in upper] == [x for x, _ in lower]
         assert all(top <= bottom for (_, top), (_, bottom) in zip(upper, lower, strict=True))
+
+
+def test_no_tensor_lies_in_the_memory_of_pythons_allocators() -> None:
+    """Their addresses are of the same process: the same number is another piece of memory."""
+    program = train()
+    own = program.table()
+    assert can_categorise(own)
+    python = EventTable(
+        own.to_dict(),
+        sites=[site._replace(function="python:obj") if site.kind == EventKind.MEMORY else site for site in own.sites],
+        coded=own.coded, payload_words=own.payload_words, t0_ns=T0,
+    )  # fmt: skip
+    assert not can_categorise(python)
+    with pytest.raises(fastprof.errors.ValueError, match="contains no allocations"):
+        read_steps(python)

@@ -213,3 +213,14 @@ def test_a_tree_has_the_timeline_of_its_table() -> None:
     of_tree = memory_timeline(EventTree.of(source))
     for one, other in zip(of_tree, memory_timeline(source), strict=True):
         assert one.device == other.device and one.recorded.tolist() == other.recorded.tolist()
+
+
+def test_a_curve_below_zero_has_its_own_lowest_point(tmp_path: Path) -> None:
+    """More can be freed than was seen to be allocated: zero is then within the chart."""
+    export_memory_timeline(table([(0, 0, -100, 0), (500, 0, 400, 0)]), tmp_path / "m.html")
+    page = (tmp_path / "m.html").read_text()
+    height = float(re.findall(r'viewBox="0 0 \d+ (\d+)"', page)[0])
+    points = re.findall(r'points="([^"]*)"', page)[0].split()
+    levels = sorted({float(point.split(",")[1]) for point in points})
+    assert levels == pytest.approx([0, height], abs=0.06)
+    assert "bytes from -100 to 300" in page

@@ -367,3 +367,21 @@ def test_a_trace_in_the_order_of_time_is_read_once(
     assert len(load(tmp_path, encode_trace(ordered))) == 1 and len(made) == 1
     late = [event(7, BEGIN, "b", track_uuid=1), event(4, BEGIN, "early", track_uuid=1)]
     assert len(load(tmp_path, encode_trace([*ordered, *late]))) == 3 and len(made) == 3
+
+
+def test_counters_beyond_64_bits_are_floats(tmp_path: Path) -> None:
+    """A unit can make a number of 64 bits larger than that."""
+    edge = 1 << 62
+    packets = [
+        track(1, name="times two", counter={"unit_multiplier": 2}),
+        *(
+            event(at, COUNTER, track_uuid=1, counter_value=value)
+            for at, value in enumerate((edge - 1, edge, -edge, -edge - 1), 1)
+        ),
+    ]
+    found = counters(load(tmp_path, encode_trace(packets)))
+    assert found == [
+        (1, "times two", 2 * edge - 2), (2, "times two", float(2 * edge)), (3, "times two", -2 * edge),
+        (4, "times two", float(-2 * edge - 2)),
+    ]  # fmt: skip
+    assert [type(value) for _, _, value in found] == [int, float, int, float]

@@ -201,3 +201,22 @@ def test_keys_of_functions() -> None:
     assert _key_of("a (b).py(12): f", None) == ("a (b).py", 12, "f")
     assert _key_of("<built-in method (3): x>", "x") == ("~", 0, "x")
     assert _key_of("print", None) == ("~", 0, "print")
+
+
+def test_pstats_are_in_seconds_with_callers(tmp_path: Path) -> None:
+    """As cProfile has it: (primitive calls, calls, own s, cumulative s, callers)."""
+    main, f, size, g = (
+        ("/a.py", 1, "main"),
+        ("/a.py", 5, "f"),
+        ("~", 0, "<built-in method builtins.len>"),
+        ("/b (2).py", 9, "g"),
+    )
+    expected = {
+        main: (1, 1, 20e-9, 100e-9, {}),
+        f: (1, 2, 50e-9, 80e-9, {main: (1, 1, 30e-9, 80e-9), f: (1, 1, 20e-9, 40e-9)}),
+        size: (2, 2, 15e-9, 15e-9, {f: (2, 2, 15e-9, 15e-9)}),
+        g: (1, 1, 15e-9, 15e-9, {f: (1, 1, 15e-9, 15e-9)}),
+    }  # fmt: skip
+    assert stats().to_pstats().stats == expected
+    stats().export_pstats(tmp_path / "calls.pstats")
+    assert pstats.Stats(str(tmp_path / "calls.pstats")).stats == expected  # type: ignore[attr-defined]

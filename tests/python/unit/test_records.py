@@ -148,3 +148,32 @@ def test_device_time_and_the_begin_of_the_kernel() -> None:
         parse_records(
             [[START, push(1, "a", 1, device=0, device_us=1.0), pop(1, 2, device=1, device_us=2.0)]]
         )
+
+
+def test_memory_outside_of_ranges_is_at_the_begin_of_everything() -> None:
+    (event,) = parse_records(
+        [[START, LegacyRecord("memory_alloc", thread_id=3, cpu_ns=9000, cpu_memory_usage=8)]],
+        profile_memory=True,
+    )
+    assert (event.id, event.thread, event.time_range.start, event.time_range.end) == (0, 0, 0, 0)
+    assert (event.name, event.stack, event.is_legacy) == ("[memory]", [], True)
+
+
+def test_a_record_is_nothing_but_what_is_given() -> None:
+    record = LegacyRecord("push")
+    assert (record.name, record.thread_id, record.handle, record.node_id, record.cpu_ns) == (
+        "",
+        0,
+        0,
+        -1,
+        0,
+    )
+    assert (record.is_remote, record.is_async, record.scope, record.flops) == (False, False, 0, 0)
+    assert (record.cpu_memory_usage, record.cuda_memory_usage) == (0, 0)
+    assert (record.device, record.device_us, record.has_cuda) == (-1, None, False)
+    assert (record.sequence_nr, record.fwd_thread_id, record.shapes, record.stack) == (
+        -1,
+        0,
+        [],
+        (),
+    )

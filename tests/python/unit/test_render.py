@@ -298,3 +298,20 @@ def test_the_device_total_counts_each_activity_once() -> None:
     assert total(op(False), kernel) == "7.000us"
     assert total(op(True), kernel) == "10.000us"
     assert total(op(True), op(False)) == "3.000us"
+
+
+def test_a_table_fits_into_exactly_its_width() -> None:
+    def lines(max_width: int | None = None) -> list[str]:
+        return [line.rstrip() for line in wide_list().table(max_width=max_width).splitlines()]
+
+    width = max(map(len, lines()))
+    assert lines(width) == lines()
+    assert lines(width - 1) != lines()
+
+
+def test_times_of_columns_are_in_us() -> None:
+    """A table has ns; what is shown is in us, or in the unit that is asked for."""
+    table = EventTable({"start_ns": [0], "end_ns": [1_500_000], "site": [0]}, sites=[Site("a")])
+    events = EventList.from_table(table)
+    assert column_of(events.table(), "CPU total") == ["     1.500ms"]
+    assert "1500.000us" in events.table(time_unit="us") and "0.002s" in events.table(time_unit="s")

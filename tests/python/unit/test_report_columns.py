@@ -179,3 +179,14 @@ def test_marks_of_several_lanes(tmp_path: Path) -> None:
 def test_a_table_of_ranges_alone_has_no_marks(tmp_path: Path) -> None:
     data = written(EventList.from_table(made([(0, 10, 0, 0)])), tmp_path)
     assert data.head["marks"] == 0 and data.head["flows"] == 0 and data.head["counters"] == []
+
+
+def test_empty_values_are_not_in_the_page(tmp_path: Path) -> None:
+    """A row without a value and one with an empty value are the same; those behind them are there."""
+    shapes = CodedColumn.encode([[], [[1]], None, [[2]], [[1]]])
+    rows = [(10 * i, 10 * i + 5, 0, 0) for i in range(5)]
+    data = written(made(rows).with_columns(coded={"input_shapes": shapes}), tmp_path)
+    (column,) = data.text("values")["columns"]
+    assert column["values"] == ["[[1]]", "[[2]]"]
+    assert data.block("values")["input_shapes"].tolist() == [0, 1, 0, 2, 1]
+    assert not any("not in this report" in note for note in data.head["notes"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from trace_tables import every_column_table
 
 from fastprof.model.columns import COLUMNS
 from fastprof.model.table import (
@@ -207,3 +208,13 @@ def test_kernels_cannot_be_reassigned() -> None:
     kernels = KernelTable(np.array([0]), np.array([0]), np.zeros(1), np.array([5]), ["k"])
     with pytest.raises(dataclasses.FrozenInstanceError):
         kernels.names = []  # type: ignore[misc]
+
+
+def test_the_size_of_a_table_is_that_of_its_arrays() -> None:
+    table = every_column_table()
+    columns = sum(column.nbytes for column in table.to_dict().values())
+    codes = sum(column.codes.nbytes for column in table.coded.values())
+    assert table.payload_words is not None and table.payload_words.nbytes > 0
+    assert table.nbytes == columns + codes + table.payload_words.nbytes
+    bare = EventTable({"start_ns": [1], "end_ns": [2], "site": [0]}, sites=[Site("a")])
+    assert bare.nbytes == sum(column.nbytes for column in bare.to_dict().values())

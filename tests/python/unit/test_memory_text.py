@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of a memory report, line by line, and what explain() says of its peak."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastprof.analysis import memory_claims as claims
+from fastprof.analysis.memory_blocks import MemorySums
+from fastprof.analysis.memory_origin import Origin
+from fastprof.analysis.memory_summary import (
+    DeviceReport,
+    Failure,
+    MemoryPart,
+    MemoryReport,
+    Temporary,
+)
+from fastprof.analysis.memory_text import memory_text
+
+MB = 1 << 20
+CUDA = DeviceReport(
+    "cuda:0",
+    MemorySums("cuda:0", 10 * MB, 5 * MB, 3 * MB, 12 * MB, 2),
+    14 * MB,
+    2_500_000,
+    {"input": 4 * MB, "parameter": 10 * MB},
+    [
+        MemoryPart(10 * MB, 3, "parameter", ("step", "outer", "inner"), ("a.py(3): f", "b.py(4): g"), 5),
+        MemoryPart(4 * MB, 1, "input", (), ("a.py(3): f",), -1),
+    ],
+    [Temporary(MB, 7_000, ("step",), ()), Temporary(1, 1, (), ())],
+)  # fmt: skip
+PLAIN = DeviceReport(
+    "cpu:0", MemorySums("cpu:0", 0, 100, 40, 70, 0), 100, 1000, {}, [MemoryPart(100, 2, "", (), ())], []
+)  # fmt: skip
+FAILED = [
+    Failure("cuda:0", 3_000_000, 64 * MB, ("step",), ("a.py(9): h",), 4),
+    Failure("cuda:0", 4_000_000, 128 * MB, ("step", "outer", "inner"), (), 6),
+    Failure("cuda:0", 5_000_000, MB, (), (), 8),
+]
+WHOLE = """\
+Memory of cuda:0: peak 14.00 MB (14,680,064 bytes) at 2.500ms
+in use at the begin 10,485,760 + allocated 5,242,880 - freed 3,145,728 = 12,582,912 bytes in use at the end
+the frees of 2 blocks are not in the recording
+at the peak: input 4.00 MB, parameter 10.00 MB
+
+What the peak consists of
+       Bytes   Share  Blocks   Category  Allocated in
+  10,485,760  71.4 %       3  parameter  step > outer > inner at a.py(3): f
+   4,194,304  28.6 %       1      input  at a.py(3): f
+
+Longest-lived temporaries (by bytes times life)
+      Bytes     Life  Allocated in
+  1,048,576  7.000us  step
+          1  0.001us  before the recording
+
+Memory of cpu:0: peak 100 B (100 bytes) at 1.000us
+in use at the begin 0 + allocated 100 - freed 40 = 70 bytes in use at the end
+these records disagree by -10 bytes: frees and allocations of one block have different sizes, or records were dropped
+
+What the peak consists of
+  Bytes    Share  Blocks  Allocated in
+    100  100.0 %       2  before the recording
+
+Out of memory: 3 requests failed
+  Requested     Time  Device  In
+   64.00 MB  3.000ms  cuda:0  step at a.py(9): h
+  128.00 MB  4.000ms  cuda:0  step > outer > inner
+    1.00 MB  5.000ms  cuda:0  before the recording"""
+
+
+def test_the_whole_text() -> None:
+    assert memory_text(MemoryReport([CUDA, PLAIN], FAILED), 10) == WHOLE
+
+
+def test_a_limit_of_lines_is_one_of_each_table() -> None:
+    text = memory_text(MemoryReport([CUDA], FAILED), 1)
+    assert "parameter  step" in text and "28.6 %" not in text
+    assert "1,048,576" in text and "0.001us" not in text
+    assert "64.00 MB" in text and "128.00 MB" not in text
+
+
+def test_a_device_without_blocks_has_an_empty_table() -> None:
+    nothing = DeviceReport("cpu:0", MemorySums("cpu:0", 0, 0, 0, 0, 0), 0, 0, {}, [], [])
+    lines = memory_text(MemoryReport([nothing]), 10).splitlines()
+    assert lines[-2:] == ["What the peak consists of", "  nothing"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "text"),
+    [
+        (Origin(), "before the recording"),
+        (Origin(("a", "b")), "a > b"),
+        (Origin(("a",), ("f.py(1): f", "g")), "a at f.py(1): f"),
+        (Origin((), ("f.py(1): f",)), " at f.py(1): f"),
+    ],
+)
+def test_an_origin_as_text(origin: Origin, text: str) -> None:
+    assert str(origin) == text
+
+
+def claims_of(
+    report: MemoryReport, monkeypatch: pytest.MonkeyPatch, *steps: tuple[int, int]
+) -> list[Any]:
+    """Return the claims of a recording that began at 1000, with steps at these times in ns after it."""
+    monkeypatch.setattr(claims, "memory_report", lambda prof: report)
+    monkeypatch.setattr(claims, "memory_rows", lambda table: [1])
+    events = SimpleNamespace(table=SimpleNamespace(t0_ns=1000), name=lambda row: f"step {row}")
+    times: Any = SimpleNamespace(
+        events=events,
+        start=np.array([1000 + begin for begin, _ in steps]),
+        end=np.array([1000 + end for _, end in steps]),
+        rows=np.arange(len(steps)),
+    )
+    return claims.memory_claims(None, times)
+
+
+def test_the_claim_of_a_peak_says_when_in_what_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = ((0, 2_500_000), (2_500_000, 2_600_000), (2_600_000, 3_000_000))  # ends are outside
+    first, second, failed = claims_of(MemoryReport([CUDA, PLAIN], FAILED), monkeypatch, *steps)
+    assert first.text == (
+        "peak of cuda:0: 14.00 MB at 2.500ms in step 1; 71 % parameter; most of it, 10.00 MB, allocated in "
+        "outer > inner at a.py(3): f"
+    )
+    assert (first.size_bytes, first.rows) == (14 * MB, [5])
+    assert second.text.startswith("peak of cpu:0: 100 B at 1.000us in step 0; most of it, 100 B")
+    assert second.rows == []
+    assert failed.text == (
+        "3 requests for memory failed; the largest: 128.00 MB of cuda:0 in outer > inner"
+    )
+    assert (failed.size_bytes, failed.rows) == (128 * MB, [4, 6, 8])
+
+
+def test_a_peak_outside_of_steps_and_one_failure_outside_of_ranges(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    peak, failed = claims_of(MemoryReport([CUDA], FAILED[2:]), monkeypatch, (0, 10))
+    assert peak.text.startswith("peak of cuda:0: 14.00 MB at 2.500ms; 71 % parameter")
+    assert failed.text == "1 request for memory failed; the largest: 1.00 MB of cuda:0 in no range"

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CppTestMap: which C++ unit test programs run which lines of the headers, measured by gcov.
+
+Each test file is compiled by one command, without optimisation: a program of its own takes 1 to 6 seconds of CPU time.
+A program is measured when a mutant could first be tried with it, and again when a file that it includes has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["CppTestMap", "Program"]
+
+BUILD_LIMIT_S = 600
+SLOW_S = 60
+COVERAGE = "--coverage"
+LINKED = {
+    "core/",
+    "backends/",
+    "adapters/",
+}  # folders of csrc whose sources a program that includes them needs
+
+
+class Program(NamedTuple):
+    """What was measured of a test program: by file, the lines that it runs; wall time of its tests, in seconds;
+    whether they pass as they are."""
+
+    lines: dict[str, frozenset[int]]
+    run_s: float
+    passes: bool
+
+
+class CppTestMap:
+    """The programs of tests/cpp/unit. tree: a copy of the repository; run: as mutants.run()."""
+
+    def __init__(
+        self, tree: Path, work: Path, compiler: str, run: Callable[..., int | None]
+    ) -> None:
+        self.tree = tree
+        self.compiler = compiler
+        self.folder = work / "cpp_map"
+        self.build = work / "cpp_build"
+        self.libraries: list[str] = []  # for programs that need more than headers
+        self._run = run
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.build, ignore_errors=True)
+        self.build.mkdir()
+        self._programs: dict[str, Program] = {}
+        self._names: dict[str, set[str]] = {}
+        sources = sorted((tree / "tests/cpp/unit").glob("test_*.cpp"))
+        self.includes = {source.stem: self._includes(source) for source in sources}
+        self._headers = {
+            p for found in self.includes.values() for p in found if p.startswith("csrc/")
+        }
+        self._headers_with = Counter(name for p in self._headers for name in self._names_of(p))
+        # Programs that tests start are looked for under these (tests/cpp/CMakeLists.txt sets them).
+        self.environment = {
+            "FASTPROF_TEST_BINARY_DIR": str(self.build),
+            "FASTPROF_TEST_SOURCE_DIR": str(tree),
+        }
+
+    def closest(self, path: str, line: int, most: int) -> list[str]:
+        """Return the programs to try a mutant of a header with: those that run the line, most about the header first.
+
+        What is no statement (a constant, a default) is in no program's lines: any that runs functions of the header
+        can depend on it. A line that no program is seen to run may be run by a process that was killed.
+        """
+        including = [name for name, includes in self.includes.items() if path in includes]
+        including.sort(key=lambda name: -self._relevance(path, name))
+        running: list[str] = []
+        others: list[str] = []
+        for name in including[: 3 * most]:
+            program = self.program(name)
+            if program.passes and line in program.lines.get(path, ()):
+                running.append(name)
+            elif program.passes and path in program.lines:
+                others.append(name)
+            if len(running) == most:
+                break
+        return running or others[:most]
+
+    def _relevance(self, header: str, program: str) -> float:
+        """How much a program is about a header: the names of both count, those of few headers most."""
+        words = set(re.split(r"[/_.]", header)) & set(program.split("_"))
+        common = self._names_of(header) & self._names_of(f"tests/cpp/unit/{program}.cpp")
+        rare = (math.log(len(self._headers) / self._headers_with[name]) for name in common)
+        return sum(rare) + 5 * len(words)
+
+    def _names_of(self, path: str) -> set[str]:
+        """Return the longer identifiers of a C++ file of the copy, without those in comments."""
+        if path not in self._names:
+            code = re.sub(r"//[^\n]*", "", (self.tree / path).read_text())
+            self._names[path] = set(re.findall(r"\b[A-Za-z_]\w{4,}\b", code))
+        return self._names[path]
+
+    def needs_libraries(self, name: str) -> bool:
+        source = (self.tree / f"tests/cpp/unit/{name}.cpp").read_text()
+        return any(f'#include "{folder}' in source for folder in LINKED)
+
+    def compiles(self, name: str, *more: str) -> bool:
+        """Whether a program can be built; more: options of the compiler."""
+        target = self.path(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        libraries = self.libraries if self.needs_libraries(name) else []
+        command = [self.compiler, *self._options(), *more, "-o", str(target)]
+        command += [f"tests/cpp/unit/{name}.cpp", *libraries, "-ldl", "-pthread"]
+        return self._run(command, BUILD_LIMIT_S) == 0
+
+    def passes(self, name: str, limit_s: float) -> bool:
+        """Whether a program that was built passes; 77 says that everything in it was skipped."""
+        return self._run([str(self.path(name))], limit_s, **self.environment) in (0, 77)
+
+    def path(self, name: str) -> Path:
+        return self.build / "tests/unit" / name
+
+    def _options(self) -> list[str]:
+        flags = ["-std=c++17", "-O0", "-w", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
+        return [*flags, "-Icsrc/include", "-Icsrc", "-Itests/cpp"]
+
+    def program(self, name: str) -> Program:
+        """Return what is known of a program; measures it the first time."""
+        if name not in self._programs:
+            digest = hashlib.sha256()
+            for path in sorted(self.includes[name]):
+                digest.update((self.tree / path).read_bytes())
+            kept = self.folder / f"{name}-{digest.hexdigest()[:16]}.json"
+            if not kept.exists():
+                for old in self.folder.glob(f"{name}-*.json"):
+                    old.unlink()
+                print(f"which lines does {name}.cpp run?", flush=True)
+                kept.write_text(json.dumps(self._measure(name)))
+            found = json.loads(kept.read_text())
+            if not found["passes"]:
+                print(f"left out, since it fails or is slow with coverage: {name}", flush=True)
+            lines = {path: frozenset(numbers) for path, numbers in found["lines"].items()}
+            self._programs[name] = Program(lines, found["run_s"], found["passes"])
+        return self._programs[name]
+
+    def _includes(self, source: Path) -> frozenset[str]:
+        """The files of the repository that a test file includes, and itself."""
+        command = [self.compiler, *self._options(), "-MM", str(source)]
+        listed = subprocess.run(command, cwd=self.tree, capture_output=True, text=True, check=True)
+        paths = re.findall(r"[^\s\\:]+\.[ch]pp", listed.stdout)
+        found = {path.removeprefix(f"{self.tree}/") for path in paths}
+        return frozenset(path for path in found if (self.tree / path).exists())
+
+    def _measure(self, name: str) -> dict[str, object]:
+        """Build a program with coverage and run it. One that fails or takes long so is left out."""
+        lines: dict[str, list[int]] = {}
+        passes = self.compiles(name, COVERAGE)
+        began = time.monotonic()
+        passes = passes and self.passes(name, SLOW_S)
+        run_s = time.monotonic() - began
+        if passes:
+            lines = self._lines(name)
+        return {"lines": lines, "run_s": run_s, "passes": passes}
+
+    def _lines(self, name: str) -> dict[str, list[int]]:
+        """Return the lines that a program has run, by file, as gcov says."""
+        counts = next(self.path(name).parent.glob(f"{name}*.gcda"), None)
+        if counts is None:
+            return {}
+        gcov = ["gcov", "--json-format", "--stdout", str(counts)]
+        told = subprocess.run(gcov, cwd=self.tree, capture_output=True, text=True, check=True)
+        lines: dict[str, set[int]] = {}
+        for document in told.stdout.splitlines():
+            for file in json.loads(document)["files"]:
+                path = file["file"].removeprefix(f"{self.tree}/")
+                if path.startswith("csrc/"):
+                    run = {line["line_number"] for line in file["lines"] if line["count"]}
+                    lines.setdefault(path, set()).update(run)
+        for part in self.path(name).parent.glob(f"{name}*.gc*"):
+            part.unlink()
+        return {path: sorted(found) for path, found in lines.items() if found}
