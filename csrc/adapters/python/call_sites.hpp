@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fastprof/recorder/state/site.hpp"
@@ -36,6 +37,7 @@ struct CallFilter {
 // Prototypes of the sites of calls: begun while traced, and on the stack when tracing began.
 extern const Site python_call_site;
 extern const Site enclosing_call_site;
+extern const Site module_call_site;  // of torch.nn.Module objects
 
 // Site of a call in fastprof's own code, so that what it calls of C functions and of the standard
 // library is left out as well.
@@ -150,8 +152,24 @@ FASTPROF_ALWAYS_INLINE const Site* recent_site_of(const PyMethodDef* method) noe
   return FASTPROF_LIKELY(same) ? recent.site : nullptr;
 }
 
-// The site of a torch.nn.Module that is called: "nn.Module: Linear_0".
+// Beginning of the names of calls of torch.nn.Module objects.
+constexpr std::string_view kModuleCallPrefix = "nn.Module: ";
+
+// The site of a torch.nn.Module that is called: "nn.Module: Linear_0". Null without memory. It
+// lives as long as a session or a NameUse of the caller.
 const Site* site_of_module(PyObject* module) noexcept;
+
+// The names of a call of a torch.nn.Module; null without memory.
+struct ModuleNames {
+  const Site* site;  // as site_of_module() returns it
+  const char* path;  // "Sequential_0.Linear_1"; lives as long as the process
+};
+
+// outer: the path of the modules whose calls are in progress; null: none.
+ModuleNames names_of_module(PyObject* module, const char* outer) noexcept;
+
+// Counts those who need names of modules. Their numbers begin at 0 again with the first one.
+void use_module_names(bool on) noexcept;
 
 }  // namespace python_adapter
 FASTPROF_NAMESPACE_END
