@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""with_modules: TorchScript modules of ops as torch.profiler reports them; calls of eager modules, and theirs of ops."""
+"""with_modules: TorchScript modules of ops as torch.profiler reports them, calls of eager modules, their ops."""
 
 from __future__ import annotations
 
@@ -164,9 +164,7 @@ def test_eager_modules_need_no_other_calls() -> None:
     assert not profile.missing
     calls = [e for e in profile.events() if e.is_python_function]
     assert {e.name.partition(": ")[0] for e in calls} == {"nn.Module"}
-    again = [
-        (name.replace("_0", "_1"), around.replace("_0", "_1")) for name, around in EAGER
-    ]
+    again = [(name.replace("_0", "_1"), around.replace("_0", "_1")) for name, around in EAGER]
     assert named_modules(profile) == [*EAGER, *EAGER, *again]
     of_ops = modules_of_ops(profile)
     assert {
@@ -238,7 +236,8 @@ def test_nested_profiles_have_what_each_asked_for() -> None:
     assert named_modules(plain) == []
     assert named_modules(modules) == [*EAGER, *EAGER, *EAGER]
     assert named_modules(calls) == EAGER
-    assert len(calls.event_table) > len(modules.event_table)
+    functions = [e.name for e in calls.events() if e.is_python_function]
+    assert any(name.endswith(": forward") for name in functions)
     assert {e.name for e in modules.events() if e.is_python_function} == {n for n, _ in EAGER}
 
 
@@ -279,10 +278,10 @@ def test_exceptions_overriding_calls_and_threads() -> None:
 
 def test_what_is_no_function_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.nn.Module, "__call__", functools.partialmethod(lambda self, x: x))
+    profile = fastprof.profile(with_modules=True)
     with pytest.warns(UserWarning, match="another package replaced"):
-        profile = fastprof.profile(with_modules=True)
-        with profile:
-            pass
+        profile.start()
+    profile.stop()
     assert "torch.nn.Module.__call__" in profile.missing["with_modules"]
 
 

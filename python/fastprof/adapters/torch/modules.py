@@ -37,7 +37,7 @@ class TorchModules:
             self._begin_calls(torch)
 
     def _begin_calls(self, torch: ModuleType) -> None:
-        if not self._calls.begin(torch.nn.Module.__call__):
+        if not self._calls.begin(vars(torch.nn.Module).get("__call__")):
             self._report_missing(
                 "calls of torch.nn.Module objects are not recorded: another package replaced"
                 " torch.nn.Module.__call__ by something that is not a plain function. Import it after"
