@@ -38,6 +38,23 @@ PyFunctionObject* function_of(PyObject* object) noexcept {
   return reinterpret_cast<PyFunctionObject*>(object);
 }
 
+// The interpreter's own way to call a function written in Python: _PyFunction_Vectorcall(), which
+// newer headers do not declare. Null without memory; sets no error.
+vectorcallfunc find_ordinary_call() noexcept {
+  auto* code = reinterpret_cast<PyObject*>(PyCode_NewEmpty("<fastprof>", "ordinary", 1));
+  PyObject* globals = PyDict_New();
+  PyObject* function =
+      code == nullptr || globals == nullptr ? nullptr : PyFunction_New(code, globals);
+  const vectorcallfunc call = function == nullptr ? nullptr : function_of(function)->vectorcall;
+  PyErr_Clear();
+  Py_XDECREF(function);
+  Py_XDECREF(globals);
+  Py_XDECREF(code);
+  return call;
+}
+
+vectorcallfunc g_ordinary_call = nullptr;  // set before the first function is replaced
+
 void set_vectorcall(PyObject* function, vectorcallfunc call) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
   PyFunction_SetVectorcall(function_of(function), call);
@@ -77,11 +94,11 @@ PyObject* call_module(PyObject* function, PyObject* const* args, size_t flags, P
   State* s = state();
   PyObject* module = PyVectorcall_NARGS(flags) > 0 ? args[0] : nullptr;
   if (module == nullptr || !wanted(s, thread_block(), category::python_module))
-    return _PyFunction_Vectorcall(function, args, flags, names);
+    return g_ordinary_call(function, args, flags, names);
   const char* outer = t_modules.path;
   const ModuleCall call = begin_call(s, module);
   t_modules.entered = call.open.slot != nullptr ? module : nullptr;
-  PyObject* result = _PyFunction_Vectorcall(function, args, flags, names);
+  PyObject* result = g_ordinary_call(function, args, flags, names);
   t_modules.entered = nullptr;
   t_modules.path = outer;
   if (call.open.slot != nullptr) end_open(call.open, call.site);
@@ -93,8 +110,7 @@ void put_all_back() noexcept {
   functions.swap(replaced());
   for (PyObject* function : functions) {
     // Otherwise somebody replaced ours, which that one may still call: it then records nothing.
-    if (function_of(function)->vectorcall == call_module)
-      set_vectorcall(function, _PyFunction_Vectorcall);
+    if (function_of(function)->vectorcall == call_module) set_vectorcall(function, g_ordinary_call);
     Py_DECREF(function);
   }
 }
@@ -106,7 +122,8 @@ bool start_module_calls(PyObject* call) {
   const HoldGilSubstitute hold(g_lock);
   const vectorcallfunc current = function_of(call)->vectorcall;
   if (current != call_module) {
-    if (current != _PyFunction_Vectorcall) return false;
+    if (g_ordinary_call == nullptr) g_ordinary_call = find_ordinary_call();
+    if (current == nullptr || current != g_ordinary_call) return false;
     replaced().reserve(replaced().size() + 1);
     Py_INCREF(call);
     replaced().push_back(call);
