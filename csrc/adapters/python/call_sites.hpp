@@ -120,6 +120,14 @@ struct CFunction {
   PyObject* module;  // module or its name; null: unknown
 };
 
+// Whether an object is a PyCFunction. Compares types: PyCFunction_Check() searches the bases of
+// every other callable's type. PyCMethod_Type is the one type derived from PyCFunction_Type, and
+// none can be from either.
+FASTPROF_ALWAYS_INLINE bool is_c_function(PyObject* object) noexcept {
+  const PyTypeObject* type = Py_TYPE(object);
+  return FASTPROF_LIKELY(type == &PyCFunction_Type) || type == &PyCMethod_Type;
+}
+
 // Of a PyCFunction.
 inline CFunction c_function_of(PyObject* object) noexcept {
   const auto* function = reinterpret_cast<const PyCFunctionObject*>(object);

@@ -173,14 +173,10 @@ PyObject* on_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
 
 PyObject* g_missing = nullptr;  // sys.monitoring.MISSING; only compared
 
-// The method of a function in C; null for any other callable. first: its first argument. Compares
-// types: PyCFunction_Check() searches the bases of every other callable's type.
+// The method of a function in C; null for any other callable. first: its first argument.
 FASTPROF_ALWAYS_INLINE const PyMethodDef* method_of(PyObject* callable, PyObject* first) noexcept {
-  const PyTypeObject* type = Py_TYPE(callable);
-  // PyCMethod_Type is the one type derived from PyCFunction_Type, and none can be from either.
-  if (type == &PyCFunction_Type || type == &PyCMethod_Type)
-    return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
-  if (type == &PyMethodDescr_Type && first != g_missing)
+  if (is_c_function(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type && first != g_missing)
     return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
   return nullptr;
 }
