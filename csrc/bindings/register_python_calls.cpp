@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "adapters/python/call_tracer.hpp"
+#include "adapters/python/module_calls.hpp"
 #include "bindings/hold.hpp"
 #include "bindings/register.hpp"
 
@@ -93,6 +94,7 @@ void register_python_calls(py::module_& module) {
       [] {
         ++g_forks;
         python_adapter::forget_tracing_in_child();
+        python_adapter::forget_module_calls_in_child();
       },
       "Forget the parent's tracing of calls in a forked child.");
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "adapters/python/module_calls.hpp"
 #include "adapters/torch/debug_info/memory_reporter.hpp"
 #include "adapters/torch/ops/module_hierarchy.hpp"
 #include "adapters/torch/ops/op_observer.hpp"
@@ -83,13 +84,35 @@ class ModulesHold {
     if (hold_.active()) return {};
     const py::gil_scoped_release release;
     std::string reason = torch_adapter::start_module_hierarchy();
-    if (reason.empty()) hold_.set();
+    hold_.set();
     return reason;
   }
   void end() noexcept {
     if (!hold_.clear()) return;
     const py::gil_scoped_release release;
     torch_adapter::stop_module_hierarchy();
+  }
+  bool active() const noexcept { return hold_.active(); }
+
+ private:
+  Hold hold_{g_forks};
+};
+
+class ModuleCallsHold {
+ public:
+  ModuleCallsHold() = default;
+  ModuleCallsHold(const ModuleCallsHold&) = delete;
+  ModuleCallsHold& operator=(const ModuleCallsHold&) = delete;
+  ~ModuleCallsHold() { end(); }
+  bool begin(const py::object& call) {
+    if (hold_.active()) return true;
+    store_relaxed(&torch_adapter::g_eager_modules, &python_adapter::current_eager_modules);
+    if (!python_adapter::start_module_calls(call.ptr())) return false;
+    hold_.set();
+    return true;
+  }
+  void end() noexcept {
+    if (hold_.clear()) python_adapter::stop_module_calls();
   }
   bool active() const noexcept { return hold_.active(); }
 
@@ -173,8 +196,14 @@ void register_torch_holds(py::module_& module) {
            "Begin; return False if another profiler receives this thread's reports. Raises "
            "StateError unless torch_memory_prepare() has succeeded.");
   define<ModulesHold>(module, "TorchModulesHold",
-                      "Records the TorchScript modules of ops from begin() to end().")
-      .def("begin", &ModulesHold::begin, "Begin; return \"\" or the reason why not.");
+                      "Records the modules of ops from begin() to end().")
+      .def("begin", &ModulesHold::begin,
+           "Begin; return \"\" or the reason why modules of TorchScript are not recorded.");
+  define<ModuleCallsHold>(module, "ModuleCallsHold",
+                          "Records the calls of torch.nn.Module objects from begin() to end().")
+      .def("begin", &ModuleCallsHold::begin, py::arg("call"),
+           "Begin; return False if `call`, which is torch.nn.Module.__call__, is not a function "
+           "written in Python, or is called through another tool's function.");
   define<TravelHold>(module, "TorchPropagationHold",
                      "From begin() to end(), propagates the thread-local sessions of the thread "
                      "that called begin() to the work that it hands to libtorch's threads.")

@@ -15,6 +15,7 @@ __all__: list[str] = [
     "DeviceCollection",
     "DeviceSink",
     "LegacyEvents",
+    "ModuleCallsHold",
     "OpenRange",
     "PacketScanner",
     "PythonAllocations",
@@ -963,13 +964,33 @@ class TorchMemoryHold:
 
 class TorchModulesHold:
     """
-    Records the TorchScript modules of ops from begin() to end().
+    Records the modules of ops from begin() to end().
     """
 
     def __init__(self) -> None: ...
     def begin(self) -> str:
         """
-        Begin; return "" or the reason why not.
+        Begin; return "" or the reason why modules of TorchScript are not recorded.
+        """
+
+    def end(self) -> None:
+        """
+        Undo begin(), if it is in effect. The destructor calls it.
+        """
+
+    @property
+    def active(self) -> bool: ...
+
+
+class ModuleCallsHold:
+    """
+    Records the calls of torch.nn.Module objects from begin() to end().
+    """
+
+    def __init__(self) -> None: ...
+    def begin(self, call: typing.Any) -> bool:
+        """
+        Begin; return False if `call`, which is torch.nn.Module.__call__, is not a function written in Python, or is called through another tool's function.
         """
 
     def end(self) -> None:

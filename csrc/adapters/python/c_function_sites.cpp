@@ -3,13 +3,13 @@
 // without the address of the object, so that one function has one name. Site::function has the name
 // that cProfile gives (Modules/_lsprof.c, normalizeUserObj).
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "adapters/python/call_sites.hpp"
+#include "adapters/python/gil_substitute.hpp"
 #include "adapters/python/name_bytes.hpp"
 #include "adapters/python/stack_in_use.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
@@ -18,6 +18,8 @@
 FASTPROF_NAMESPACE_BEGIN
 namespace python_adapter {
 namespace {
+
+GilSubstitute g_functions_lock;
 
 // Sites and their prototypes are never freed: there are as many as functions in C.
 std::unordered_map<const PyMethodDef*, KnownFunction>& known_functions() {
@@ -100,10 +102,7 @@ const Site* make_c_function_site(const CFunction& function) {
 KnownFunction g_recent_functions[kRecentFunctions];
 
 const Site* site_of_c_function(const CFunction& function) noexcept {
-#if defined(Py_GIL_DISABLED)
-  static std::mutex& only = *new std::mutex;
-  const std::lock_guard<std::mutex> hold(only);
-#endif
+  const HoldGilSubstitute hold(g_functions_lock);
   const PyMethodDef* method = function.method;
   const StackInUse in_use;
   try {

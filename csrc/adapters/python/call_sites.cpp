@@ -31,6 +31,10 @@ constexpr Site enclosing_call_site =
                          "<too many names>", "", "<on the stack at the start>", 0),
                site_flag::end_only);
 
+constexpr Site module_call_site =
+    make_site(SiteKind::range, category::python_call | category::python_module,
+              RecordScope::FUNCTION, "<too many names>", "", "", 0);
+
 constexpr Site own_call_site = make_site(SiteKind::range, category::python_call,
                                          RecordScope::FUNCTION, "<fastprof>", "", "", 0);
 

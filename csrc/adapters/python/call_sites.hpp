@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fastprof/recorder/state/site.hpp"
@@ -36,6 +37,7 @@ struct CallFilter {
 // Prototypes of the sites of calls: begun while traced, and on the stack when tracing began.
 extern const Site python_call_site;
 extern const Site enclosing_call_site;
+extern const Site module_call_site;  // of torch.nn.Module objects
 
 // Site of a call in fastprof's own code, so that what it calls of C functions and of the standard
 // library is left out as well.
@@ -118,6 +120,14 @@ struct CFunction {
   PyObject* module;  // module or its name; null: unknown
 };
 
+// Whether an object is a PyCFunction. Compares types: PyCFunction_Check() searches the bases of
+// every other callable's type. PyCMethod_Type is the one type derived from PyCFunction_Type, and
+// none can be from either.
+FASTPROF_ALWAYS_INLINE bool is_c_function(PyObject* object) noexcept {
+  const PyTypeObject* type = Py_TYPE(object);
+  return FASTPROF_LIKELY(type == &PyCFunction_Type) || type == &PyCMethod_Type;
+}
+
 // Of a PyCFunction.
 inline CFunction c_function_of(PyObject* object) noexcept {
   const auto* function = reinterpret_cast<const PyCFunctionObject*>(object);
@@ -150,8 +160,24 @@ FASTPROF_ALWAYS_INLINE const Site* recent_site_of(const PyMethodDef* method) noe
   return FASTPROF_LIKELY(same) ? recent.site : nullptr;
 }
 
-// The site of a torch.nn.Module that is called: "nn.Module: Linear_0".
+// Beginning of the names of calls of torch.nn.Module objects.
+constexpr std::string_view kModuleCallPrefix = "nn.Module: ";
+
+// The site of a torch.nn.Module that is called: "nn.Module: Linear_0". Null without memory. It
+// lives as long as a session or a NameUse of the caller.
 const Site* site_of_module(PyObject* module) noexcept;
+
+// The names of a call of a torch.nn.Module; null without memory.
+struct ModuleNames {
+  const Site* site;  // as site_of_module() returns it
+  const char* path;  // "Sequential_0.Linear_1"; lives as long as the process
+};
+
+// outer: the path of the modules whose calls are in progress; null: none.
+ModuleNames names_of_module(PyObject* module, const char* outer) noexcept;
+
+// Counts those who need names of modules. Their numbers begin at 0 again with the first one.
+void use_module_names(bool on) noexcept;
 
 }  // namespace python_adapter
 FASTPROF_NAMESPACE_END

@@ -41,6 +41,7 @@ TracingProblems start_tracing(const CallFilter& filter, const CodeFolders& folde
         "calls cannot be traced: the interpreter has no place for what is known of a code object "
         "(co_extra), because other tools use all of them");
   if (g_profiles == 0) {
+    use_module_names(true);
     renew_call_sites(filter, folders);
     set_module_call(find_module_call());
   } else if (!(filter == call_filter())) {
@@ -66,6 +67,7 @@ std::string stop_tracing() noexcept {
   if (g_profiles == 0 || --g_profiles != 0) return {};
   std::string reason = remove_hooks();
   set_module_call(nullptr);
+  use_module_names(false);
   return reason;
 }
 
@@ -73,6 +75,7 @@ void forget_tracing_in_child() noexcept {
   if (std::exchange(g_profiles, 0u) == 0) return;
   forget_hooks_in_child();
   set_module_call(nullptr);
+  use_module_names(false);
 }
 
 void add_frames_of(PyThreadState* thread, CallStack& calls) {

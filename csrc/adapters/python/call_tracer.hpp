@@ -12,6 +12,7 @@
 
 #include "adapters/python/call_sites.hpp"
 #include "adapters/python/call_stack.hpp"
+#include "adapters/python/module_calls.hpp"
 #include "adapters/python/stack_in_use.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -73,6 +74,10 @@ FASTPROF_COLD void begin_rare_call(CallStack& calls, PyObject* code, Globals glo
     return;
   }
   PyObject* module = info->kind == CodeKind::module_call ? first_argument() : nullptr;
+  if (is_recorded_module_call(module)) {
+    calls.begin(code, nullptr);
+    return;
+  }
   const Site* site_of_it = module == nullptr ? nullptr : site_of_module(module);
   if (site_of_it != nullptr) site = site_of_it;
   calls.begin(code, calls.depth() >= g_max_call_depth ? nullptr : site);

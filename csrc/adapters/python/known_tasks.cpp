@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "adapters/python/gil_substitute.hpp"
 #include "adapters/python/name_bytes.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 #include "fastprof/recorder/hot_path/task_switch.hpp"
@@ -36,15 +36,7 @@ Tasks& known_tasks() {
 }
 size_t g_sweep_at = 1024;  // number of entries at which those of dead tasks are removed
 
-#if defined(Py_GIL_DISABLED)
-std::mutex& lock_of_tasks() {
-  static auto* only = new std::mutex;
-  return *only;
-}
-#define FASTPROF_HOLD_TASKS const std::lock_guard<std::mutex> hold(lock_of_tasks())
-#else
-#define FASTPROF_HOLD_TASKS static_cast<void>(0)
-#endif
+GilSubstitute g_tasks_lock;
 
 bool refers_to(PyObject* reference, PyObject* task) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -164,7 +156,7 @@ void forget(PyObject* task) noexcept {
 
 bool record_task(PyObject* task, bool ended) noexcept {
   State* s = state();
-  FASTPROF_HOLD_TASKS;
+  const HoldGilSubstitute hold(g_tasks_lock);
   try {
     KnownTask entry = known(task);
     {
@@ -196,7 +188,7 @@ bool record_task(PyObject* task, bool ended) noexcept {
 }
 
 bool record_new_task(PyObject* task, PyObject* coroutine) noexcept {
-  FASTPROF_HOLD_TASKS;
+  const HoldGilSubstitute hold(g_tasks_lock);
   try {
     const std::string name = name_of_coroutine(coroutine);
     KnownTask entry = known(task);
@@ -227,7 +219,7 @@ bool is_task_done(PyObject* task) noexcept {
 }
 
 void forget_tasks() noexcept {
-  FASTPROF_HOLD_TASKS;
+  const HoldGilSubstitute hold(g_tasks_lock);
   Tasks gone;
   gone.swap(known_tasks());
   for (const auto& [task, entry] : gone) Py_DECREF(entry.reference);

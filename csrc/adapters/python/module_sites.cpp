@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sites of torch.nn.Module objects that are called: "nn.Module: Linear_0", numbered within the
-// class in the order of first calls, as PyTorch does. Modules are not kept alive.
+// Names of torch.nn.Module objects that are called: sites "nn.Module: Linear_0", numbered within
+// the class in the order of first calls, as PyTorch does, and the path of modules around a call.
+// Modules are not kept alive.
 #include <new>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "adapters/python/call_sites.hpp"
+#include "adapters/python/gil_substitute.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
@@ -13,12 +16,17 @@ namespace python_adapter {
 namespace {
 
 struct KnownModule {
-  PyObject* reference;  // weak reference to the module, owned
-  const Site* site;
+  PyObject* reference = nullptr;  // weak reference to the module, owned
+  const Site* site = nullptr;
+  // The path of the call that was named last, and that of the modules around it.
+  const char* outer = nullptr;
+  const char* path = nullptr;
 };
 
 struct KnownModules {
-  uint64_t generation = 0;
+  uint32_t users = 0;
+  bool outdated = false;                               // to be forgotten before the next name
+  uint64_t name_epoch = 0;                             // of the sites
   std::unordered_map<PyObject*, KnownModule> modules;  // by address
   std::unordered_map<std::string, uint32_t> count;     // of a class's modules
 };
@@ -27,6 +35,7 @@ KnownModules& known_modules() {
   static auto* only = new KnownModules;
   return *only;
 }
+GilSubstitute g_names_lock;
 
 bool refers_to(PyObject* reference, PyObject* object) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -47,38 +56,77 @@ void forget_all(KnownModules& all) {
   for (const auto& [address, known] : modules) Py_DECREF(known.reference);
 }
 
-const Site* make_module_site(KnownModules& all, PyObject* module) {
+std::string class_of(PyObject* module) {
   std::string type = Py_TYPE(module)->tp_name;
-  type.erase(0, type.rfind('.') + 1);  // types made in C have their module in it
+  return type.erase(0, type.rfind('.') + 1);  // types made in C have their module in it
+}
+
+// The names of a module; null without memory. The NameUse of the caller must be in effect.
+KnownModule* known_module(KnownModules& all, PyObject* module, NameUse& use) {
+  const uint64_t epoch = load_relaxed(&state()->name_epoch);
+  if (all.outdated || all.name_epoch != epoch) {
+    all.outdated = false;
+    all.name_epoch = epoch;
+    forget_all(all);
+  }
+  const auto found = all.modules.find(module);
+  if (found != all.modules.end() && refers_to(found->second.reference, module))
+    return &found->second;
+  const std::string type = class_of(module);
   PyObject* reference = PyWeakref_NewRef(module, nullptr);
   if (reference == nullptr) {
     PyErr_Clear();
     return nullptr;
   }
-  NameUse use;
-  const std::string text = "nn.Module: " + type + '_' + std::to_string(all.count[type]++);
-  const Site* site = session_site(use, python_call_site, text);
   KnownModule& known = all.modules[module];
   Py_XDECREF(known.reference);
-  known = {reference, site};
-  return site;
+  known = KnownModule{};
+  known.reference = reference;
+  known.site =
+      session_site(use, module_call_site,
+                   std::string(kModuleCallPrefix) + type + '_' + std::to_string(all.count[type]++));
+  return &known;
 }
 
 }  // namespace
 
-const Site* site_of_module(PyObject* module) noexcept {
+void use_module_names(bool on) noexcept {
+  const HoldGilSubstitute hold(g_names_lock);
   KnownModules& all = known_modules();
+  if (on && all.users++ == 0) all.outdated = true;
+  if (!on && all.users != 0) --all.users;
+}
+
+const Site* site_of_module(PyObject* module) noexcept {
+  const HoldGilSubstitute hold(g_names_lock);
   try {
-    if (all.generation != g_call_generation) {
-      forget_all(all);
-      all.generation = g_call_generation;
-    }
-    const auto found = all.modules.find(module);
-    if (found != all.modules.end() && refers_to(found->second.reference, module))
-      return found->second.site;
-    return make_module_site(all, module);
+    NameUse use;
+    if (!use.begin(state())) return nullptr;
+    const KnownModule* known = known_module(known_modules(), module, use);
+    return known != nullptr ? known->site : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;
+  }
+}
+
+ModuleNames names_of_module(PyObject* module, const char* outer) noexcept {
+  const HoldGilSubstitute hold(g_names_lock);
+  try {
+    NameUse use;
+    if (!use.begin(state())) return {};
+    KnownModule* known = known_module(known_modules(), module, use);
+    if (known == nullptr) return {};
+    if (known->path == nullptr || known->outer != outer) {
+      std::string text = outer != nullptr ? std::string(outer) + '.' : std::string();
+      const std::string_view name = known->site->name;
+      // Without the prefix, which "<too many names>" does not have.
+      text += name.substr(known->site == &module_call_site ? 0 : kModuleCallPrefix.size());
+      known->path = intern_string(text);
+      known->outer = outer;
+    }
+    return {known->site, known->path};
+  } catch (const std::bad_alloc&) {
+    return {};
   }
 }
 

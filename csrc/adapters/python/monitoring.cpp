@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "adapters/python/frames.hpp"
+#include "adapters/python/gil_substitute.hpp"
 #include "adapters/python/interpreter_threads.hpp"
 #include "fastprof/base/error.hpp"
 
@@ -35,7 +35,7 @@ struct Threads {
   std::unordered_map<uint32_t, CallStack*> by_track;
   std::vector<Stacks> ended;  // of former tracings, while a callback may still use one
   size_t sweep_at = 64;       // number of stacks at which those of ended threads are freed
-  std::mutex mutex;           // only taken without a GIL
+  GilSubstitute lock;
 };
 
 // Never destroyed: a callback may run while the process exits. Not a static in a function, whose
@@ -49,12 +49,6 @@ struct LastStack {
   CallStack* stack = nullptr;
 };
 LastStack g_last;
-
-#if defined(Py_GIL_DISABLED)
-#define FASTPROF_HOLD_STACKS const std::lock_guard<std::mutex> hold(g_threads.mutex)
-#else
-#define FASTPROF_HOLD_STACKS static_cast<void>(0)
-#endif
 
 // Frees the stacks of threads that have ended: C code may start a thread for each of a million
 // callbacks. Keeps those with calls in progress: their thread may have another thread state by now.
@@ -75,7 +69,7 @@ void sweep_stacks(Threads& all) {
 // The stack of a thread, which is made if there is none; null without memory.
 CallStack* stack_of(const PyThreadState* thread) noexcept {
   Threads& all = g_threads;
-  FASTPROF_HOLD_STACKS;
+  const HoldGilSubstitute hold(all.lock);
   try {
     if (all.stacks.size() >= all.sweep_at && g_stacks_in_use == 0) sweep_stacks(all);
     std::unique_ptr<CallStack>& stack = all.stacks[thread->id];
@@ -179,14 +173,10 @@ PyObject* on_end(PyObject*, PyObject* const* args, size_t, PyObject*) {
 
 PyObject* g_missing = nullptr;  // sys.monitoring.MISSING; only compared
 
-// The method of a function in C; null for any other callable. first: its first argument. Compares
-// types: PyCFunction_Check() searches the bases of every other callable's type.
+// The method of a function in C; null for any other callable. first: its first argument.
 FASTPROF_ALWAYS_INLINE const PyMethodDef* method_of(PyObject* callable, PyObject* first) noexcept {
-  const PyTypeObject* type = Py_TYPE(callable);
-  // PyCMethod_Type is the one type derived from PyCFunction_Type, and none can be from either.
-  if (type == &PyCFunction_Type || type == &PyCMethod_Type)
-    return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
-  if (type == &PyMethodDescr_Type && first != g_missing)
+  if (is_c_function(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type && first != g_missing)
     return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
   return nullptr;
 }
@@ -367,7 +357,7 @@ std::string remove_hooks() noexcept {
   leave_tool();
   PyErr_Restore(type, value, trace);
   Threads& all = g_threads;
-  FASTPROF_HOLD_STACKS;
+  const HoldGilSubstitute hold(all.lock);
   for_each_traceable_thread([&all](PyThreadState* thread) {
     const auto at = all.stacks.find(thread->id);
     if (at != all.stacks.end()) end_frames_of(thread, *at->second);

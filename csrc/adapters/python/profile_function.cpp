@@ -23,18 +23,29 @@ namespace {
 // Owned by the thread state, which releases it when its thread ends.
 struct ThreadCalls {
   PyObject_HEAD CallStack calls;
-  PyObject* at_return;  // what call_at_return() was given; owned, or null
+  PyObject* at_return;       // what call_at_return() was given; owned, or null
+  ThreadCalls* next_unused;  // in g_unused
 };
+
+// Those that were released while a hook may still use one (StackInUse). A hook therefore needs no
+// reference of its own, which every event would pay for.
+ThreadCalls* g_unused = nullptr;
 
 PyMethodDef* g_start_new_thread = nullptr;  // of _thread.start_new_thread
 
-void dealloc_thread_calls(PyObject* object) {
-  auto* thread = reinterpret_cast<ThreadCalls*>(object);
+void free_thread_calls(ThreadCalls* thread) {
   thread->calls.~CallStack();
   Py_XDECREF(thread->at_return);
-  PyTypeObject* type = Py_TYPE(object);
-  std::free(object);
+  PyTypeObject* type = Py_TYPE(thread);
+  std::free(thread);
   Py_DECREF(type);
+}
+
+void dealloc_thread_calls(PyObject* object) {
+  auto* thread = reinterpret_cast<ThreadCalls*>(object);
+  thread->next_unused = std::exchange(g_unused, thread);
+  while (g_stacks_in_use == 0 && g_unused != nullptr)
+    free_thread_calls(std::exchange(g_unused, g_unused->next_unused));
 }
 
 PyTypeObject* thread_calls_type() {
@@ -94,6 +105,7 @@ ThreadCalls* new_thread_calls() noexcept {
   PyObject_Init(reinterpret_cast<PyObject*>(object), thread_calls_type());
   new (&object->calls) CallStack;
   object->at_return = nullptr;
+  object->next_unused = nullptr;
   return object;
 }
 
@@ -146,43 +158,68 @@ void call_and_release(PyObject* function) noexcept {
   PyErr_Restore(type, value, trace);
 }
 
+// ---- events ------------------------------------------------------------------------------------
+//
+// A function for each kind, which on_event() jumps to, and rare ways out of line: so the common way
+// saves no registers.
+
+CallStack& calls_of(PyObject* self) noexcept {
+  return reinterpret_cast<ThreadCalls*>(self)->calls;
+}
+
+__attribute__((noinline)) int on_call(PyObject* self, PyFrameObject* frame) {
+  begin_python_call(
+      calls_of(self), code_of(frame), [frame] { return globals_of(frame); },
+      [frame] { return first_argument_of(frame); });
+  return 0;
+}
+
+FASTPROF_COLD int on_awaited_return(PyObject* self) {
+  call_and_release(std::exchange(reinterpret_cast<ThreadCalls*>(self)->at_return, nullptr));
+  return 0;
+}
+
+__attribute__((noinline)) int on_return(PyObject* self, PyFrameObject* frame) {
+  if (FASTPROF_UNLIKELY(calls_of(self).end(code_of(frame)))) return on_awaited_return(self);
+  return 0;
+}
+
+__attribute__((noinline)) int on_c_call(PyObject* self, PyObject* function) {
+  if (is_c_function(function))
+    begin_c_call(calls_of(self), c_function_of(function).method,
+                 [function] { return c_function_of(function); });
+  return 0;
+}
+
+// A new thread has its state already, and cannot run before this one lets the GIL go.
+FASTPROF_COLD int on_thread_started() {
+  bool refused = false;
+  hook_all_threads(false, refused);
+  return 0;
+}
+
+__attribute__((noinline)) int on_c_return(PyObject* self, PyObject* function) {
+  if (!is_c_function(function)) return 0;
+  const PyMethodDef* method = c_function_of(function).method;
+  calls_of(self).end(method);
+  if (FASTPROF_UNLIKELY(method == g_start_new_thread)) return on_thread_started();
+  return 0;
+}
+
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument) {
-  CallStack& calls = reinterpret_cast<ThreadCalls*>(self)->calls;
   switch (what) {
     case PyTrace_CALL:
-      Py_INCREF(self);  // a finalizer may run, and end the tracing
-      begin_python_call(
-          calls, code_of(frame), [frame] { return globals_of(frame); },
-          [frame] { return first_argument_of(frame); });
-      Py_DECREF(self);
-      break;
+      return on_call(self, frame);
     case PyTrace_RETURN:
-      if (FASTPROF_UNLIKELY(calls.end(code_of(frame))))
-        call_and_release(std::exchange(reinterpret_cast<ThreadCalls*>(self)->at_return, nullptr));
-      break;
+      return on_return(self, frame);
     case PyTrace_C_CALL:
-      Py_INCREF(self);
-      if (PyCFunction_Check(argument))
-        begin_c_call(calls, reinterpret_cast<PyCFunctionObject*>(argument)->m_ml,
-                     [argument] { return c_function_of(argument); });
-      Py_DECREF(self);
-      break;
+      return on_c_call(self, argument);
     case PyTrace_C_RETURN:
     case PyTrace_C_EXCEPTION:
-      if (PyCFunction_Check(argument)) {
-        const PyMethodDef* method = reinterpret_cast<PyCFunctionObject*>(argument)->m_ml;
-        calls.end(method);
-        // A new thread has its state already, and cannot run before this one lets the GIL go.
-        if (FASTPROF_UNLIKELY(method == g_start_new_thread)) {
-          bool refused = false;
-          hook_all_threads(false, refused);
-        }
-      }
-      break;
+      return on_c_return(self, argument);
     default:
-      break;
+      return 0;
   }
-  return 0;
 }
 
 }  // namespace
@@ -241,6 +278,7 @@ std::string remove_hooks() noexcept {
 
 void forget_hooks_in_child() noexcept {
   end_watch_of_new_threads();
+  g_stacks_in_use = 0;  // of threads that are not there
   PyThreadState* own = PyThreadState_Get();
   if (own->c_profilefunc == on_event && _PyEval_SetProfile(own, nullptr, nullptr) != 0)
     PyErr_Clear();

@@ -101,6 +101,7 @@ class Category(enum.IntEnum):
     RUNTIME = 1 << 8
     DEVICE = 1 << 9
     TASK = 1 << 10
+    PYTHON_MODULE = 1 << 11
     CUSTOM0 = 1 << 16
     ALL = (1 << 24) - 1
 

@@ -60,7 +60,9 @@ def add_recording_options(parser: argparse.ArgumentParser) -> Any:
         "--with-flops", action="store_true", help="estimate FLOPs of ops with a known formula"
     )
     recording.add_argument(
-        "--with-modules", action="store_true", help="record the TorchScript modules of ops"
+        "--with-modules",
+        action="store_true",
+        help="record calls of modules, and the modules that ops run in",
     )
     recording.add_argument(
         "--counter",

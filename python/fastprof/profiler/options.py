@@ -222,6 +222,10 @@ def make_options(
         categories |= Category.PYTHON_CALL
     else:
         categories &= ~Category.PYTHON_CALL
+    if with_modules and categories & (Category.OP | Category.USER):
+        categories |= Category.PYTHON_MODULE
+    else:
+        categories &= ~Category.PYTHON_MODULE
     if not tasks:
         categories &= ~Category.TASK
     device_types: dict[str, tuple[str, ...]] = {}

@@ -58,7 +58,9 @@ class profile(MemoryResults, ProfileLife):  # noqa: N801 - the field's name
     ("interval", PyTorch's rule).
     with_stack: record the Python stack at the begin of each range made from Python and of torch's ops,
     and every call of a function (see python_calls; python_calls=False leaves the calls out).
-    with_modules: record the TorchScript modules that ops run in (not eager modules, as in PyTorch).
+    with_modules: record calls of torch.nn.Module objects as events "nn.Module: Linear_0" of category
+    python_function, and the modules that each op runs in: of TorchScript as PyTorch does, else the
+    path of eager ones ("Net_0.Linear_0", column module_hierarchy). No other call is traced.
     enabled: False makes a no-op profile whose results are empty.
     use_cpu, use_cuda, use_device, use_kineto: older spellings of `activities`.
     execution_trace_observer: an ExecutionTraceObserver (ours or torch's); its start() and stop() are

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from compilers import need, run
 from processes import resident_kilobytes
+from waiting_threads import until_threads_wait
 
 import fastprof
 from fastprof.model.columns import EventFlag
@@ -145,17 +146,14 @@ def test_a_c_thread_that_has_a_new_thread_state_for_each_call(tmp_path: Path) ->
 
 def test_a_thread_that_makes_no_call_shows_its_frames() -> None:
     go = threading.Event()
-    about = threading.Event()
 
     def waits_all_along() -> None:
-        about.set()
         go.wait()
 
     threads = [threading.Thread(target=waits_all_along, name=f"waiter {i}") for i in range(2)]
     for thread in threads:
         thread.start()
-    about.wait()
-    time.sleep(0.05)  # until both wait
+    until_threads_wait("waiter.acquire()", *(thread.ident for thread in threads))
     try:
         for _ in range(2):  # the second time, the threads have tracks
             with fastprof.profile(python_calls=True) as prof:

@@ -17,24 +17,30 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 # Each process counts what it has recorded in a word of its own of a shared file, after the range has
-# ended. A process is forked by the root or by another child, one in three runs a new program, and most
-# are killed, by the root, at a random time: when they start, while they record, while they fork.
+# ended. A process is forked by the root or by another child, one in three runs a new program, and some are
+# killed, by the root, at a random time: when they start, while they record, while they fork. The others go
+# on until five were killed and three have recorded, however long that takes on a busy machine. The last
+# word of the file tells them to end; the root waits for all, also for children of killed children.
 PROGRAM = """
-import mmap, random, threading
+import ctypes, mmap, random
 rng = random.Random({seed})
 path = sys.argv[1] + ".counts"
+WORDS = (1 << 16) + 1
 with open(path, "wb") as file:
-    file.truncate(8 << 16)
+    file.truncate(8 * WORDS)
 WORK = '''
 import mmap, os, sys, time
 import fastprof
 from fastprof import record_function
 
-def work(path, deadline):
+def words_of(path):
     with open(path, "r+b") as file:
-        counts = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
+        return memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
+
+def work(path):
+    counts = words_of(path)
     own = os.getpid() % (1 << 16)
-    while time.monotonic() < deadline:
+    while not counts[-1]:
         for _ in range(50):
             with record_function("counted"):
                 pass
@@ -43,25 +49,27 @@ def work(path, deadline):
 '''
 exec(WORK)
 
-def child(depth, deadline):
+def child(depth):
     pid = os.fork()
     if pid != 0:
         return pid
     try:
         for _ in range(depth):
-            child(depth - 1, deadline)
+            child(depth - 1)
         if depth == 0 and os.getpid() % 3 == 0:
-            code = WORK + "work(sys.argv[1], float(sys.argv[2]))"
-            os.execv(sys.executable, [sys.executable, "-c", code, path, str(deadline)])
-        work(path, deadline)
+            code = WORK + "work(sys.argv[1])"
+            os.execv(sys.executable, [sys.executable, "-c", code, path])
+        work(path)
     finally:
         os._exit(0)
 
+PR_SET_CHILD_SUBREAPER = 36
+assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+words = words_of(path)
 prof = fastprof.profile(follow_children=True)
 prof.start()
-deadline = time.monotonic() + 1.5
-roots = [child(depth, deadline) for depth in (0, 1, 1, 2)]
-end = time.monotonic() + 1.2
+for depth in (0, 1, 1, 2):
+    child(depth)
 def descendants(pid):
     try:
         with open(f"/proc/{{pid}}/task/{{pid}}/children") as file:
@@ -69,28 +77,38 @@ def descendants(pid):
     except OSError:
         return []
     return found + [below for one in found for below in descendants(one)]
-killed = []
-while time.monotonic() < end:
-    time.sleep(rng.random() * 0.15)
-    alive = descendants(os.getpid())
-    if alive and rng.random() < 0.7:
-        chosen = rng.choice(alive)
-        try:
-            os.kill(chosen, signal.SIGKILL)
-            killed.append(chosen)
-        except ProcessLookupError:
+def runs(pid):
+    with open(f"/proc/{{pid}}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+def reap():
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-while True:  # children of killed children are nobody's: they end by themselves
+    except ChildProcessError:
+        pass
+killed = []
+give_up = time.monotonic() + 60
+while time.monotonic() < give_up:
+    if len(killed) == 5 and sum(map(bool, words)) >= 3:
+        break
+    time.sleep(rng.random() * 0.15)
+    reap()
+    alive = [pid for pid in descendants(os.getpid()) if runs(pid)]
+    if len(alive) < 4:
+        child(1)
+    elif len(killed) < 5 and rng.random() < 0.7:
+        chosen = rng.choice(alive)
+        os.kill(chosen, signal.SIGKILL)  # it exists: only the root waits for it
+        killed.append(chosen)
+words[-1] = 1
+while True:
     try:
         os.wait()
     except ChildProcessError:
         break
-time.sleep(max(0, deadline - time.monotonic()) + 0.5)
 prof.stop()
-import struct
-with open(path, "rb") as file:
-    words = struct.unpack(f"{{1 << 16}}Q", file.read())
-report(prof, counts={{number: word for number, word in enumerate(words) if word}}, killed=killed)
+counts = {{number: word for number, word in enumerate(words[:-1]) if word}}
+report(prof, counts=counts, killed=killed)
 """
 
 

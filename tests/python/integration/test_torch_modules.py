@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""with_modules: the TorchScript modules of ops are those that torch.profiler reports."""
+"""with_modules: TorchScript modules of ops as torch.profiler reports them, calls of eager modules, their ops."""
 
 from __future__ import annotations
 
+import functools
 import json
+import subprocess
+import sys
+import textwrap
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -109,9 +114,197 @@ def test_only_who_asks_has_them(scripted: Any) -> None:
         scripted(torch.ones(2, 4))
     assert "module_hierarchy" in wanting.event_table.coded
     assert "module_hierarchy" not in without.event_table.coded
-    with fastprof.profile(with_modules=True) as eager:
-        Outer()(torch.ones(2, 4))
-    assert "module_hierarchy" not in eager.event_table.coded
     with fastprof.profile() as after:
         scripted(torch.ones(2, 4))
     assert "module_hierarchy" not in after.event_table.coded
+
+
+# ---- eager modules -------------------------------------------------------------------------------
+
+
+def named_modules(profile: fastprof.profile) -> list[tuple[str, str]]:
+    """Return (module, the one whose call it is in) in the order of their begins."""
+    table = profile.event_table
+    rows = [i for i in range(len(table)) if table.name(i).startswith("nn.Module: ")]
+    return [(table.name(i), enclosing_module(table, i)) for i in rows]
+
+
+def enclosing_module(table: fastprof.EventTable, row: int) -> str:
+    """Return the name of the nearest call of a module around a row, "" for none."""
+    parent = table.column("parent")
+    while (row := int(parent[row])) >= 0:
+        if table.name(row).startswith("nn.Module: "):
+            return table.name(row)
+    return ""
+
+
+def modules_of_ops(profile: fastprof.profile) -> set[tuple[str, str]]:
+    column = profile.event_table.coded["module_hierarchy"]
+    names = [profile.event_table.name(i) for i in range(len(profile.event_table))]
+    return {
+        (name, column.values[code])
+        for name, code in zip(names, column.codes.tolist(), strict=True)
+        if code >= 0
+    }
+
+
+EAGER = [
+    ("nn.Module: Outer_0", ""),
+    ("nn.Module: Linear_0", "nn.Module: Outer_0"),
+    ("nn.Module: Inner_0", "nn.Module: Outer_0"),
+]
+
+
+def test_eager_modules_need_no_other_calls() -> None:
+    model, inputs = Outer(), torch.ones(2, 4)
+    with fastprof.profile(with_modules=True) as profile:
+        model(inputs).sum().backward()
+        model(inputs)
+        Outer()(inputs)
+    assert not profile.missing
+    calls = [e for e in profile.events() if e.is_python_function]
+    assert {e.name.partition(": ")[0] for e in calls} == {"nn.Module"}
+    again = [(name.replace("_0", "_1"), around.replace("_0", "_1")) for name, around in EAGER]
+    assert named_modules(profile) == [*EAGER, *EAGER, *again]
+    of_ops = modules_of_ops(profile)
+    assert {
+        ("aten::linear", "Outer_0.Linear_0"),
+        ("aten::relu", "Outer_0.Inner_0"),
+        ("aten::mul", "Outer_0"),
+        ("aten::linear", "Outer_1.Linear_1"),
+    } <= of_ops
+    assert not [name for name, _ in of_ops if "Backward" in name or name == "aten::sum"]
+    assert not [row for row in profile.key_averages() if row.key.startswith("nn.Module")]
+    shown = profile.key_averages(include_python_functions=True).table()
+    assert "nn.Module: Linear_0" in shown
+
+
+def test_traces_have_eager_modules(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    with fastprof.profile(with_modules=True) as profile:
+        model(torch.ones(2, 4))
+    profile.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    modules = [e for e in events if e.get("cat") == "python_function"]
+    assert [(e["name"], e["args"]["Python module id"]) for e in modules] == [
+        ("nn.Module: Sequential_0", 0),
+        ("nn.Module: Linear_0", 0),
+        ("nn.Module: ReLU_0", 0),
+    ]
+    assert [e["args"]["Python parent id"] for e in modules] == [
+        None,
+        *[modules[0]["args"]["Python id"]] * 2,
+    ]
+    (linear,) = [e for e in events if e.get("name") == "aten::linear"]
+    assert linear["args"][HERE] == "Sequential_0.Linear_0"
+    profile.export_perfetto_trace(str(tmp_path / "trace.pftrace"))
+    loaded = fastprof.load(tmp_path / "trace.pftrace")
+    assert "Sequential_0.ReLU_0" in loaded.coded["module_hierarchy"].values
+
+
+def test_modules_are_recorded_once_where_all_calls_are_traced() -> None:
+    model, inputs = Outer(), torch.ones(2, 4)
+    with fastprof.profile(with_stack=True) as calls:
+        model(inputs)
+    with fastprof.profile(with_stack=True, with_modules=True) as both:
+        model(inputs)
+    assert named_modules(both) == named_modules(calls) == EAGER
+
+    def functions(profile: fastprof.profile) -> Counter[tuple[str, int]]:
+        found = profile.python_calls().functions
+        return Counter({(f.function, f.line): f.calls for f in found if "fastprof" not in f.file})
+
+    assert functions(both) == functions(calls)
+    assert ("aten::linear", "Outer_0.Linear_0") in modules_of_ops(both)
+    assert "module_hierarchy" not in calls.event_table.coded
+
+
+def test_a_filter_of_calls_leaves_modules() -> None:
+    only = fastprof.CallFilter(files=[__file__], max_depth=1)
+    with fastprof.profile(python_calls=only, with_modules=True) as profile:
+        Outer()(torch.ones(2, 4))
+    assert named_modules(profile) == EAGER
+
+
+def test_nested_profiles_have_what_each_asked_for() -> None:
+    model, inputs = Outer(), torch.ones(2, 4)
+    with fastprof.profile() as plain, fastprof.profile(with_modules=True) as modules:
+        model(inputs)
+        with fastprof.profile(with_stack=True) as calls:
+            model(inputs)
+        model(inputs)
+    assert named_modules(plain) == []
+    assert named_modules(modules) == [*EAGER, *EAGER, *EAGER]
+    assert named_modules(calls) == EAGER
+    functions = [e.name for e in calls.events() if e.is_python_function]
+    assert any(name.endswith(": forward") for name in functions)
+    assert {e.name for e in modules.events() if e.is_python_function} == {n for n, _ in EAGER}
+
+
+def test_exceptions_overriding_calls_and_threads() -> None:
+    class Failing(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise KeyError(1)
+
+    class Overriding(torch.nn.Module):
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return super().__call__(*args, **kwargs)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+    def on_thread() -> None:
+        Overriding()(torch.ones(1))
+
+    with fastprof.profile(with_modules=True) as profile:
+        with pytest.raises(KeyError):
+            torch.nn.Sequential(Failing())(torch.ones(1))
+        thread = threading.Thread(target=on_thread)
+        thread.start()
+        thread.join()
+        with pytest.raises(TypeError):
+            torch.nn.Module.__call__()
+    assert named_modules(profile) == [
+        ("nn.Module: Sequential_0", ""),
+        ("nn.Module: Failing_0", "nn.Module: Sequential_0"),
+        ("nn.Module: Overriding_0", ""),
+    ]
+    assert profile.event_table.unfinished == 0
+    assert ("aten::add", "Overriding_0") in modules_of_ops(profile)
+    with fastprof.profile() as after:
+        Overriding()(torch.ones(1))
+    assert named_modules(after) == [] and "module_hierarchy" not in after.event_table.coded
+
+
+def test_what_is_no_function_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.nn.Module, "__call__", functools.partialmethod(lambda self, x: x))
+    profile = fastprof.profile(with_modules=True)
+    with pytest.warns(UserWarning, match="another package replaced"):
+        profile.start()
+    profile.stop()
+    assert "torch.nn.Module.__call__" in profile.missing["with_modules"]
+
+
+IMPORTED_MEANWHILE = """
+    import fastprof, os
+    with fastprof.profile(with_modules=True) as prof:
+        import torch
+        model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+        model(torch.ones(2, 4))
+        child = os.fork()
+        if child == 0:
+            with fastprof.profile(with_modules=True) as own:
+                model(torch.ones(2, 4))
+            os._exit(0 if "nn.Module: ReLU_0" in own.event_table.names else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    names = {name for name in prof.event_table.names if name.startswith("nn.Module")}
+    assert names == {"nn.Module: Sequential_0", "nn.Module: Linear_0", "nn.Module: ReLU_0"}, names
+"""
+
+
+def test_torch_imported_during_the_profile_and_a_forked_child() -> None:
+    program = textwrap.dedent(IMPORTED_MEANWHILE)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

@@ -93,7 +93,7 @@ def test_no_thread_is_there_during_a_pause(profile: Profile) -> None:
         profile.watch.begin()
         assert profile.is_waiting()
         profile.watch.pause()
-        assert not profile.is_waiting()
+        assert eventually(lambda: not profile.is_waiting())
         assert eventually(lambda: profile.threads() == set())
     profile.end()
     assert not profile.over.is_set()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting_threads import until_threads_wait
 
 import fastprof
 from fastprof.analysis import explain
@@ -132,10 +133,12 @@ def test_what_another_thread_ran_during_a_wait() -> None:
 
 def test_a_live_profile_shows_the_thread_that_blocks() -> None:
     lock, held = threading.Lock(), threading.Event()
+    waiter = threading.get_ident()
 
     def hold() -> None:
         with lock, fastprof.record_function("hold the lock"):
             held.set()
+            until_threads_wait("lock.acquire()", waiter)
             time.sleep(0.2)
 
     with fastprof.profile(python_calls=True) as prof:

@@ -291,7 +291,7 @@ def test_real_interrupts(tmp_path: Path) -> None:
                             with fastprof.record_function("work"):
                                 pass
                         go.set()
-                    time.sleep(1)
+                    time.sleep(60)  # until the interrupt
                 except KeyboardInterrupt:
                     interrupted += 1
                 p.stop()

@@ -35,8 +35,12 @@ Users& users() noexcept {
 
 const char* current_modules() noexcept {
   try {
-    const std::vector<std::string> modules = g_current();
-    if (modules.empty()) return nullptr;
+    std::vector<std::string> modules;
+    if (g_current != nullptr) modules = g_current();
+    if (modules.empty()) {
+      const EagerModules eager = load_relaxed(&g_eager_modules);
+      return eager != nullptr ? eager() : nullptr;
+    }
     std::string text;
     for (const std::string& module : modules) text += module + '.';
     return intern_string(text);
@@ -48,20 +52,23 @@ const char* current_modules() noexcept {
 std::string start_module_hierarchy() {
   Users& all = users();
   const std::lock_guard<std::mutex> hold(all.lock);
+  std::string reason;
   if (g_current == nullptr) {
     const char* why = nullptr;
     void* library = loaded_libtorch(&why);
-    if (library == nullptr) return why;
-    if (!find_function(library, kSymbol, g_current) &&
-        find_symbol(library, kOlderSymbol) != nullptr)
-      return "this libtorch has libstdc++'s older string ABI. Install torch 2.7 or newer.";
-    if (g_current == nullptr)
-      return "this libtorch does not export the interpreter's current module. Install an official "
-             "build of torch.";
+    if (library == nullptr)
+      reason = why;
+    else if (!find_function(library, kSymbol, g_current) &&
+             find_symbol(library, kOlderSymbol) != nullptr)
+      reason = "this libtorch has libstdc++'s older string ABI. Install torch 2.7 or newer.";
+    else if (g_current == nullptr)
+      reason =
+          "this libtorch does not export the interpreter's current module. Install an official "
+          "build of torch.";
   }
   ++all.count;
   want_with_ops(op_extra::modules, true);
-  return {};
+  return reason;
 }
 
 void stop_module_hierarchy() noexcept {

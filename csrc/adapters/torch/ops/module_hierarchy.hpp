@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TorchScript modules that an op runs in, as reported by libtorch's interpreter. Eager modules
-// are recorded on the Python side.
+// The modules that an op runs in: of TorchScript as libtorch's interpreter reports them, else eager
+// ones as the calls of torch.nn.Module say.
 #pragma once
 
 #include <string>
@@ -11,12 +11,18 @@ FASTPROF_NAMESPACE_BEGIN
 namespace torch_adapter {
 
 // Returns the interned module hierarchy that the calling thread's interpreter runs, outermost
-// first, as in Kineto's "Module Hierarchy" ("TOP(Model)::forward.layer(Linear)::forward."); null if
-// it runs nothing. Call only after op_extra::modules was set.
+// first, as in Kineto's "Module Hierarchy" ("TOP(Model)::forward.layer(Linear)::forward."). If it
+// runs nothing, that of eager modules ("Model_0.Linear_1"); null for neither. Call only after
+// op_extra::modules was set.
 const char* current_modules() noexcept;
 
-// start and stop are counted. start_module_hierarchy returns an empty string, or the reason why
-// modules are unavailable; then do not call stop. Any thread.
+// The eager modules of the calling thread: a text that lives as long as the process, null for none.
+// Null until the bindings, which know Python, set it.
+using EagerModules = const char* (*)() noexcept;
+inline EagerModules g_eager_modules = nullptr;
+
+// start and stop are counted; call stop whatever start returns. start_module_hierarchy returns an
+// empty string, or the reason why TorchScript modules are unavailable. Any thread.
 std::string start_module_hierarchy();
 void stop_module_hierarchy() noexcept;
 

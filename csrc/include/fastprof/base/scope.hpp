@@ -41,6 +41,7 @@ constexpr uint32_t python_call = 1u << 7;  // traced Python calls
 constexpr uint32_t runtime = 1u << 8;      // host-side calls of a device runtime
 constexpr uint32_t device = 1u << 9;       // activities of a device
 constexpr uint32_t task = 1u << 10;        // which task a thread runs
+constexpr uint32_t python_module = 1u << 11;  // calls of torch.nn.Module objects
 constexpr uint32_t custom0 = 1u << 16;     // bits 16 to 23 are for the program's own categories
 constexpr uint32_t all = (1u << 24) - 1;
 }  // namespace category

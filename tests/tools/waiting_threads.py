@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether another thread has come to where it waits, so that tests need no time limit for that."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import time
+
+__all__ = ["until_threads_wait"]
+
+
+def until_threads_wait(text: str, *threads: int | None) -> None:
+    """Return once the innermost line of Python that each of these threads (their `ident`) runs contains the text.
+
+    If all that the line does is to call a function in C that waits, the threads wait there: they cannot let
+    the GIL go, which the caller has, before they are in that function.
+    """
+    while not all(_runs(text, thread) for thread in threads):
+        time.sleep(0.001)
+
+
+def _runs(text: str, thread: int | None) -> bool:
+    frame = sys._current_frames().get(thread or 0)
+    return frame is not None and text in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
