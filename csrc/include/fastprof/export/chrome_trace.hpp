@@ -200,7 +200,8 @@ class ChromeTraceWriter {
     }
     for (const TrackInfo* track : devices_of(capture_)) {  // as Kineto names and sorts them
       const int64_t device = track->pid;
-      metadata_event("process_name", device, 0, "name", quoted(capture_.process_name));
+      metadata_event("process_name", device, 0, "name",
+                     quoted(capture_.name_of_process(process_of_device(device, capture_.pid))));
       metadata_event("process_labels", device, 0, "labels", quoted(device_name(*track)));
       metadata_event("process_sort_index", device, 0, "sort_index",
                      std::to_string(kFirstDeviceSortIndex + device));
