@@ -146,6 +146,12 @@ def annotations(rounds: int) -> Rows:
     return json_lines(out)
 
 
+def launches(rounds: int) -> Rows:
+    """Count the instructions that collecting adds to a kernel launch. Rounds make no difference."""
+    build("launches")
+    return script("pipeline/launches.py", "--program", str(program("launches")))
+
+
 def script(path: str, *arguments: str) -> Rows:
     """Run a Python benchmark with this interpreter and return its rows."""
     out = BUILD / "script.jsonl"
@@ -172,6 +178,7 @@ SUITES: dict[str, Callable[[int], Rows]] = {
     "analysis": lambda rounds: script("pipeline/analysis.py"),
     "device": lambda rounds: script("pipeline/device.py", "--rounds", str(min(rounds, 3))),
     "evaluation": lambda rounds: script("pipeline/evaluation.py"),
+    "launches": launches,
     "load": lambda rounds: script("pipeline/load.py", "--rounds", str(min(rounds, 3))),
     "memory": lambda rounds: script("pipeline/memory.py"),
     "report": lambda rounds: script("pipeline/report.py", "--rounds", str(min(rounds, 5))),

@@ -30,6 +30,14 @@ class DeviceCollection {
     if (number_ != 0) activities_ = backend_->end(std::exchange(number_, 0), problems);
     return problems;
   }
+  // What was completed since the begin or the last call, for add_activities(); returns what went
+  // wrong. No effect when ended.
+  std::vector<std::string> collect_so_far() {
+    std::vector<std::string> problems;
+    if (number_ != 0) activities_ = backend_->collect_so_far(number_, problems);
+    return problems;
+  }
+  std::string name() const { return backend_->name(); }
   bool is_full() const { return number_ != 0 && backend_->is_full(number_); }
   void abandon() noexcept {
     if (number_ != 0) backend_->abandon(std::exchange(number_, 0));

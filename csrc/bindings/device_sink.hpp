@@ -18,8 +18,10 @@ class DeviceSink {
   using Reading = std::pair<uint64_t, uint64_t>;  // another clock, the recorder's
 
   DeviceSink(std::string device_kind, int32_t device_type, const std::vector<std::string>& types)
-      : builder_(std::move(device_kind), device_type, plugins::types_of(types, device_type)) {}
+      : name_(device_kind),
+        builder_(std::move(device_kind), device_type, plugins::types_of(types, device_type)) {}
 
+  const std::string& name() const noexcept { return name_; }
   plugins::ActivityBuilder& builder() noexcept { return builder_; }
   // Number of arguments of a kind; 0 for an unknown one.
   size_t arguments_of(uint32_t kind) const noexcept {
@@ -70,6 +72,7 @@ class DeviceSink {
   Activities take() { return std::exchange(activities_, Activities{}); }
 
  private:
+  std::string name_;
   plugins::ActivityBuilder builder_;
   std::vector<size_t> arguments_;  // of each kind
   Activities activities_;

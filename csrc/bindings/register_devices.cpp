@@ -2,11 +2,15 @@
 // Backends of devices, and collections of what devices do.
 #include <pybind11/stl.h>
 
+#include <memory>
+
 #include "backends/cuda/cuda_backend.hpp"
 #include "backends/cuda/event_backend.hpp"
 #include "backends/cuda/event_stubs.hpp"
 #include "bindings/device_collection.hpp"
+#include "bindings/device_sink.hpp"
 #include "bindings/register.hpp"
+#include "core/activity_file.hpp"
 
 namespace py = pybind11;
 
@@ -58,11 +62,44 @@ void register_devices(py::module_& module) {
            "now, errors.ValueError for an unknown backend.")
       .def("end", &DeviceCollection::end, without_gil,
            "Wait for the device, end, and return what went wrong. No effect when called again.")
+      .def("collect_so_far", &DeviceCollection::collect_so_far, without_gil,
+           "Take what was completed since the begin or the last call, which end() does not return "
+           "then, and return what went wrong. Does not wait for the device. Nothing for backends "
+           "that know their activities at the end alone, and when ended.")
       .def("is_full", &DeviceCollection::is_full, without_gil,
            "Return whether activities are lost because the memory for them is full; False when "
            "ended.")
       .def("abandon", &DeviceCollection::abandon, without_gil,
            "End without reading what was collected. No effect when ended.");
+  using devices::ActivityFileWriter;
+  py::class_<ActivityFileWriter>(
+      module, "ActivityFile",
+      "A file for what devices do, beside a backing file. Use from one thread at a time.")
+      .def(py::init([](const py::bytes& path) {
+             return std::make_unique<ActivityFileWriter>(std::string(path));
+           }),
+           py::arg("path"), "Create the file. errors.IoError if it exists or cannot be made.")
+      .def(
+          "add_activities",
+          [](ActivityFileWriter& self, DeviceCollection& collection) {
+            self.add(collection.name(), collection.take());
+          },
+          py::arg("collection"), without_gil,
+          "Append what a collection has, so that it survives the process.")
+      .def(
+          "add_sink",
+          [](ActivityFileWriter& self, DeviceSink& sink) { self.add(sink.name(), sink.take()); },
+          py::arg("sink"), without_gil, "Append what a finished sink has, likewise.")
+      .def("finish", &ActivityFileWriter::finish, without_gil,
+           "Say that nothing follows, and close the file. No effect when called again.")
+      .def_property_readonly("problem", &ActivityFileWriter::problem,
+                             "Why parts are missing; empty if none are.");
+  module.def(
+      "activity_file_ended",
+      [](const py::bytes& path) { return devices::activity_file_ended(std::string(path)); },
+      py::arg("path"),
+      "Return whether the writer of a file has said that nothing follows. False if it cannot be "
+      "read.");
 }
 
 }  // namespace bindings

@@ -11,6 +11,7 @@
 #include "backends/nvtx/nvtx_tool.hpp"
 #include "bindings/register.hpp"
 #include "core/range_emission.hpp"
+#include "core/tool_stubs.hpp"
 #include "fastprof/base/error.hpp"
 
 namespace py = pybind11;
@@ -80,6 +81,8 @@ class RangeEmission {
 
 void register_emission(py::module_& module) {
   const py::call_guard<py::gil_scoped_release> without_gil;
+  range_tools::register_tool_stubs(ToolKind::nvtx, &nvtx::find_tool);
+  range_tools::register_tool_stubs(ToolKind::itt, &itt::find_tool);
   module.def(
       "range_tool_problem",
       [](const std::string& name) { return find_tool(kind_of(name)).problem; }, py::arg("kind"),

@@ -10,6 +10,7 @@
 #include "bindings/capture_object.hpp"
 #include "bindings/python_name.hpp"
 #include "bindings/register.hpp"
+#include "core/activity_file.hpp"
 #include "fastprof/recover.hpp"
 
 namespace py = pybind11;
@@ -21,14 +22,20 @@ namespace {
 using Facts = py::typing::Dict<py::str, py::object>;
 
 py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint64_t session_id,
-                                                     uint64_t max_bytes) {
+                                                     uint64_t max_bytes,
+                                                     const py::bytes& activities) {
   RecoverOptions options;
   options.session_id = session_id;
   if (max_bytes != 0) options.max_bytes = max_bytes;
-  const std::string file = path;
+  const std::string file = path, activity_path = activities;
   Recovered found;
+  devices::ActivityFile of_devices;
   {
     const py::gil_scoped_release release;
+    if (!activity_path.empty()) {
+      of_devices = devices::read_activity_file(activity_path, options.max_bytes);
+      options.activities = std::move(of_devices.of_backends);
+    }
     found = recover(file, options);
   }
   Facts facts;
@@ -47,6 +54,8 @@ py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint
   facts["opened_monotonic_ns"] = found.opened_monotonic_ns;
   facts["unix_offset_ns"] = found.unix_offset_ns;
   facts["boot_id"] = str_of(found.boot_id);
+  facts["activities_ended"] = of_devices.ended;
+  facts["activities_damaged"] = of_devices.damaged_bytes;
   py::dict metadata;
   for (const auto& [key, value] : found.metadata)
     if (key != "counters") metadata[str_of(key)] = str_of(value);
@@ -58,10 +67,10 @@ py::typing::Tuple<CaptureObject, Facts> recover_file(const py::bytes& path, uint
 
 void register_recover(py::module_& module) {
   module.def("recover", &recover_file, py::arg("path"), py::arg("session_id") = 0,
-             py::arg("max_bytes") = 0,
+             py::arg("max_bytes") = 0, py::arg("activities") = py::bytes(),
              "Read a session's backing file: the Capture, and what is known of the process and of "
              "what is missing. session_id 0: the session that asked for the file; max_bytes 0: 16 "
-             "GB.");
+             "GB. activities: path of the process's file of what devices did; empty: none.");
 }
 
 }  // namespace bindings

@@ -42,6 +42,14 @@ class DeviceBackend {
   // What went wrong on the way is appended to `problems`. Throws StateError for an unknown number.
   virtual Activities end(uint64_t collection, std::vector<std::string>& problems) = 0;
 
+  // Returns the activities that were completed since the begin or the last call, which end() then
+  // does not return; problems as for end(). Does not wait for the device. For processes that may be
+  // killed. Backends that know their activities at the end alone return none.
+  virtual Activities collect_so_far(uint64_t collection, std::vector<std::string>& problems) {
+    (void)collection, (void)problems;
+    return {};
+  }
+
   // Whether a collection has lost activities because the memory for them is full. More are lost
   // until it ends. False for an unknown number.
   virtual bool is_full(uint64_t collection) {

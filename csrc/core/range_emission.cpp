@@ -91,6 +91,22 @@ RecordFunctionCallback callback_of(ToolKind kind, bool shapes) {
 
 }  // namespace
 
+FoundTool attach_once(ToolKind kind, const RangeTool& tool, std::string (*attach)()) {
+  struct Attachment {
+    std::mutex lock;  // of its own: a tool may load libraries while it attaches
+    bool attached = false;
+  };
+  static Attachment* const all = new Attachment[kToolKinds];
+  Attachment& one = all[static_cast<size_t>(kind)];
+  const std::lock_guard<std::mutex> hold(one.lock);
+  if (!one.attached) {
+    const std::string problem = attach();
+    if (!problem.empty()) return {nullptr, problem};
+    one.attached = true;
+  }
+  return {&tool, {}};
+}
+
 void start_emitting(ToolKind kind, const RangeTool& tool, bool shapes) {
   static const int watches_forks = ::pthread_atfork(nullptr, nullptr, &renew_locks_in_child);
   (void)watches_forks;

@@ -11,6 +11,7 @@ import numpy.typing
 import typing
 
 __all__: list[str] = [
+    "ActivityFile",
     "Capture",
     "DeviceCollection",
     "DeviceSink",
@@ -35,6 +36,7 @@ __all__: list[str] = [
     "TraceConventions",
     "TraceScanner",
     "abi_version",
+    "activity_file_ended",
     "add_remote_events",
     "after_fork_in_child",
     "call_at_return",
@@ -325,6 +327,11 @@ class DeviceCollection:
         End without reading what was collected. No effect when ended.
         """
 
+    def collect_so_far(self) -> list[str]:
+        """
+        Take what was completed since the begin or the last call, which end() does not return then, and return what went wrong. Does not wait for the device. Nothing for backends that know their activities at the end alone, and when ended.
+        """
+
     def end(self) -> list[str]:
         """
         Wait for the device, end, and return what went wrong. No effect when called again.
@@ -333,6 +340,38 @@ class DeviceCollection:
     def is_full(self) -> bool:
         """
         Return whether activities are lost because the memory for them is full; False when ended.
+        """
+
+
+class ActivityFile:
+    """
+    A file for what devices do, beside a backing file. Use from one thread at a time.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        """
+        Create the file. errors.IoError if it exists or cannot be made.
+        """
+
+    def add_activities(self, collection: DeviceCollection) -> None:
+        """
+        Append what a collection has, so that it survives the process.
+        """
+
+    def add_sink(self, sink: DeviceSink) -> None:
+        """
+        Append what a finished sink has, likewise.
+        """
+
+    def finish(self) -> None:
+        """
+        Say that nothing follows, and close the file. No effect when called again.
+        """
+
+    @property
+    def problem(self) -> str:
+        """
+        Why parts are missing; empty if none are.
         """
 
 
@@ -1048,6 +1087,12 @@ def abi_version() -> tuple[int, int]:
     """
 
 
+def activity_file_ended(path: bytes) -> bool:
+    """
+    Return whether the writer of a file has said that nothing follows. False if it cannot be read.
+    """
+
+
 def add_remote_events(bytes: bytes) -> None:
     """
     See fastprof.profiler_legacy.add_remote_events.
@@ -1505,9 +1550,10 @@ def recover(
     path: bytes,
     session_id: typing.SupportsInt | typing.SupportsIndex = 0,
     max_bytes: typing.SupportsInt | typing.SupportsIndex = 0,
+    activities: bytes = b"",
 ) -> tuple[Capture, dict[str, typing.Any]]:
     """
-    Read a session's backing file: the Capture, and what is known of the process and of what is missing. session_id 0: the session that asked for the file; max_bytes 0: 16 GB.
+    Read a session's backing file: the Capture, and what is known of the process and of what is missing. session_id 0: the session that asked for the file; max_bytes 0: 16 GB. activities: path of the process's file of what devices did; empty: none.
     """
 
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -73,7 +74,7 @@ uint32_t kinds_of(const std::vector<std::string>& types) {
 class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(std::vector<std::string> libraries)
-      : libraries_(std::move(libraries)), buffers_(max_bytes()), pid_(::getpid()) {
+      : libraries_(std::move(libraries)), buffers_(max_bytes()) {
     only_ = this;
   }
 
@@ -110,12 +111,8 @@ class CudaBackend final : public DeviceBackend {
   }
 
   Activities end(uint64_t number, std::vector<std::string>& problems) override {
-    Collection collection;
-    ClockReading until;
-    double ticks_per_ns = 1;
-    uint64_t dropped = 0, refused = 0;
-    bool own_clock = false;
     if (in_forked_child()) raise<StateError>("this collection belongs to the parent process");
+    Portion portion;
     {
       const std::lock_guard<std::mutex> hold(lock_);
       const auto at = collections_.find(number);
@@ -125,38 +122,38 @@ class CudaBackend final : public DeviceBackend {
       if (library_->context_synchronize != nullptr) library_->context_synchronize();
       check(library_->flush_all(cupti::kFlushForced), "the records could not be flushed", problems);
       deliver();
-      own_clock = own_clock_;
       if (!kernel_thread_ids_)
         problems.push_back(
             "CUPTI does not number threads as the kernel does: work is not linked to ranges");
-      collection = std::move(at->second);
+      take_portion(at->second, portion);
+      problems.insert(problems.end(), at->second.problems.begin(), at->second.problems.end());
       collections_.erase(at);
-      until = clocks();
-      const double elapsed = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
-      if (elapsed > 0)
-        ticks_per_ns = static_cast<double>(until.ticks - collection.begin.ticks) / elapsed;
-      dropped = count_dropped() - collection.dropped_before;
-      refused = count_refused() - collection.refused_before;
       if (collections_.empty()) {
         unsubscribe();
       } else {
         disable_unused();
       }
     }
-    const ClockLine clock =
-        own_clock ? ClockLine() : ClockLine(collection.begin, until, ticks_per_ns, 1000000);
-    cupti::RecordReader reader(*library_, clock, ticks_per_ns, collection.kinds);
-    for (const SharedBuffer& buffer : collection.buffers) reader.read(*buffer);
-    uint64_t unplaced = 0;
-    Activities activities = reader.take(unplaced);
-    activities.annotates = collection.annotates;
-    activities.dropped = dropped + refused + unplaced;
-    problems.insert(problems.end(), collection.problems.begin(), collection.problems.end());
-    if (refused != 0)
-      problems.push_back(
-          "CUDA activities were lost, because more records were waiting than fit into memory: "
-          "record fewer steps at a time");
-    return activities;
+    return read(portion, problems);
+  }
+
+  Activities collect_so_far(uint64_t number, std::vector<std::string>& problems) override {
+    if (in_forked_child()) return {};
+    Portion portion;
+    {
+      const std::lock_guard<std::mutex> hold(lock_);
+      const auto at = collections_.find(number);
+      if (at == collections_.end()) return {};
+      // Buffers with a record that is not complete stay with CUPTI: the record would be lost.
+      check(library_->flush_all(0), "the records could not be flushed", problems);
+      deliver();
+      take_portion(at->second, portion);
+    }
+    Activities found = read(portion, problems);
+    const std::lock_guard<std::mutex> hold(lock_);
+    const auto at = collections_.find(number);
+    if (at != collections_.end()) at->second.earlier = std::move(portion.earlier);
+    return found;
   }
 
   bool is_full(uint64_t number) override {
@@ -183,10 +180,65 @@ class CudaBackend final : public DeviceBackend {
     int64_t begin_ns = 0;
     uint64_t dropped_before = 0, refused_before = 0;
     std::vector<SharedBuffer> buffers;
+    cupti::EarlierRecords earlier;  // of portions that have been read
   };
 
-  // There, neither CUPTI's threads exist nor is it known whether lock_ is held: touch nothing.
-  bool in_forked_child() const noexcept { return ::getpid() != pid_; }
+  // Buffers of a collection that are read without lock_, which launches of the program may wait for
+  // meanwhile, and what reading them takes.
+  struct Portion {
+    std::vector<SharedBuffer> buffers;
+    cupti::EarlierRecords earlier;
+    uint32_t kinds = 0;
+    bool annotates = false, own_clock = false;
+    ClockReading begin, until;
+    double ticks_per_ns = 1;
+    uint64_t dropped = 0, refused = 0;
+  };
+
+  void take_portion(Collection& collection, Portion& portion) {
+    portion.buffers = std::exchange(collection.buffers, {});
+    portion.earlier = collection.earlier;
+    portion.kinds = collection.kinds;
+    portion.annotates = collection.annotates;
+    portion.own_clock = own_clock_;
+    portion.begin = collection.begin;
+    portion.until = clocks();
+    const double elapsed = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
+    if (elapsed > 0)
+      portion.ticks_per_ns =
+          static_cast<double>(portion.until.ticks - portion.begin.ticks) / elapsed;
+    const uint64_t dropped = count_dropped(), refused = count_refused();
+    portion.dropped = dropped - std::exchange(collection.dropped_before, dropped);
+    portion.refused = refused - std::exchange(collection.refused_before, refused);
+  }
+
+  Activities read(Portion& portion, std::vector<std::string>& problems) {
+    const ClockLine clock =
+        portion.own_clock ? ClockLine()
+                          : ClockLine(portion.begin, portion.until, portion.ticks_per_ns, 1000000);
+    cupti::RecordReader reader(*library_, clock, portion.ticks_per_ns, portion.kinds);
+    reader.follow(portion.earlier);
+    for (const SharedBuffer& buffer : portion.buffers) reader.read(*buffer);
+    uint64_t unplaced = 0;
+    Activities activities = reader.take(unplaced);
+    portion.earlier = reader.leave();
+    activities.annotates = portion.annotates;
+    activities.dropped = portion.dropped + portion.refused + unplaced;
+    if (portion.refused != 0)
+      problems.push_back(
+          "CUDA activities were lost, because more records were waiting than fit into memory: "
+          "record fewer steps at a time");
+    return activities;
+  }
+
+  // Whether CUPTI was used by a process that this one was forked from: neither its threads exist
+  // here nor is it known whether lock_ is held. Touch nothing then. The first process that uses
+  // CUPTI is its owner; its ancestors may have registered the backend.
+  bool in_forked_child() noexcept {
+    const pid_t own = ::getpid();
+    pid_t user = 0;
+    return !pid_.compare_exchange_strong(user, own) && user != own;
+  }
   static constexpr const char* kForked =
       "CUDA cannot be used in a forked child: start the child with the method spawn";
 
@@ -328,7 +380,7 @@ class CudaBackend final : public DeviceBackend {
   std::mutex lock_;
   const std::vector<std::string> libraries_;
   ActivityBuffers buffers_;
-  const pid_t pid_;
+  std::atomic<pid_t> pid_{0};  // of the process that uses CUPTI; 0: none yet
   const CuptiLibrary* library_ = nullptr;
   void* subscriber_ = nullptr;
   uint32_t enabled_ = 0;

@@ -87,6 +87,18 @@ void RecordReader::read(const FilledBuffer& buffer) {
   }
 }
 
+void RecordReader::follow(const EarlierRecords& earlier) {
+  context_devices_ = earlier.context_devices;
+  for (const auto& [event, record] : earlier.events) events_[event].push_back(record);
+}
+
+EarlierRecords RecordReader::leave() {
+  EarlierRecords left;
+  left.context_devices = std::move(context_devices_);
+  for (const auto& [event, records] : events_) left.events.emplace(event, records.back());
+  return left;
+}
+
 Activities RecordReader::take(uint64_t& unplaced) {
   for (auto& [event, records] : events_)
     std::sort(records.begin(), records.end(),

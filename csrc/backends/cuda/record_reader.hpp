@@ -24,6 +24,13 @@ constexpr uint32_t kernel = 1u << 0, memcpy = 1u << 1, memset = 1u << 2, runtime
                    unified_memory = 1u << 8;
 }
 
+// What records of later buffers refer to, for a collection whose buffers are read in portions.
+struct EarlierRecords {
+  std::unordered_map<uint32_t, uint32_t> context_devices;
+  // The last cudaEventRecord() of each event, by context and event.
+  std::unordered_map<uint64_t, CudaEventRecord> events;
+};
+
 // Reads buffers in any order. Records of different buffers need not be ordered in time either.
 class RecordReader {
  public:
@@ -34,8 +41,14 @@ class RecordReader {
 
   void read(const FilledBuffer& buffer);
 
-  // What was read. `unplaced`: records without stamps, which are not among the rows.
+  // Takes over what was read in earlier portions; before the first read().
+  void follow(const EarlierRecords& earlier);
+
+  // What was read. `unplaced`: records without stamps, which are not among the rows. Once.
   Activities take(uint64_t& unplaced);
+
+  // What a reader of the next portion needs; after take().
+  EarlierRecords leave();
 
  private:
   // What the arguments of a row are: of a call; of work; of work that moves bytes; of a wait for an

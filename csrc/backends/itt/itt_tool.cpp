@@ -6,10 +6,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string>
 
 #include "backends/itt/itt_abi.hpp"
+#include "core/range_emission.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace itt {
@@ -99,15 +99,7 @@ std::string attach() {
 }  // namespace
 
 range_tools::FoundTool find_tool() {
-  static std::mutex& lock = *new std::mutex;
-  static bool attached = false;
-  const std::lock_guard<std::mutex> hold(lock);
-  if (!attached) {
-    const std::string problem = attach();
-    if (!problem.empty()) return {nullptr, problem};
-    attached = true;
-  }
-  return {&kTool, {}};
+  return range_tools::attach_once(range_tools::ToolKind::itt, kTool, &attach);
 }
 
 }  // namespace itt

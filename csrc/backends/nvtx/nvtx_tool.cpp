@@ -5,10 +5,10 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <mutex>
 #include <string>
 
 #include "backends/nvtx/nvtx_abi.hpp"
+#include "core/range_emission.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
@@ -135,15 +135,7 @@ std::string attach() {
 }  // namespace
 
 range_tools::FoundTool find_tool() {
-  static std::mutex& lock = *new std::mutex;
-  static bool attached = false;
-  const std::lock_guard<std::mutex> hold(lock);
-  if (!attached) {
-    const std::string problem = attach();
-    if (!problem.empty()) return {nullptr, problem};
-    attached = true;
-  }
-  return {&kTool, {}};
+  return range_tools::attach_once(range_tools::ToolKind::nvtx, kTool, &attach);
 }
 
 }  // namespace nvtx

@@ -8,6 +8,7 @@ stops or dies, which a thread waits for (EndWatch); that thread runs no code whi
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import functools
 import os
@@ -19,6 +20,7 @@ from typing import Any
 from fastprof import _core
 from fastprof._version import __version__
 from fastprof.adapters.import_watch import after_import, forget_import
+from fastprof.base import errors
 from fastprof.profiler.end_watch import EndWatch
 from fastprof.profiler.lifecycle import closed, opened
 from fastprof.profiler.options import Options
@@ -27,7 +29,7 @@ from fastprof.profiler.recovery import process_facts
 from fastprof.record import process_starts
 from fastprof.record.own_descriptor import OwnDescriptor
 from fastprof.record.python_calls import CallFilter
-from fastprof.record.shard_folder import ShardFolder
+from fastprof.record.shard_folder import ShardFolder, activities_of
 
 __all__ = [
     "ChildRecording",
@@ -76,6 +78,7 @@ def options_for_children(options: Options) -> dict[str, Any]:
         "version": __version__,
         "recording": {**chosen, "overflow": int(chosen["overflow"])},
         "python_calls": None if calls is None else asdict(calls),
+        "devices": {name: list(types) for name, types in options.device_types.items()},
         "missing": sorted(options.missing),  # said by the profile already
     }
 
@@ -91,6 +94,7 @@ def _options_of(given: dict[str, Any]) -> Options:
         acc_events=False,
         quiet=True,
         python_calls=None if calls is None else CallFilter(**calls),
+        device_types={name: tuple(types) for name, types in given["devices"].items()},
         **{**recording, "counters": tuple(recording["counters"])},
     )
 
@@ -98,11 +102,16 @@ def _options_of(given: dict[str, Any]) -> Options:
 class ChildRecording:
     """The recording of this process. `end()` may be called on any thread, and again."""
 
-    def __init__(self, folder: ShardFolder, options: Options, known: set[str]) -> None:
+    def __init__(
+        self, folder: ShardFolder, options: Options, known: set[str], *, forked: bool
+    ) -> None:
         self._folder = folder
+        self._forked = forked
         self._known = known  # what is missing in all processes
         self.options = options
         self._recording: Recording | None = None
+        self._activities: _core.ActivityFile | None = None
+        self._in_activities = _thread.allocate_lock()
 
     def start(self, facts: list[tuple[str, str]]) -> None:
         """Begin. Raises what Recording.start() does."""
@@ -114,8 +123,42 @@ class ChildRecording:
             recording.release()
             raise
         self._recording = recording
+        if recording.collects_devices:
+            self._keep_activities(recording, options.backing_file)
         self._note(recording)
         opened(self)
+
+    def _keep_activities(self, recording: Recording, shard: str) -> None:
+        try:
+            self._activities = _core.ActivityFile(os.fsencode(activities_of(shard)))
+        except errors.Error as error:
+            self._folder.note(f"work of devices is not recorded: {error}")
+
+    @property
+    def collects_devices(self) -> bool:
+        """Whether save_activities() has something to do now and then."""
+        return self._activities is not None
+
+    def save_activities(self) -> None:
+        """Write what devices have completed into a file, where it survives the process. Any thread."""
+        try:
+            self._write_activities(end=False)
+        except Exception as error:  # the thread has to see the profile's end
+            self._folder.note(f"work of devices may be missing: {error}")
+
+    def _write_activities(self, *, end: bool) -> None:
+        file, recording = self._activities, self._recording
+        if file is None or recording is None or not self._in_activities.acquire(blocking=end):
+            return
+        try:
+            recording.hand_over_devices(file, end=end)
+            if end:
+                file.finish()
+                self._activities = None
+                if file.problem:
+                    self._folder.note(file.problem)
+        finally:
+            self._in_activities.release()
 
     def add_fact(self, key: str, value: str) -> None:
         """Tell the reader of the shard more of this process."""
@@ -124,12 +167,18 @@ class ChildRecording:
 
     def _note(self, recording: Recording) -> None:
         for name, reason in recording.missing.items():
-            if name not in self._known:
-                self._known.add(name)
+            if name in self._known:
+                continue
+            self._known.add(name)
+            if self._forked and name in self.options.device_types:
+                # Nearly all forked processes leave devices alone: no reason to warn of each.
+                self.add_fact("devices", reason)
+            else:
                 self._folder.note(f"{name}: {reason}")
 
     def end(self) -> None:
         """Stop recording and release the memory. The shard stays for the profile."""
+        self._write_activities(end=True)
         recording, self._recording = self._recording, None
         if recording is not None:
             recording.release()
@@ -206,24 +255,33 @@ def record_executed(path: str) -> None:
         return
     options = _options_of(asked)
     _begin(folder, options, set(asked["missing"]), asked["links"])
+    own = options
+    if "multiprocessing.forkserver" in arguments:
+        # The processes that it forks could not use a CUDA that had been used here.
+        own = replace(options, device_types={})
     if "--multiprocessing-fork" in arguments:
         after_import(_SPAWN, _take_spawned_name)
-    _record_here(
-        process_facts(), process_starts.Followed(path, asked["links"]).link_of(os.getpid())
-    )
+    link = process_starts.Followed(path, asked["links"]).link_of(os.getpid())
+    _record_here(process_facts(), link, own)
 
 
-def _record_here(facts: list[tuple[str, str]], link: int | None) -> None:
-    """Start this process's own recording, and what ends it."""
+def _record_here(
+    facts: list[tuple[str, str]], link: int | None, executed: Options | None = None
+) -> None:
+    """Start this process's own recording, and what ends it.
+
+    executed: options of a process that executes a program; None: it was forked, and has its children's.
+    """
     global _own, _watch
     if _for_children is None:
         return
     folder, options, known = _for_children
+    options = executed or options
     descriptor = folder.reader()
     if descriptor is None:  # the profile has ended
         _end_here()
         return
-    own = ChildRecording(folder, options, set(known))
+    own = ChildRecording(folder, options, set(known), forked=executed is None)
     try:
         own.start(facts)
     except Exception as error:
@@ -234,8 +292,15 @@ def _record_here(facts: list[tuple[str, str]], link: int | None) -> None:
     if link is not None:
         _core.flow_end(link, process_starts.LINK_NAME)
     _await_names()
-    _watch = EndWatch(OwnDescriptor(descriptor), _end_here)
+    save = own.save_activities if own.collects_devices else None
+    _watch = EndWatch(OwnDescriptor(descriptor), _end_here, save)
     _watch.begin()
+
+
+def _at_exit_of_process(pid: int) -> None:
+    own = _own
+    if own is not None and os.getpid() == pid:
+        own.end()
 
 
 def _end_here() -> None:
@@ -251,7 +316,7 @@ def _end_here() -> None:
 
 
 def _await_names() -> None:
-    """Have multiprocessing call _take_name in each process that it makes, once it is loaded."""
+    """Have multiprocessing call _take_name_of_fork in each process that it makes, once it is loaded."""
     global _names_awaited
     if not _names_awaited:
         _names_awaited = True
@@ -260,7 +325,7 @@ def _await_names() -> None:
 
 def _ask_for_names() -> None:
     util: Any = sys.modules[_NAMES]
-    util.register_after_fork(_named, _take_name)
+    util.register_after_fork(_named, _take_name_of_fork)
 
 
 def _stop_naming() -> None:
@@ -270,7 +335,16 @@ def _stop_naming() -> None:
         _names_awaited = False
 
 
-def _take_name(_: Any = None) -> None:
+def _take_name_of_fork(_: Any) -> None:
+    """Take the name, and end in time: such a process leaves by os._exit(), without atexit's functions."""
+    _take_name()
+    if _own is not None and _own.collects_devices:
+        util: Any = sys.modules[_NAMES]
+        # After the program's own finalizers, which have higher priorities.
+        util.Finalize(None, _at_exit_of_process, args=(os.getpid(),), exitpriority=-1000)
+
+
+def _take_name() -> None:
     process: Any = sys.modules.get("multiprocessing.process")
     if _own is not None and process is not None:
         _own.add_fact("name", str(process.current_process().name))

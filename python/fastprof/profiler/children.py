@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 import weakref
 from typing import Any
 
@@ -15,6 +16,8 @@ from fastprof.profiler.shards import join_sentences, merge_processes, process_of
 from fastprof.record.shard_folder import ShardFolder
 
 __all__ = ["FollowedChildren"]
+
+_MOST_WAITED_S = 5
 
 
 class FollowedChildren:
@@ -54,7 +57,8 @@ class FollowedChildren:
     def merged_with(self, capture: _core.Capture) -> tuple[_core.Capture, list[dict[str, Any]]]:
         """Return the capture with the events of all processes, and a description of each process.
 
-        Reads what is there and waits for nobody. May be called again, until close().
+        Reads what is there. Waits for nobody, but for processes that collect what devices do: they are
+        told to end, and have five seconds to write it. May be called again, until close().
         """
         own = {
             "pid": capture.pid,
@@ -66,6 +70,7 @@ class FollowedChildren:
         if self._folder is None:
             return capture, [own]
         try:
+            self._await_devices(self._folder)
             shards, problems = read_shards(self._folder)
             offset = _core.unix_offset_ns()
             merged = merge_processes(
@@ -79,6 +84,23 @@ class FollowedChildren:
             process_of(shard, offset - int(shard.facts["unix_offset_ns"])) for shard in shards
         ]
         return merged, [own, *processes]
+
+    def _await_devices(self, folder: ShardFolder) -> None:
+        if not self._options.device_types or not folder.unfinished():
+            return
+        child.stop_following()
+        until = time.monotonic() + _MOST_WAITED_S
+        while waiting := folder.unfinished():
+            if time.monotonic() > until:
+                pids = ", ".join(os.path.basename(path).partition("-")[0] for path in waiting)
+                self._tell(
+                    [
+                        f"the last work of devices for process {pids} is missing: it did not end its"
+                        f" recording within {_MOST_WAITED_S} seconds"
+                    ]
+                )
+                return
+            time.sleep(0.002)
 
     def _tell(self, problems: list[str]) -> None:
         if problems:

@@ -6,16 +6,26 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fastprof import _core
 from fastprof.base import errors
-from fastprof.record.cuda import EVENTS
+from fastprof.record.cuda import EVENTS, register_cuda
 
 if TYPE_CHECKING:
     from fastprof.record.devices import Device, PythonDevice
 
-__all__ = ["DeviceCollections"]
+__all__ = ["ActivityReceiver", "DeviceCollections"]
+
+
+class ActivityReceiver(Protocol):
+    """What takes over what devices did: a running session, or a file for a process that may be killed."""
+
+    def add_activities(self, collection: _core.DeviceCollection) -> None:
+        """Take what an ended collection has, or what it has so far."""
+
+    def add_sink(self, sink: _core.DeviceSink) -> None:
+        """Take what a finished sink has."""
 
 
 class DeviceCollections:
@@ -41,6 +51,12 @@ class DeviceCollections:
                 )
             except errors.UnavailableError as error:
                 self._tell(name, self._fall_back(name, types, str(error)))
+            except errors.ValueError:  # a followed process does not have what its profile has
+                self._tell(
+                    name,
+                    "its plug-in is not registered in this process: use an entry point or"
+                    " FASTPROF_DEVICE_PLUGINS",
+                )
 
     def _fall_back(self, name: str, types: tuple[str, ...], problem: str) -> str:
         """Time ranges by CUDA events where CUPTI cannot be used; return what to tell of it."""
@@ -54,8 +70,20 @@ class DeviceCollections:
             f"{problem}. Ranges are timed by CUDA events instead: there are no kernels and copies"
         )
 
-    def end(self, session: _core.Session) -> None:
-        """Wait for the devices' work and hand it to the session, which must still run.
+    def hand_over(self, receiver: ActivityReceiver) -> None:
+        """Give the receiver what has been completed since the begin or the last call. Waits for nothing.
+
+        Plug-ins and devices of Python give all of it at the end.
+        """
+        for name, collection in tuple(self._open.items()):
+            if isinstance(collection, PythonCollection):
+                continue
+            if problems := collection.collect_so_far():
+                self._tell(name, "; ".join(problems))
+            receiver.add_activities(collection)
+
+    def end(self, receiver: ActivityReceiver) -> None:
+        """Wait for the devices' work and give it to the receiver: a session must still run.
 
         No effect when called again.
         """
@@ -67,10 +95,15 @@ class DeviceCollections:
             if problems := collection.end():
                 self._tell(name, "; ".join(problems))
             if isinstance(collection, PythonCollection):
-                session.add_sink(collection.sink)
+                receiver.add_sink(collection.sink)
             else:
-                session.add_activities(collection)
+                receiver.add_activities(collection)
             del self._open[name]
+
+    @property
+    def are_open(self) -> bool:
+        """Whether anything is being collected."""
+        return bool(self._open)
 
     def are_full(self) -> bool:
         """Return whether a collection loses activities because the memory for them is full."""
@@ -153,8 +186,9 @@ class PythonCollection:
 
 
 def _python_device(name: str) -> Device | None:
-    """Return the device of this name if it is one of Python."""
+    """Return the device of this name if it is one of Python. Registers what is known of installed plug-ins."""
     if name == "CUDA":
+        register_cuda()  # in a followed process nobody has asked for it yet
         return None
     from fastprof.record.devices import find
 

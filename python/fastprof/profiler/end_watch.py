@@ -14,14 +14,25 @@ from fastprof.record.own_descriptor import OwnDescriptor
 
 __all__ = ["EndWatch"]
 
+_PERIOD_MS = 1000
+
 
 class EndWatch:
     """A thread that waits for the end of the profile. Pause it while this process forks: Python warns of threads."""
 
-    def __init__(self, end: OwnDescriptor, ended: Callable[[], object]) -> None:
-        """end: polls as hung up once the profile has ended (ShardFolder.reader). ended: called on the thread then."""
+    def __init__(
+        self,
+        end: OwnDescriptor,
+        ended: Callable[[], object],
+        meanwhile: Callable[[], object] | None = None,
+    ) -> None:
+        """end: polls as hung up once the profile has ended (ShardFolder.reader). ended: called on the thread then.
+
+        meanwhile: called on the thread once a second, until then; None: the thread sleeps.
+        """
         self._end = end
         self._ended = ended
+        self._meanwhile = meanwhile
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._woken, self._wake = OwnDescriptor(reader), OwnDescriptor(writer)
         self._gone = _thread.allocate_lock()
@@ -57,7 +68,11 @@ class EndWatch:
             poll = select.poll()
             poll.register(self._end.number, 0)  # only that it hangs up
             poll.register(self._woken.number, select.POLLIN)
-            ready = dict(poll.poll())
+            while True:
+                ready = dict(poll.poll(None if self._meanwhile is None else _PERIOD_MS))
+                if ready or self._meanwhile is None:
+                    break
+                self._meanwhile()
             if ready.get(self._end.number, 0) & select.POLLHUP and self._end.is_ours():
                 self._ended()
                 self.close()

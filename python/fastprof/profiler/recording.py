@@ -16,7 +16,7 @@ from fastprof.adapters.tasks import FollowedTasks
 from fastprof.adapters.torch.ops import Observation
 from fastprof.base.native_numbers import Category
 from fastprof.profiler.at_exit import keep_readable_at_exit
-from fastprof.profiler.device_collections import DeviceCollections
+from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollections
 from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
 from fastprof.profiler.options import Options, tell_missing
@@ -179,6 +179,18 @@ class Recording:
         self._stop_observing()
         if self._session.running:
             self._session.stop({})
+
+    @property
+    def collects_devices(self) -> bool:
+        """Whether work of devices is being collected."""
+        return self._devices.are_open
+
+    def hand_over_devices(self, receiver: ActivityReceiver, *, end: bool) -> None:
+        """Give the receiver what devices have completed; at the end, all of it, after waiting for it."""
+        if end:
+            self._devices.end(receiver)
+        else:
+            self._devices.hand_over(receiver)
 
     def release(self) -> None:
         """End without reading what was recorded; it is in the backing file. Any thread."""

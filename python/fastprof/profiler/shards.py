@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fastprof import _core
 from fastprof.base import errors
-from fastprof.record.shard_folder import ShardFolder, process_start
+from fastprof.record.shard_folder import ShardFolder, activities_of, process_start
 
 __all__ = [
     "MISSING_COUNTS",
@@ -52,7 +52,13 @@ def read_shards(folder: ShardFolder, max_bytes: int = 0) -> tuple[list[Shard], l
     problems = [f"process {pid}: {line}" for pid, line in folder.notes()]
     for path in folder.shards():
         try:
-            capture, facts = _core.recover(os.fsencode(path), session_id=0, max_bytes=max_bytes)
+            beside = activities_of(path)
+            capture, facts = _core.recover(
+                os.fsencode(path),
+                session_id=0,
+                max_bytes=max_bytes,
+                activities=os.fsencode(beside) if os.path.exists(beside) else b"",
+            )
         except errors.Error as error:
             problems.append(f"the records in {os.path.basename(path)} cannot be read: {error}")
             continue

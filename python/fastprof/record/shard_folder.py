@@ -2,7 +2,8 @@
 """ShardFolder: the private folder in which the processes that a profile follows leave their records.
 
 Each process has a shard, a backing file `PID-START.shard` (docs/backing_file.md), or a note
-`PID.note` that says why it has none or what is missing from it. `options.json` is what the profile
+`PID.note` that says why it has none or what is missing from it. Beside a shard lies `....shard.devices` if the
+process collects what devices do. `options.json` is what the profile
 asks of them. `running` is a FIFO that the profile holds open for writing: its readers see the end of
 the file when the profile stops or its process dies, however it dies.
 """
@@ -17,7 +18,9 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["ShardFolder", "process_start"]
+from fastprof import _core
+
+__all__ = ["ShardFolder", "activities_of", "process_start"]
 
 _OPTIONS, _FIFO = "options.json", "running"
 _SHARED_MEMORY, _ROOM = "/dev/shm", 1 << 30
@@ -93,6 +96,23 @@ class ShardFolder:
     def shards(self) -> list[str]:
         """Return the paths of all shards, sorted."""
         return [self._in(name) for name in sorted(os.listdir(self.path)) if name.endswith(".shard")]
+
+    def unfinished(self) -> list[str]:
+        """Return the shards whose processes still collect what devices do: they have not said that all is there."""
+        last: dict[
+            tuple[int, str], tuple[int, str]
+        ] = {}  # of a process: the program that it executes now
+        for path in self.shards():
+            pid, start, *number = os.path.basename(path).removesuffix(".shard").split("-")
+            program = (int(number[0]) if number else 1, path)
+            last[int(pid), start] = max(program, last.get((int(pid), start), program))
+        return [
+            path
+            for (pid, start), (_, path) in last.items()
+            if os.path.exists(activities_of(path))
+            and not _core.activity_file_ended(os.fsencode(activities_of(path)))
+            and str(process_start(pid)) == start
+        ]
 
     def compact(self, done: set[str]) -> None:
         """Free what the shards of ended processes have reserved and not used, 2 MB each.
@@ -177,6 +197,11 @@ def _shared_memory() -> str | None:
         return None
     usable = usable and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
     return _SHARED_MEMORY if usable and facts.f_bavail * facts.f_frsize >= _ROOM else None
+
+
+def activities_of(shard: str) -> str:
+    """Return the path of the file of what devices did for the process of a shard."""
+    return shard + ".devices"
 
 
 def process_start(pid: int) -> int | None:

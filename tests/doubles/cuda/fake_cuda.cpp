@@ -282,12 +282,13 @@ EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   MAY_FAIL();
   Library& l = library();
   std::unique_lock<std::mutex> hold(l.lock);
-  if ((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0) {
-    for (auto& [thread, buffer] : l.filling)
-      if (buffer.memory != nullptr) l.full.push_back(buffer);
-    l.filling.clear();
-    l.changed.notify_all();
-  }
+  // Without CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, buffers with a record that is not complete stay; the
+  // double's records are complete when they are written.
+  (void)flag;
+  for (auto& [thread, buffer] : l.filling)
+    if (buffer.memory != nullptr) l.full.push_back(buffer);
+  l.filling.clear();
+  l.changed.notify_all();
   l.changed.wait(hold, [&] { return l.full.empty() && l.delivering == 0; });
   return CUPTI_SUCCESS;
 }

@@ -191,25 +191,3 @@ print(json.dumps([found, actions, str(prof.missing)]))
     stopped = ["NONE", "WARMUP", "RECORD", "RECORD", "DEVICE_STOPPED", "DEVICE_STOPPED"]
     assert actions == stopped + once
     assert "more records were waiting" in missing
-
-
-def test_followed_children_leave_the_parents_work_alone(double: Path, tmp_path: Path) -> None:
-    """A followed child records its ranges; what it launches is not collected, as docs/cuda.md says."""
-    seen = run(double, """
-import subprocess
-child = '''
-import ctypes, os
-import fastprof
-gpu = ctypes.CDLL(os.environ["FASTPROF_CUPTI_LIBRARY"])
-with fastprof.record_function("in child"):
-    gpu.fake_launch(ctypes.c_char_p(b"of_child"), 0, 7, ctypes.c_uint64(1000))
-'''
-with profile(activities=both, follow_children=True) as prof:
-    with record_function("in parent"):
-        launch(b"of_parent")
-    subprocess.run([sys.executable, "-c", child], check=True)
-table = prof.event_table
-print(json.dumps([sorted(table.name(r) for r in rows(table, "kernel")), "in child" in table.names,
-                  sorted((e.name, k.name) for e in prof.events() for k in e.kernels)]))
-""", tmp_path)  # fmt: skip
-    assert seen == [["of_parent"], True, [["in parent", "of_parent"]]]

@@ -23,13 +23,19 @@ _needs_headers = pytest.mark.skipif(
 )
 
 
+def _has_payloads() -> bool:
+    return Path(nvtx_headers(), "nvtx3", "nvToolsExtPayload.h").exists()
+
+
 @_needs_headers
 def test_our_declarations_are_those_of_the_genuine_headers() -> None:
-    subprocess.run(
-        ["g++", "-std=c++17", "-fsyntax-only", "-Icsrc", "-Icsrc/include", f"-I{nvtx_headers()}",
-         "csrc/backends/nvtx/abi_check.cpp"],
-        cwd=ROOT, check=True, timeout=120,
-    )  # fmt: skip
+    checks = ["abi_check.cpp", *(["payload_abi_check.cpp"] if _has_payloads() else [])]
+    for check in checks:
+        subprocess.run(
+            ["g++", "-std=c++17", "-fsyntax-only", "-Icsrc", "-Icsrc/include", f"-I{nvtx_headers()}",
+             f"csrc/backends/nvtx/{check}"],
+            cwd=ROOT, check=True, timeout=120,
+        )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +104,43 @@ def test_without_a_session_nothing_is_recorded(client: Path) -> None:
     done = subprocess.run([client], env=injected(), capture_output=True, text=True, check=True)
     assert "push outer -2" in done.stdout  # NVTX_NO_PUSH_POP_TRACKING
     assert done.stderr == ""
+
+
+@_needs_headers
+def test_payloads_with_schemas_are_arguments(tmp_path: Path) -> None:
+    """Structs, enumerations, texts, arrays, unions and payloads that are cut short, by the genuine headers."""
+    if not _has_payloads():
+        pytest.skip("NVIDIA's headers of NVTX are not here")
+    client = build("nvtx/payload_client.c", tmp_path / "payload_client")
+    trace = tmp_path / "trace.json"
+    done = subprocess.run(
+        [client], env=injected(FASTPROF_INJECTION_OUTPUT=str(trace)), capture_output=True, text=True,
+        check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split("\n") == [
+        "enabled 1", "ids 1", "push 0", "pop 0", "push payload 0", "pop payload 0", "push odd 0",
+        "pop odd 0", "refused 1", "",
+    ]  # fmt: skip
+    events = json.loads(trace.read_text())["traceEvents"]
+    seen = [(e["ph"], e["name"], {k: v for k, v in e["args"].items() if k not in ("domain", "is_async")})
+            for e in events if e["ph"] in "Xi" and "domain" in e.get("args", {})]  # fmt: skip
+    batch = {
+        "kind": 7, "count": -3, "rate": 2.5, "title": "first title", "fixed": "abcdefgh",
+        "sizes": "[1, 2, 65535]", "mode": "read|write", "at.x": 0.5, "at.y": -1.0, "address": "0x1000",
+    }  # fmt: skip
+    assert [one for one in seen if one[1] == "with payload"] == [
+        ("X", "with payload", batch), ("i", "with payload", batch), ("X", "with payload", batch),
+    ]  # fmt: skip
+    ((_, _, inside),) = [one for one in seen if one[1] == "from inside"]
+    assert list(inside.values()) == [2, "[-1, 5]", "<not read>", 5, "0xffffffff"]
+    assert ("i", "payload at the end", {"payload": 5}) in seen
+    unnamed = [arguments for _, name, arguments in seen if name == "(no message)"]
+    assert unnamed[:3] == [
+        {"which": 0, "value": "12"}, {"which": 1, "value": "0.25"}, {"which": 2, "value": "<not read>"},
+    ]  # fmt: skip
+    more = [a for a in unnamed if "more" in a]
+    assert len(more) == 1 and len(more[0]) == 11 and more[0]["more"].endswith("value 15 = 102")
+    assert {"payload": "<not read>", "kind": 7, "count": "<not read>"} in unnamed
 
 
 def test_the_python_package_is_received() -> None:
@@ -242,6 +285,42 @@ print(json.dumps(prof.missing))
     assert any(line.startswith("push aten::add, ") for line in lines)
     assert not any("aten::mul" in line for line in lines)
     assert sum(line.startswith("push") for line in lines) == sum(line == "pop " for line in lines)
+
+
+@_needs_headers
+def test_the_exclusive_profiler_passes_ranges_on(tmp_path: Path) -> None:
+    """State NVTX of the legacy profiler, whose stubs are the attached tool."""
+    collector = build("nvtx/collector.cpp", tmp_path / "collector.so")
+    log = tmp_path / "log"
+    program = """
+import json
+import fastprof
+from fastprof import _core
+NVTX = 3
+problem = _core.legacy_state_missing(NVTX)
+if not problem:
+    _core.legacy_enable(state=NVTX, record_shapes=False, profile_memory=False, with_stack=False,
+                        with_flops=False, with_modules=False)
+    with fastprof.record_function("outer"):
+        with fastprof.record_function("inner"):
+            pass
+    _core.legacy_mark("mark", False)
+    records = _core.legacy_disable().records()
+    with fastprof.record_function("after"):
+        pass
+    assert not any(records), records
+print(json.dumps(problem))
+"""
+    without = {k: v for k, v in os.environ.items() if k != "NVTX_INJECTION64_PATH"}
+    assert "the registered NVTX stubs report that they are not enabled" in run_python(
+        program, without
+    )
+    attached = {**os.environ, "NVTX_INJECTION64_PATH": str(collector), "COLLECTOR_LOG": str(log)}
+    assert run_python(program, attached) == ""
+    lines = [line.split(" ", 1)[1].split(",")[0].strip() for line in log.read_text().splitlines()]
+    wanted = ["push outer", "push inner", "pop", "pop"]
+    assert [line for line in lines if not line.startswith("mark")] == wanted
+    assert "mark mark" in lines
 
 
 @_needs_headers

@@ -27,6 +27,7 @@ class Recorded:
 
     made: list[Recorded] = []  # noqa: RUF012 - of all instances
     fails = False
+    collects_devices = False
 
     def __init__(self, options: Any, *, facts: list[tuple[str, str]], keep_file: bool) -> None:
         self.options, self.facts, self.keep_file = options, list(facts), keep_file
@@ -84,7 +85,7 @@ def test_options_come_back_as_they_were() -> None:
 
 
 def test_a_recording_of_a_child(folder: ShardFolder) -> None:
-    own = ChildRecording(folder, plain_options(), {"known"})
+    own = ChildRecording(folder, plain_options(), {"known"}, forked=False)
     own.add_fact("name", "too early")
     own.end()  # nothing has begun
     own.start([("argv", "train.py")])
@@ -109,7 +110,7 @@ def test_a_recording_that_cannot_start_is_released(
     folder: ShardFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Recorded, "fails", True)
-    own = ChildRecording(folder, plain_options(), set())
+    own = ChildRecording(folder, plain_options(), set(), forked=False)
     with pytest.raises(OSError, match="no memory"):
         own.start([])
     assert Recorded.made[0].calls == ["start", "release"]
@@ -133,7 +134,8 @@ def test_a_process_that_executes_python(folder: ShardFolder, begun: list[Any]) -
     begin, record = begun
     assert begin[0] == "begin" and begin[1].path == folder.path and begin[4] == 3
     assert begin[3] == set(fastprof.profile()._options.missing)
-    assert record == ("record", child.process_facts(), 3 << 48 | os.getpid() << 20)
+    assert record[:3] == ("record", child.process_facts(), 3 << 48 | os.getpid() << 20)
+    assert record[3] is begin[2]  # options
 
 
 def test_a_process_of_multiprocessing_gets_its_name_later(

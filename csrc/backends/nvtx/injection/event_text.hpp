@@ -58,7 +58,7 @@ FASTPROF_ALWAYS_INLINE bool is_complete(const EventAttributes* event) noexcept {
   return event != nullptr && event->size >= sizeof(EventAttributes);
 }
 
-// Reads the attributes of an event. Extended payloads (schemas) are left out.
+// Reads the attributes of an event. Payloads of the extension are read by payload_reader.hpp.
 FASTPROF_ALWAYS_INLINE annotations::Attributes attributes_of(
     annotations::Domain& domain, const EventAttributes& event) noexcept {
   annotations::Attributes read;

@@ -8,6 +8,7 @@
 #include "backends/annotations/record_annotation.hpp"
 #include "backends/annotations/thread_names.hpp"
 #include "backends/nvtx/injection/event_text.hpp"
+#include "backends/nvtx/injection/payload_records.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
@@ -19,6 +20,15 @@ using annotations::Domain;
 // Identity of a domain in the stacks of pushed ranges; null: the default domain.
 Domain& domain_of(DomainHandle handle) noexcept {
   return handle != nullptr ? *static_cast<Domain*>(handle) : Domain::standard();
+}
+
+// Payloads of the extension, which an event's attributes point to.
+FASTPROF_ALWAYS_INLINE bool has_payloads(const EventAttributes& event) noexcept {
+  return FASTPROF_UNLIKELY(static_cast<int32_t>(event.payload_type) == kExtendedPayload);
+}
+Payloads payloads_of(const EventAttributes& event) noexcept {
+  return {reinterpret_cast<const PayloadData*>(static_cast<uintptr_t>(event.payload.uint64)),
+          event.reserved > 0 ? static_cast<size_t>(event.reserved) : 0};
 }
 
 // ---- pushed ranges ------------------------------------------------------------------------------
@@ -41,8 +51,10 @@ int push_in_domain(DomainHandle domain, const EventAttributes* event) noexcept {
   if (mask == 0) return annotations::push_unrecorded(domain);
   if (!is_complete(event)) return annotations::push_recorded(mask, domain, kNoMessage);
   const EventText text(event->message_type, event->message);
-  return annotations::push_recorded(mask, domain, text.view(),
-                                    attributes_of(domain_of(domain), *event));
+  const Attributes attributes = attributes_of(domain_of(domain), *event);
+  if (has_payloads(*event))
+    return push_with_payloads(mask, domain, text.view(), attributes, payloads_of(*event));
+  return annotations::push_recorded(mask, domain, text.view(), attributes);
 }
 int push_event(const EventAttributes* event) noexcept {
   return push_in_domain(nullptr, event);
@@ -71,9 +83,13 @@ RangeId start_wide(const wchar_t* message) noexcept {
   return start_range(text.view(), {});
 }
 RangeId start_in_domain(DomainHandle domain, const EventAttributes* event) noexcept {
-  if (annotations::recording_mask(category::async) == 0) return 0;
+  const uint32_t mask = annotations::recording_mask(category::async);
+  if (mask == 0) return 0;
   if (!is_complete(event)) return start_range(kNoMessage, {});
   const EventText text(event->message_type, event->message);
+  if (has_payloads(*event))
+    return start_with_payloads(mask, domain, text.view(), attributes_of(domain_of(domain), *event),
+                               payloads_of(*event));
   return start_range(text.view(), attributes_of(domain_of(domain), *event));
 }
 RangeId start_event(const EventAttributes* event) noexcept {
@@ -94,7 +110,11 @@ void mark_in_domain(DomainHandle domain, const EventAttributes* event) noexcept 
     return;
   }
   const EventText text(event->message_type, event->message);
-  annotations::mark_recorded(text.view(), attributes_of(domain_of(domain), *event));
+  const Attributes attributes = attributes_of(domain_of(domain), *event);
+  if (has_payloads(*event))
+    mark_with_payloads(domain, text.view(), attributes, payloads_of(*event));
+  else
+    annotations::mark_recorded(text.view(), attributes);
 }
 void mark_event(const EventAttributes* event) noexcept {
   mark_in_domain(nullptr, event);

@@ -77,7 +77,7 @@ struct TrackInfo {
   int64_t thread_id = -1;
   // Index of the device if the track is one of its queues: `tid` is the queue's number, and `pid`
   // the index once more, as in Kineto's traces (plus 1000 for each kind of device that came
-  // before). -1 for threads and tasks.
+  // before), or device_pid_in() in a capture of several processes. -1 for threads and tasks.
   int32_t device_index = -1;
   // Kind of that device ("npu"); empty for GPUs of CUDA, and for threads and tasks.
   std::string device_kind;
@@ -89,6 +89,21 @@ struct TrackInfo {
     return is_task() ? static_cast<uint32_t>(thread_id) : id;
   }
 };
+
+// Pid of a device's queues that worked for another process than the capture's own: work of several
+// processes on one device does not nest, so each has its own process in traces. Larger than any pid
+// of Linux (2^22), and fits the 32 bits that readers of traces have for a pid. Unique for the first
+// 100 devices of each of the first 10 kinds. device_pid: TrackInfo::pid in that process's capture.
+constexpr int64_t kFirstForeignDevicePid = 100000000;
+inline int64_t device_pid_in(int64_t process_pid, int64_t device_pid) noexcept {
+  const int64_t kind = device_pid / 1000, index = device_pid % 1000;
+  return kFirstForeignDevicePid + 1000 * process_pid + (100 * kind + index % 100) % 1000;
+}
+// The process that such a queue worked for; own_pid for all other queues.
+inline int64_t process_of_device(int64_t device_pid, int64_t own_pid) noexcept {
+  return device_pid < kFirstForeignDevicePid ? own_pid
+                                             : (device_pid - kFirstForeignDevicePid) / 1000;
+}
 
 // How a row that tells of a device came about.
 struct DeviceLink {

@@ -102,6 +102,17 @@ class FlowNumbers {
   uint64_t last_ = uint64_t{1} << 53;  // below: exact as a double, as readers of JSON need it
 };
 
+// Position of each argument of a site that is a correlation.
+inline std::vector<size_t> correlation_arguments(const SiteInfo& site) {
+  std::vector<size_t> found;
+  if ((site.mask & (category::runtime | category::device)) == 0) return found;
+  for (size_t i = 0; i < site.arg_names.size(); ++i)
+    if (site.arg_names[i] == "correlation" ||
+        site.arg_names[i] == "wait_on_cuda_event_record_corr_id")
+      found.push_back(i);
+  return found;
+}
+
 // A process that executed another program has a part for each: the last one names it.
 inline void name_process(Capture& all, int64_t pid, const std::string& name) {
   if (pid == all.pid) return;
@@ -118,11 +129,11 @@ inline void name_process(Capture& all, int64_t pid, const std::string& name) {
 // Returns the rows of all parts as one capture, part after part, which keeps rows grouped by track.
 // Parts must be valid (validate_capture), no two rows of a part may share payload words other than
 // shared blocks, and parts are only read. Track ids are renumbered, so that no
-// two processes share one; equal sites become one, except those of counters, which belong to a
-// process. t0, pid, process name and node id are those of the first part; process_names gets the
-// others'; t1 is the latest of all. Return addresses of other processes than the first are
-// cancelled, since they can be named in their own process only. Raises ValueError for no parts and
-// for more rows or payload words than a capture can have. O(rows).
+// two processes share one, and correlations of device work, too; equal sites become one, except
+// those of counters, which belong to a process. t0, pid, process name and node id are those of the
+// first part; process_names gets the others'; t1 is the latest of all. Return addresses of other
+// processes than the first are cancelled, since they can be named in their own process only. Raises
+// ValueError for no parts and for more rows or payload words than a capture can have. O(rows).
 inline Capture merge_captures(const std::vector<CapturePart>& parts) {
   if (parts.empty()) raise<ValueError>("no captures to merge");
   size_t rows = 0, words = 0;
@@ -153,6 +164,7 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
   std::unordered_map<std::string, uint32_t> known_sites;
   merging::FlowNumbers flows(parts);
   uint64_t next_track_id = 0;
+  uint32_t last_correlation = 0;
   for (const CapturePart& part : parts) {
     const Capture& from = *part.capture;
     const bool other = part.capture != &first;
@@ -162,9 +174,14 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
     const auto string_offset = static_cast<uint64_t>(all.strings.size());
     const uint64_t id_offset = other ? next_track_id : 0;
 
+    // Each process numbers its calls from 1: as those of several backends, they follow each other.
+    const uint32_t correlation_offset = last_correlation;
+    std::vector<std::vector<size_t>> correlations;  // by site
+
     std::vector<uint32_t> site_at;
     site_at.reserve(from.sites.size());
     for (const SiteInfo& site : from.sites) {
+      correlations.push_back(merging::correlation_arguments(site));
       const auto fresh = static_cast<uint32_t>(all.sites.size());
       const uint32_t at = site.kind == EventKind::counter
                               ? fresh
@@ -178,6 +195,8 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
       next_track_id = std::max(next_track_id, id + 1);
       track.id = static_cast<uint32_t>(id);
       if (track.is_task()) track.thread_id += static_cast<int64_t>(id_offset);
+      if (track.is_device() && from.pid != all.pid && track.pid < kFirstForeignDevicePid)
+        track.pid = device_pid_in(from.pid, track.pid);
       all.tracks.push_back(std::move(track));
     }
     all.strings.insert(all.strings.end(), from.strings.begin(), from.strings.end());
@@ -213,6 +232,8 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
           site.kind == EventKind::counter) {
         for (size_t i = 0; i < site.arg_types.size(); ++i)
           if (site.arg_types[i] == ArgType::string) at[i] = moved_text(at[i]);
+        for (const size_t i : correlations[from.site[row]])
+          if (at[i] != 0 && at[i] != UINT64_MAX) at[i] += correlation_offset;
       } else if (site.kind == EventKind::flow_begin || site.kind == EventKind::flow_end) {
         const auto changed = renumbered.find(*at);
         if (changed != renumbered.end()) *at = changed->second;
@@ -244,6 +265,8 @@ inline Capture merge_captures(const std::vector<CapturePart>& parts) {
       link.row += static_cast<uint32_t>(row_offset);
       if (link.call >= 0) link.call += row_offset;
       if (link.range >= 0) link.range += row_offset;
+      if (link.correlation != 0) link.correlation += correlation_offset;
+      last_correlation = std::max(last_correlation, link.correlation);
       all.device_links.push_back(link);
     }
     if (all.counter_names.empty()) all.counter_names = from.counter_names;

@@ -200,7 +200,8 @@ class ChromeTraceWriter {
     }
     for (const TrackInfo* track : devices_of(capture_)) {  // as Kineto names and sorts them
       const int64_t device = track->pid;
-      const std::string own_name = capture_.name_of_process(device);
+      const std::string own_name =
+          capture_.name_of_process(process_of_device(device, capture_.pid));
       metadata_event("process_name", device, 0, "name",
                      quoted(own_name.empty() ? capture_.process_name : own_name));
       metadata_event("process_labels", device, 0, "labels", quoted(device_name(*track)));

@@ -194,7 +194,8 @@ class PerfettoTraceWriter {
     for (const TrackInfo* device : devices_of(capture_))
       write_descriptor(ProtoMessage()
                            .number(track_descriptor::uuid, device_uuid(device->pid))
-                           .number(track_descriptor::parent_uuid, process_uuid(capture_.pid))
+                           .number(track_descriptor::parent_uuid,
+                                   process_uuid(process_of_device(device->pid, capture_.pid)))
                            .text(track_descriptor::name, device_name(*device)),
                        kProcessSequence);
     for (size_t i = 0; i < counters_.size(); ++i) {

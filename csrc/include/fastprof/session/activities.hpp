@@ -72,7 +72,8 @@ inline void check_activities(const Activities& given) {
       wrong(i, "its site is not a range of the category that its place requires");
     if (row.begin == 0 || (row.begin | row.end) >> 63 != 0) wrong(i, "its stamps are not ticks");
     if (row.text != kNoPayload && row.text >= given.texts.size()) wrong(i, "there is no such text");
-    if (row.words + site.arg_types.size() > given.words.size() ||
+    const size_t arguments = site.arg_types.size();
+    if (arguments > given.words.size() || row.words > given.words.size() - arguments ||
         site.arg_names.size() != site.arg_types.size())
       wrong(i, "its arguments are incomplete");
     for (const ArgType type : site.arg_types)

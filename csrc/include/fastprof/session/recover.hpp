@@ -18,6 +18,7 @@
 #include "fastprof/capture/validate.hpp"
 #include "fastprof/recorder/process/clock_choice.hpp"
 #include "fastprof/recorder/state/detail_blocks.hpp"
+#include "fastprof/session/activities.hpp"
 #include "fastprof/session/assemble.hpp"
 #include "fastprof/session/backing_reader.hpp"
 #include "fastprof/session/drain.hpp"
@@ -29,6 +30,8 @@ struct RecoverOptions {
   uint64_t session_id = 0;
   // Largest size of the file on its file system, in bytes.
   uint64_t max_bytes = uint64_t{16} << 30;
+  // What devices did for the process, each of one backend; stamps are those of the file's records.
+  std::vector<Activities> activities{};
 };
 
 // What a backing file contains.
@@ -279,6 +282,27 @@ inline uint64_t read_chunks(const BackingReader& file, Recovered& result, Drain&
   return records.last_stamp();
 }
 
+// Gives the activities tracks behind those of the drain. `last`: the last stamp of the records,
+// which becomes that of the last call, if that came later; stamps beyond `horizon` are not
+// believed.
+inline std::vector<PlacedActivities> place_activities(const std::vector<Activities>& given,
+                                                      const DrainedRows& rows, uint64_t horizon,
+                                                      uint64_t& last) {
+  uint32_t next_id = 0;
+  for (const TrackRows& track : rows.tracks) next_id = std::max(next_id, track.info.id);
+  std::vector<PlacedActivities> placed;
+  for (const Activities& each : given) {
+    check_activities(each);
+    placed.emplace_back();
+    placed.back().from = each;
+    for (size_t i = 0; i < each.places.size(); ++i) placed.back().track_ids.push_back(++next_id);
+    for (const Activity& row : each.rows)
+      if (each.places[row.place].device_index < 0 && row.end <= horizon)
+        last = std::max(last, row.end);
+  }
+  return placed;
+}
+
 }  // namespace recovering
 
 // Reads the backing file at `path`. Any thread; the process that wrote the file may be gone. Throws
@@ -307,6 +331,7 @@ inline Recovered recover(const std::string& path, const RecoverOptions& options 
   snapshot.knots = recovering::knots_of(file);
   snapshot.unix_offset_ns = header.unix_offset_ns;
   Drain drain;
+  std::vector<PlacedActivities> activities;
   if (session != nullptr) {
     const double slope = recovering::most_ns_per_tick(snapshot.knots);
     const ClockKnot base = snapshot.knots.empty() ? ClockKnot{} : snapshot.knots.front();
@@ -328,16 +353,18 @@ inline Recovered recover(const std::string& path, const RecoverOptions& options 
     const uint64_t window =
         most_ticks < 4.6e18 ? static_cast<uint64_t>(most_ticks) : uint64_t{1} << 62;
     snapshot.t1 = snapshot.t0 + window;
-    const uint64_t last = recovering::read_chunks(file, result, drain, snapshot);
+    uint64_t last = recovering::read_chunks(file, result, drain, snapshot);
+    activities = recovering::place_activities(options.activities, drain.rows(), snapshot.t1, last);
     const uint64_t end = result.ended ? session->t1 : last + 1;
     snapshot.t1 = std::min(std::max(end, snapshot.t0), snapshot.t1);
   }
-  result.capture = assemble(std::move(drain.rows()), snapshot);
+  result.capture = assemble(std::move(drain.rows()), snapshot, activities);
   Capture& capture = result.capture;
   capture.pid = header.pid;
   capture.process_name = header.process_name;
   capture.node_id = header.node_id;
-  for (TrackInfo& track : capture.tracks) track.pid = header.pid;
+  for (TrackInfo& track : capture.tracks)
+    if (!track.is_device()) track.pid = header.pid;
   for (const auto& [id, index] : capture.python_stacks) {
     const auto known = file.stacks().find(id);
     if (known != file.stacks().end()) capture.strings[index] = known->second;

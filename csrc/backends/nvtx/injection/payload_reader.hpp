@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the payloads of an event by their schemas, into values that become arguments of a record.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/nvtx/payload_abi.hpp"
+#include "fastprof/base/config.hpp"
+#include "fastprof/recorder/state/site.hpp"
+
+FASTPROF_NAMESPACE_BEGIN
+namespace nvtx {
+
+// One value. Its name and type depend on the schema alone.
+struct ReadValue {
+  std::string name;  // of an entry of a nested schema: "outer.inner"
+  ArgType type = ArgType::string;
+  uint64_t word = 0;  // the bits of a number
+  std::string text;   // if type is string
+};
+
+// The value as text, numbers in decimal.
+std::string text_of(const ReadValue& value);
+
+struct ReadPayloads {
+  std::string message;  // of an entry that is the event's message; else empty
+  std::vector<ReadValue> values;
+};
+
+// Reads `count` payloads. Numbers keep their type; texts, enumerations, arrays and unions become
+// text. Reads nothing beyond the size of a payload, and of arrays the first 64 elements. Entries
+// that cannot be read say so. domain: identity, for schemas. May throw std::bad_alloc. Any thread.
+ReadPayloads read_payloads(const void* domain, const PayloadData* payloads, size_t count);
+
+}  // namespace nvtx
+FASTPROF_NAMESPACE_END
