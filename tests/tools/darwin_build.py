@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-compile fastprof to Mach-O: each public header alone, every source of ``_core``, and link both ``_core`` and a program.
+"""Cross-compile fastprof to Mach-O: each public header alone, every source of ``_core``; link ``_core``.
 
 The compiler is the package ziglang, whose clang has the headers of Darwin's C library and stubs of what libSystem
 exports, and none of Apple's frameworks: Foundation and Metal are declared by us (tests/doubles/metal). The headers of
@@ -58,8 +58,7 @@ def core_sources() -> list[Path]:
     kept = [
         path
         for path in sources
-        if not CHECKS.search(path.name)
-        and not path.relative_to(csrc).as_posix().startswith(apart)
+        if not CHECKS.search(path.name) and not path.relative_to(csrc).as_posix().startswith(apart)
     ]
     return kept + sorted((csrc / "backends" / "metal").glob("*.mm"))
 
@@ -167,14 +166,21 @@ def main() -> int:
         folder = options.folder.resolve() / processor
         folder.mkdir(parents=True, exist_ok=True)
         refused = compile_headers(processor, folder, headers(), options.jobs)
-        print(f"{processor}: {len(headers()) - len(refused)} of {len(headers())} headers compile alone")
+        print(
+            f"{processor}: {len(headers()) - len(refused)} of {len(headers())} headers compile alone"
+        )
         if not options.headers_only:
             objects, more = compile_core(processor, folder, options.jobs)
             refused |= more
-            print(f"{processor}: {len(objects) - len(more)} of {len(objects)} sources of _core compile")
+            print(
+                f"{processor}: {len(objects) - len(more)} of {len(objects)} sources of _core compile"
+            )
             if not more:
                 made, said = link_core(processor, folder, objects)
-                print(f"{processor}: " + (f"_core does not link\n{said}" if said else f"{made} is linked"))
+                print(
+                    f"{processor}: "
+                    + (f"_core does not link\n{said}" if said else f"{made} is linked")
+                )
                 failures += bool(said)
         for name, said in refused.items():
             print(f"{name}\n{said}", file=sys.stderr)

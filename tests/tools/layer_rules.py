@@ -36,7 +36,8 @@ PUBLIC = {
     "session": {"base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "metal"},
     "legacy": {"base", "platform", "recorder", "capture", "primitives", "payload", "export"},
     ".": {
-        "base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "session", "legacy", "metal",
+        "base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "session",
+        "legacy", "metal",
     },
 }  # fmt: skip
 

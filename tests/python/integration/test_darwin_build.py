@@ -56,7 +56,9 @@ class Section(NamedTuple):
 
 def commands(image: bytes) -> Iterator[tuple[int, int]]:
     """Yield (number, offset) of the load commands of a 64-bit Mach-O file."""
-    _magic, _cpu, _subtype, _kind, count, _size, _flags, _reserved = struct.unpack_from("<8I", image)
+    _magic, _cpu, _subtype, _kind, count, _size, _flags, _reserved = struct.unpack_from(
+        "<8I", image
+    )
     at = 32
     for _ in range(count):
         number, size = struct.unpack_from("<2I", image, at)
@@ -120,6 +122,10 @@ def test_sources_of_core_compile(tmp_path: Path) -> None:
 
 def test_the_lists_are_those_of_the_build() -> None:
     names = [path.relative_to(ROOT / "csrc").as_posix() for path in darwin_build.core_sources()]
-    assert {"bindings/module.cpp", "backends/metal/metal_platform.mm", "backends/metal/torch_stream.cpp"} <= set(names)
+    assert {
+        "bindings/module.cpp",
+        "backends/metal/metal_platform.mm",
+        "backends/metal/torch_stream.cpp",
+    } <= set(names)
     assert not any("injection" in name or "_check" in name for name in names)
     assert len(darwin_build.headers()) > 150

@@ -41,6 +41,10 @@ struct alignas(64) PooledBlock {
   uint32_t destroyed;  // rounds of destructors that have passed (own thread)
 };
 
+// Rounds of destructors that a block survives: all, but with ThreadSanitizer, which forgets a
+// thread in the last one, all but that.
+constexpr uint32_t kBlockRounds = PTHREAD_DESTRUCTOR_ITERATIONS - FASTPROF_TSAN;
+
 inline PooledBlock* pooled_blocks = nullptr;  // prepended by CAS
 inline uint64_t thread_block_key = 0;         // the pthread key + 1; 0: not made yet
 
@@ -49,7 +53,7 @@ inline uint64_t thread_block_key = 0;         // the pthread key + 1; 0: not mad
 inline void release_thread_block(void* argument) noexcept {
   auto* pooled = static_cast<PooledBlock*>(argument);
   const uint64_t key = __atomic_load_n(&thread_block_key, __ATOMIC_RELAXED);
-  if (key != 0 && ++pooled->destroyed < PTHREAD_DESTRUCTOR_ITERATIONS &&
+  if (key != 0 && ++pooled->destroyed < kBlockRounds &&
       ::pthread_setspecific(static_cast<pthread_key_t>(key - 1), argument) == 0)
     return;
   __atomic_store_n(&pooled->in_use, 0u, __ATOMIC_RELEASE);
