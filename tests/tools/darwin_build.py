@@ -27,6 +27,14 @@ METAL_DOUBLES = ROOT / "tests" / "doubles" / "metal"
 PROCESSORS = ("aarch64", "x86_64")
 SYSTEM = "macos.12.0"
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror")
+# Classes that stand for libtorch's have its virtual functions, final or not.
+WARNINGS = (
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-unknown-warning-option",
+    "-Wno-unnecessary-virtual-specifier",
+)
 # Of a 64-bit Mach-O file: magic number, then the processor.
 MACH_O = {
     "aarch64": b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01",
@@ -126,7 +134,7 @@ def compile_headers(
 
 def compile_core(processor: str, folder: Path, jobs: int) -> tuple[list[Path], dict[str, str]]:
     """Compile the sources of ``_core``; returns the objects, and what the compiler said of the sources it refused."""
-    flags = [*python_flags(folder), "-Wall", "-Wextra", "-Werror", "-fPIC"]
+    flags = [*python_flags(folder), *WARNINGS, "-fPIC"]
     made: list[Path] = []
     refused: dict[str, str] = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

@@ -266,10 +266,14 @@ TEST(the_state_of_another_major_is_told_apart) {
 
 namespace {
 
+// ThreadSanitizer forgets a thread in the last of four rounds, and who records in the third makes
+// the recorder's handler run in the fourth.
+constexpr int kRounds = FASTPROF_TSAN ? 1 : 3;
+
 struct LateRecord {
   static void record(void* argument) {
     auto* rounds = static_cast<std::atomic<int>*>(argument);
-    if (++*rounds < 3) pthread_setspecific(key, argument);
+    if (++*rounds < kRounds) pthread_setspecific(key, argument);
     FASTPROF_RANGE("late");
   }
   static inline pthread_key_t key;
@@ -287,8 +291,8 @@ TEST(a_thread_block_outlives_the_destructors_that_record) {
     pthread_setspecific(LateRecord::key, &rounds);
   }).join();
   session.stop();
-  CHECK_EQ(rounds.load(), 3);
-  CHECK_EQ(session.capture().size() + session.capture().dropped_total(), size_t{4});
+  CHECK_EQ(rounds.load(), kRounds);
+  CHECK_EQ(session.capture().size() + session.capture().dropped_total(), size_t{1 + kRounds});
   pthread_key_delete(LateRecord::key);
 }
 

@@ -112,7 +112,7 @@ def test_a_program_links_and_shows_one_state(processor: str, tmp_path: Path) -> 
 
 
 def test_sources_of_core_compile(tmp_path: Path) -> None:
-    flags = [*darwin_build.python_flags(tmp_path), "-Wall", "-Wextra", "-Werror"]
+    flags = [*darwin_build.python_flags(tmp_path), *darwin_build.WARNINGS]
     for source in SOURCES:
         said = darwin_build.compile_source(
             "aarch64", ROOT / source, tmp_path / "object.o", flags, "-O0"
