@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/platform/module_info.hpp"
+#include "fastprof/platform/common/module_info.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/segment.hpp"
 #include "fastprof/platform/darwin/mach_o.hpp"
-#include "fastprof/platform/segment.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/platform/segment.hpp"
+#include "fastprof/platform/common/segment.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {

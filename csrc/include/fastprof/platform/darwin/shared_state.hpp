@@ -14,8 +14,8 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/found_states.hpp"
 #include "fastprof/platform/darwin/images.hpp"
-#include "fastprof/platform/found_states.hpp"
 
 // Attributes of the State's definition. (Tests on Linux name a section that ELF can have.)
 #ifndef FASTPROF_STATE_SECTION
