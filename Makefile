@@ -12,7 +12,7 @@ READERS := $(CURDIR)/build/readers
 NATIVE := $(shell find CMakeLists.txt pyproject.toml cmake csrc -type f 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python sanitize-cuda bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check metal-check mutants wheels test-wheels release
+.PHONY: help demo install build test test-cpp test-python check lint format sanitize sanitize-python sanitize-cuda bench stubs docs clean test-integrations test-interpreters test-aarch64 gpu-check metal-check test-macos mutants wheels test-wheels release
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,10 @@ test-interpreters: $(TOOLS)  ## run tests on the oldest and newest other CPython
 
 test-aarch64: $(TOOLS)  ## run C++ tests for aarch64 under qemu-user (AARCH64=all: every one)
 	$(BIN)/python tests/tools/aarch64.py $(AARCH64)
+
+test-macos: $(TOOLS)  ## cross-compile headers and _core for macOS, both processors, and link it; installs ziglang, many minutes
+	$(BIN)/pip install -q "ziglang>=0.13"
+	$(BIN)/python tests/tools/darwin_build.py --jobs $(JOBS)
 
 metal-check:  ## on a Mac: build and run the Metal profiler, write build/metal_check.json
 	$(PYTHON) tests/metal/metal_check.py

@@ -30,5 +30,22 @@ set_target_properties(fastprof::separate PROPERTIES
   INTERFACE_LINK_LIBRARIES fastprof::fastprof
   INTERFACE_COMPILE_DEFINITIONS FASTPROF_SEPARATE
   INTERFACE_SOURCES "${_fastprof_include}/fastprof/definitions.cpp")
+
+# On macOS: the Metal profiler for programs with Metal code of their own (docs/metal.md). The program compiles its Objective-C++
+# sources, so its project must enable the language OBJCXX.
+if(APPLE)
+  set(_fastprof_sources "${_fastprof_include}/fastprof/sources")
+  if(NOT EXISTS "${_fastprof_sources}/backends/metal/metal_platform.mm")
+    get_filename_component(_fastprof_sources "${CMAKE_CURRENT_LIST_DIR}/../csrc" ABSOLUTE)
+  endif()
+  set(_fastprof_metal "${_fastprof_sources}/backends/metal")
+  add_library(fastprof::metal INTERFACE IMPORTED)
+  set_target_properties(fastprof::metal PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${_fastprof_sources}"
+    INTERFACE_SOURCES "${_fastprof_metal}/metal_platform.mm;${_fastprof_metal}/commit_observation.mm;${_fastprof_metal}/torch_stream.cpp"
+    INTERFACE_LINK_LIBRARIES "fastprof::fastprof;-framework Foundation;-framework Metal")
+  unset(_fastprof_sources)
+  unset(_fastprof_metal)
+endif()
 set(fastprof_INCLUDE_DIRS "${_fastprof_include}")
 unset(_fastprof_include)

@@ -12,10 +12,8 @@
 #include <iostream>
 
 #include "backends/metal/metal_platform.hpp"
-#include "fastprof/metal.hpp"
-#if FASTPROF_HAS_RECORDER  // without it: the table and signposts, no trace
 #include "fastprof/fastprof.hpp"
-#endif
+#include "fastprof/metal.hpp"
 
 namespace metal = fastprof::metal;
 
@@ -44,18 +42,14 @@ int main() {
     options.log |= metal::OPERATION_STATS;
     const auto profiler = metal::Profiler::make(platform, options);
     metal::ExitReport::instance().arm(profiler);  // the table at exit
-#if FASTPROF_HAS_RECORDER
     const auto observed = std::make_shared<fastprof::MetalActivities>(platform);
     profiler->set_observer(observed);
     const uint64_t collection = observed->open();
     fastprof::Session session;
     session.start();
-#endif
     const auto stream = metal::make_queue_stream((__bridge void*)queue);
     for (int step = 0; step < 3; ++step) {
-#if FASTPROF_HAS_RECORDER
       FASTPROF_RANGE("step");
-#endif
       const void* handle = (__bridge void*)state;
       profiler->begin_profile_kernel(handle, "double_all", {}, stream.get());
       id<MTLCommandBuffer> commands = (__bridge id<MTLCommandBuffer>)stream->command_buffer();
@@ -68,12 +62,10 @@ int main() {
       profiler->end_profile_kernel(handle, stream.get(), metal::SyncType::COMMIT);
     }
     stream->synchronize(metal::SyncType::COMMIT_AND_WAIT);
-#if FASTPROF_HAS_RECORDER
     session.add_activities(observed->close(collection));
     session.stop();
     session.write_chrome_trace("metal_compute.json");
     std::cout << session.summary();
-#endif
     return values[0] == 8 ? 0 : 1;
   }
 }

@@ -61,10 +61,12 @@ CodeRange code_around(uint64_t address) {
   });
   return code;
 }
-template <class Function>
-CodeRange code_around(Function* function) {
-  return code_around(uint64_t{reinterpret_cast<uintptr_t>(function)});
-}
+// The address of a function. (No template: on macOS, std::abort has a type of its own that is
+// mangled like others.)
+#define FASTPROF_CODE_OF(function)         \
+  uint64_t {                               \
+    reinterpret_cast<uintptr_t>(&function) \
+  }
 
 // Whether a file is CPython's: the program `python3.11`, or its library.
 bool is_python(const std::string& path) {
@@ -114,10 +116,11 @@ std::shared_ptr<Symbolizer> symbols() {
 void find_own_code() {
   if (own_code_found) return;
   own_code.evaluation = evaluation_loop();
-  if (interpreter_has_own_file()) own_code.interpreter = code_around(&_PyEval_EvalFrameDefault);
+  if (interpreter_has_own_file())
+    own_code.interpreter = code_around(FASTPROF_CODE_OF(_PyEval_EvalFrameDefault));
   if (program_is_python()) own_code.launcher = code_around(uint64_t{0});
-  own_code.fastprof = code_around(&find_own_code);
-  own_code.c_library = code_around(&std::abort);
+  own_code.fastprof = code_around(FASTPROF_CODE_OF(find_own_code));
+  own_code.c_library = code_around(FASTPROF_CODE_OF(std::abort));
   own_code_found = true;
 }
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 PUBLIC = {
     "base": set[str](),
     # What differs between operating systems: a form of each concept for Linux and one for Darwin, and nowhere else.
-    "platform/linux": {"base", "platform"},
-    "platform/darwin": {"base", "platform"},
+    "platform/common": {"base"},
+    "platform/linux": {"base", "platform/common"},
+    "platform/darwin": {"base", "platform/common"},
     "platform": {"base", "platform"},
     # The recorder: data that the libraries of a process share; how a library finds it; what a range costs; where
     # records lie; names that come and go.
@@ -36,7 +37,8 @@ PUBLIC = {
     "session": {"base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "metal"},
     "legacy": {"base", "platform", "recorder", "capture", "primitives", "payload", "export"},
     ".": {
-        "base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "session", "legacy", "metal",
+        "base", "platform", "recorder", "capture", "primitives", "payload", "leader", "export", "session",
+        "legacy", "metal",
     },
 }  # fmt: skip
 

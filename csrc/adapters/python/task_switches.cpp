@@ -45,7 +45,7 @@ bool records() noexcept {
 
 // What the thread ran until now.
 Before before_step() noexcept {
-  const TaskWord word = current_task();
+  const TaskWord word = task_of_this_thread();
   const uint32_t noted = t_noted;
   t_noted = 0;
   // The noted step is over: another one begins.
@@ -194,15 +194,15 @@ void leave_task(PyObject* task, bool ended) noexcept {
 void note_running_task(PyObject* task) noexcept {
   t_noted = 0;
   if (task == nullptr) {
-    if (current_task().id != 0) record_task_switch(&task_switch_site, {});
+    if (task_of_this_thread().id != 0) record_task_switch(&task_switch_site, {});
     return;
   }
   name_thread_once();
-  if (record_task(task, false)) t_noted = current_task().id;
+  if (record_task(task, false)) t_noted = task_of_this_thread().id;
 }
 
 void running_task_left(PyObject* task, bool ended) noexcept {
-  const bool here = t_noted != 0 && current_task().id == t_noted;
+  const bool here = t_noted != 0 && task_of_this_thread().id == t_noted;
   t_noted = 0;
   if (g_users != 0 && (ended || is_task_done(task))) record_task(task, true);
   if (here) record_task_switch(&task_switch_site, {});

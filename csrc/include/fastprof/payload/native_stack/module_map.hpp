@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/module_info.hpp"
 #include "fastprof/platform/images.hpp"
-#include "fastprof/platform/module_info.hpp"
 #include "fastprof/platform/process.hpp"
 
 FASTPROF_NAMESPACE_BEGIN

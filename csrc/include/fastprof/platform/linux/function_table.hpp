@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/module_info.hpp"
 #include "fastprof/platform/linux/elf_image.hpp"
-#include "fastprof/platform/module_info.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {

@@ -11,9 +11,9 @@
 #include <string>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/segment.hpp"
 #include "fastprof/platform/linux/build_id.hpp"
 #include "fastprof/platform/linux/process.hpp"
-#include "fastprof/platform/segment.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace platform {

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/platform/counter_surroundings.hpp"
+#include "fastprof/platform/common/counter_surroundings.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "fastprof/base/config.hpp"
-#include "fastprof/platform/found_states.hpp"
+#include "fastprof/platform/common/found_states.hpp"
 
 // The ELF note: owner "fastprof", type = ABI major, two PC-relative words (to State and to
 // __ehdr_start). Readers use only their difference, so tools that move notes do no harm.

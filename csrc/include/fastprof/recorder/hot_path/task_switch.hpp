@@ -37,8 +37,9 @@ inline void record_task_switch(const Site* site, TaskWord word) noexcept {
     stamp_slot_any_clock(s, slot, word.packed(), reinterpret_cast<uintptr_t>(site));
 }
 
-// The calling thread's current task; id 0 if it runs none.
-inline TaskWord current_task() noexcept {
+// The calling thread's current task; id 0 if it runs none. (Not current_task: Darwin has a macro of
+// that name.)
+inline TaskWord task_of_this_thread() noexcept {
   const Track* track = thread_block()->track;
   return track == nullptr || track->task_site == nullptr ? TaskWord{}
                                                          : TaskWord::unpack(track->task_word);

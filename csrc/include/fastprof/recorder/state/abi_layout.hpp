@@ -14,6 +14,8 @@ namespace abi_layout {
 
 // Size of State's two mutexes, which the C library determines.
 constexpr size_t kLocks = 2 * sizeof(pthread_mutex_t);
+// What lies behind State::exit_key comes later where the C library's key has 8 bytes.
+constexpr size_t kKey = kLocks + (sizeof(pthread_key_t) > 4 ? 8 : 0);
 
 static_assert(sizeof(Slot) == 24 && offsetof(Slot, end) == 8 && offsetof(Slot, site) == 16,
               "the slot is ABI");
@@ -45,10 +47,10 @@ static_assert(offsetof(State, leader) == 24 && offsetof(State, mask) == 32 &&
               "the first 64 bytes of State are ABI");
 static_assert(offsetof(State, tracks) == 64 + kLocks && offsetof(State, sessions) == 176 + kLocks &&
                   offsetof(State, session_bits) == 14512 + kLocks &&
-                  offsetof(State, callbacks_users) == 14600 + kLocks &&
-                  offsetof(State, modules) == 14624 + kLocks &&
-                  offsetof(State, pid) == 14816 + kLocks &&
-                  offsetof(State, reserved) == 15024 + kLocks && sizeof(State) == 15232 + kLocks,
+                  offsetof(State, callbacks_users) == 14600 + kKey &&
+                  offsetof(State, modules) == 14624 + kKey &&
+                  offsetof(State, pid) == 14816 + kKey &&
+                  offsetof(State, reserved) == 15024 + kKey && sizeof(State) == 15232 + kKey,
               "State is ABI");
 
 }  // namespace abi_layout

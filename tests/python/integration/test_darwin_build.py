@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fastprof is cross-compiled for macOS: its headers, a part of ``_core``, and a program, whose Mach-O is then read.
+
+The compiler is the package ziglang (tests/tools/darwin_build.py). `make test-macos` compiles and links all of it; here
+is what takes a minute. Nothing is run; the forms of fastprof/platform for macOS run on doubles in tests/cpp/darwin.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import darwin_build
+import pytest
+
+pytestmark = pytest.mark.integrations
+
+ROOT = Path(__file__).resolve().parents[3]
+MAGIC = b"fastprof\x01state\r\n"
+PROGRAM = """
+#include "fastprof/fastprof.hpp"
+void annotated();
+int main() {
+  fastprof::Session session;
+  session.start();
+  annotated();
+  session.stop();
+  return session.capture().size() == 1 ? 0 : 1;
+}
+"""
+ANNOTATED = """
+#include "fastprof/annotate.hpp"
+void annotated() { FASTPROF_RANGE("annotated"); }
+"""
+# A few sources, each of which was not for macOS once.
+SOURCES = (
+    "csrc/adapters/torch/layout/loaded_library.cpp",
+    "csrc/bindings/native_frames.cpp",
+    "csrc/backends/metal/find_platform.cpp",
+)
+
+
+@pytest.fixture(autouse=True)
+def compiler() -> None:
+    if not darwin_build.has_ziglang():
+        pytest.skip("ziglang is not installed: pip install ziglang")
+
+
+class Section(NamedTuple):
+    segment: str
+    name: str
+    data: bytes
+
+
+def commands(image: bytes) -> Iterator[tuple[int, int]]:
+    """Yield (number, offset) of the load commands of a 64-bit Mach-O file."""
+    _magic, _cpu, _subtype, _kind, count, _size, _flags, _reserved = struct.unpack_from(
+        "<8I", image
+    )
+    at = 32
+    for _ in range(count):
+        number, size = struct.unpack_from("<2I", image, at)
+        yield number, at
+        at += size
+
+
+def sections(image: bytes) -> Iterator[Section]:
+    """Yield the sections of a 64-bit Mach-O file."""
+    for number, at in commands(image):
+        if number != 0x19:  # LC_SEGMENT_64
+            continue
+        (count,) = struct.unpack_from("<I", image, at + 64)
+        for i in range(count):
+            fields = struct.unpack_from("<16s16sQQI", image, at + 72 + 80 * i)
+            name, segment = (field.rstrip(b"\0").decode() for field in fields[:2])
+            yield Section(segment, name, image[fields[4] : fields[4] + fields[3]])
+
+
+@pytest.mark.parametrize("processor", darwin_build.PROCESSORS)
+def test_all_public_headers_compile_strictly(processor: str, tmp_path: Path) -> None:
+    unit = tmp_path / "all.cpp"
+    unit.write_text("".join(f'#include "{name.as_posix()}"\n' for name in darwin_build.headers()))
+    said = darwin_build.compile_source(
+        processor, unit, tmp_path / "all.o", darwin_build.STRICT, "-O0"
+    )
+    assert said == ""
+
+
+@pytest.mark.parametrize("processor", darwin_build.PROCESSORS)
+def test_a_program_links_and_shows_one_state(processor: str, tmp_path: Path) -> None:
+    """Everything that the recorder calls is exported by libSystem; two files of a program share one State."""
+    objects = []
+    for name, text in {"program": PROGRAM, "annotated": ANNOTATED}.items():
+        source, made = tmp_path / f"{name}.cpp", tmp_path / f"{name}.o"
+        source.write_text(text)
+        assert darwin_build.compile_source(processor, source, made, ("-Wall", "-Werror")) == ""
+        objects.append(made)
+    program = tmp_path / "program"
+    linked = darwin_build.zig(processor, *objects, "-o", program)
+    assert linked.returncode == 0, linked.stderr
+    image = program.read_bytes()
+    assert image[:8] == darwin_build.MACH_O[processor]
+    (shown,) = [s for s in sections(image) if (s.segment, s.name) == ("__DATA", "__fastprof")]
+    assert shown.data.count(MAGIC) == 1
+    at = shown.data.index(MAGIC)
+    major, _minor, size = struct.unpack_from("<HHI", shown.data, at + 16)
+    assert major == 1 and at + size <= len(shown.data)
+    assert any(number == 0x1B for number, _ in commands(image))  # LC_UUID: the build id of a module
+    assert any(s.name in ("__mod_init_func", "__init_offsets") for s in sections(image))
+
+
+def test_sources_of_core_compile(tmp_path: Path) -> None:
+    flags = [*darwin_build.python_flags(tmp_path), *darwin_build.WARNINGS]
+    for source in SOURCES:
+        said = darwin_build.compile_source(
+            "aarch64", ROOT / source, tmp_path / "object.o", flags, "-O0"
+        )
+        assert said == "", source
+
+
+def test_the_lists_are_those_of_the_build() -> None:
+    names = [path.relative_to(ROOT / "csrc").as_posix() for path in darwin_build.core_sources()]
+    assert {
+        "bindings/module.cpp",
+        "backends/metal/metal_platform.mm",
+        "backends/metal/torch_stream.cpp",
+    } <= set(names)
+    assert not any("injection" in name or "_check" in name for name in names)
+    assert len(darwin_build.headers()) > 150
