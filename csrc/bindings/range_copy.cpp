@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of range payloads: see range_copy.hpp.
+// Copies of ranges and of their payloads: see range_copy.hpp.
 #include "bindings/range_copy.hpp"
 
+#include <new>
 #include <string>
 #include <utility>
 
 #include "bindings/python_name.hpp"
+#include "bindings/range_object.hpp"
 #include "fastprof/recorder/hot_path/intern.hpp"
 
 namespace py = pybind11;
@@ -78,6 +80,64 @@ bool payload_of_state(PyObject* state, RangePayload& payload) {
     PyErr_SetString(PyExc_ValueError, "invalid state of a record_function");
   }
   return false;
+}
+
+// For copy and pickle: returns the name and payload. The copy is not entered, even if the range is.
+// It is created by the class's __new__ without __init__, whose arguments a subclass may have
+// changed.
+PyObject* range_reduce(PyObject* object, PyObject*) {
+  auto* self = reinterpret_cast<RangeObject*>(object);
+  PyObject* module = PyImport_ImportModule("copyreg");
+  if (module == nullptr) return nullptr;
+  PyObject* make = PyObject_GetAttrString(module, "__newobj__");
+  Py_DECREF(module);
+  if (make == nullptr) return nullptr;
+  PyObject* payload = Py_None;
+  Py_INCREF(payload);
+  if (self->payload != nullptr) {
+    Py_DECREF(payload);
+    payload = state_of_payload(*self->payload);
+  }
+  PyObject* fields = nullptr;  // attributes of a subclass
+  if (payload != nullptr) {
+    fields = PyObject_GetAttrString(object, "__dict__");
+    if (fields == nullptr) {
+      PyErr_Clear();
+      fields = Py_None;
+      Py_INCREF(fields);
+    }
+  }
+  PyObject* name = self->name != nullptr ? self->name : Py_None;
+  PyObject* result = fields == nullptr
+                         ? nullptr
+                         : Py_BuildValue("O(O)(OOO)", make, Py_TYPE(object), name, payload, fields);
+  Py_XDECREF(fields);
+  Py_XDECREF(payload);
+  Py_DECREF(make);
+  return result;
+}
+
+PyObject* range_set_state(PyObject* object, PyObject* state) {
+  auto* self = reinterpret_cast<RangeObject*>(object);
+  PyObject *name, *payload, *fields;
+  if (!PyArg_ParseTuple(state, "OOO:__setstate__", &name, &payload, &fields)) return nullptr;
+  if (self->name != nullptr || self->payload != nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, "__setstate__ is for new objects");
+    return nullptr;
+  }
+  if (name != Py_None && !set_range_name(self, name)) return nullptr;
+  if (payload != Py_None) {
+    self->payload = new (std::nothrow) RangePayload;
+    if (self->payload == nullptr) return PyErr_NoMemory();
+    if (!payload_of_state(payload, *self->payload)) return nullptr;
+  }
+  if (fields != Py_None) {
+    PyObject* own = PyObject_GetAttrString(object, "__dict__");
+    const bool ok = own != nullptr && PyDict_Update(own, fields) == 0;
+    Py_XDECREF(own);
+    if (!ok) return nullptr;
+  }
+  Py_RETURN_NONE;
 }
 
 }  // namespace bindings

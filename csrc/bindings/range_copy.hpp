@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the payload of a range to plain Python values and back, for copy and pickle.
+// Converts a range and its payload to plain Python values and back, for copy and pickle.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -16,6 +16,10 @@ PyObject* state_of_payload(const RangePayload& payload);
 // Restores an unsealed payload from the result of state_of_payload. Returns false with a Python
 // error set: ValueError if the tuple is malformed. Requires the GIL.
 bool payload_of_state(PyObject* state, RangePayload& payload);
+
+// __reduce__() and __setstate__() of a range.
+PyObject* range_reduce(PyObject* object, PyObject*);
+PyObject* range_set_state(PyObject* object, PyObject* state);
 
 }  // namespace bindings
 FASTPROF_NAMESPACE_END

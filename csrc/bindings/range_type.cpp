@@ -5,11 +5,11 @@
 #include <structmember.h>
 
 #include <cstddef>
-#include <new>
 
 #include "bindings/python_name.hpp"
 #include "bindings/range_copy.hpp"
 #include "bindings/range_entry.hpp"
+#include "bindings/range_object.hpp"
 #include "bindings/range_payload.hpp"
 
 #if PY_VERSION_HEX < 0x030D0000 && !defined(Py_BEGIN_CRITICAL_SECTION)
@@ -21,255 +21,12 @@ FASTPROF_NAMESPACE_BEGIN
 namespace bindings {
 namespace {
 
-// A range object. It may be entered several times, on several threads; each entry stores its
-// thread. The first entry is stored inline, which suffices for most. Holds no reference that could
-// be part of a cycle, so it does not support garbage collection.
-struct RangeObject {
-  PyObject_HEAD PyObject* name;  // exact str; null before __init__
-  const Site* site;              // resolved at a begin that records, valid while site_age is
-                                 // current; its address serves ends in any case
-  const Site* async_site;        // likewise, for async begins
-  NameAge site_age;
-  NameAge async_age;
-  RangePayload* payload;  // usually null
-  uint32_t depth;         // number of open entries: first, then more[0..]
-  uint32_t capacity;      // capacity of more
-  RangeEntry first;
-  RangeEntry* more;
-};
-
-PyTypeObject* range_type = nullptr;
-
-#if !defined(Py_GIL_DISABLED)
-// Free list of objects, linked by `more`. Guarded by the GIL.
-constexpr uint32_t kMaxFree = 64;
-RangeObject* free_objects = nullptr;
-uint32_t free_count = 0;
-#endif
-
-void clear_fields(RangeObject* self) {
-  self->name = nullptr;
-  self->site = nullptr;
-  self->async_site = nullptr;
-  self->site_age = NameAge{};
-  self->async_age = NameAge{};
-  self->payload = nullptr;
-  self->depth = 0;
-  self->capacity = 0;
-  self->more = nullptr;
-}
-
-RangeObject* allocate_exact() {
-#if !defined(Py_GIL_DISABLED)
-  if (FASTPROF_LIKELY(free_objects != nullptr)) {
-    RangeObject* self = free_objects;
-    free_objects = reinterpret_cast<RangeObject*>(self->more);
-    --free_count;
-    self->more = nullptr;
-    PyObject_Init(reinterpret_cast<PyObject*>(self), range_type);
-    return self;
-  }
-#endif
-  auto* self = PyObject_New(RangeObject, range_type);
-  if (self != nullptr) clear_fields(self);
-  return self;
-}
-
-RangeEntry* entry_at(RangeObject* self, uint32_t index) {
-  return index == 0 ? &self->first : &self->more[index - 1];
-}
-
-void range_dealloc(PyObject* object) {
-  auto* self = reinterpret_cast<RangeObject*>(object);
-  PyTypeObject* type = Py_TYPE(object);
-  if (FASTPROF_UNLIKELY(self->depth != 0)) {
-    // Destroyed while open: the ranges stay unfinished, but end callbacks are called.
-    for (uint32_t i = 0; i < self->depth; ++i) {
-      RangeEntry& entry = *entry_at(self, i);
-      if (entry.function == nullptr) continue;
-      entry.slot = nullptr;
-      end_entry_slow(entry, self->site);
-    }
-    self->depth = 0;
-  }
-  if (FASTPROF_UNLIKELY(self->more != nullptr)) {
-    PyMem_Free(self->more);
-    self->more = nullptr;
-    self->capacity = 0;
-  }
-  if (FASTPROF_UNLIKELY(self->payload != nullptr)) {
-    delete self->payload;
-    self->payload = nullptr;
-  }
-  self->site = nullptr;
-  self->async_site = nullptr;
-  self->site_age = NameAge{};
-  self->async_age = NameAge{};
-  Py_CLEAR(self->name);
-#if !defined(Py_GIL_DISABLED)
-  if (FASTPROF_LIKELY(type == range_type && free_count < kMaxFree)) {
-    self->more = reinterpret_cast<RangeEntry*>(free_objects);
-    free_objects = self;
-    ++free_count;
-    Py_DECREF(type);
-    return;
-  }
-#endif
-  type->tp_free(object);
-  Py_DECREF(type);
-}
-
-PyObject* range_new(PyTypeObject* type, PyObject*, PyObject*) {
-  auto* self = reinterpret_cast<RangeObject*>(type->tp_alloc(type, 0));
-  if (self != nullptr) clear_fields(self);
-  return reinterpret_cast<PyObject*>(self);
-}
-
-constexpr const char* kUsage =
-    "record_function(name, args=None, *, shapes=None, flops=None, node_id=None, **kwargs)";
-
-bool set_name(RangeObject* self, PyObject* name) {
-  if (FASTPROF_UNLIKELY(!PyUnicode_Check(name))) {
-    PyErr_Format(PyExc_TypeError, "the name of a range must be a str, not %.100s: %s",
-                 Py_TYPE(name)->tp_name, kUsage);
-    return false;
-  }
-  PyObject* exact = name;
-  if (FASTPROF_UNLIKELY(!PyUnicode_CheckExact(name))) {
-    exact = PyUnicode_FromObject(name);
-    if (exact == nullptr) return false;
-  } else {
-    Py_INCREF(exact);
-  }
-  PyObject* former = self->name;
-  self->name = exact;
-  Py_XDECREF(former);
-  return true;
-}
-
-// Handles one keyword argument. Returns false with an error set.
-bool add_keyword(RangeObject* self, PyObject* key, PyObject* value) {
-  if (PyUnicode_CompareWithASCIIString(key, "name") == 0) {
-    if (self->name != nullptr) {
-      PyErr_Format(PyExc_TypeError, "the name was given twice: %s", kUsage);
-      return false;
-    }
-    return set_name(self, value);
-  }
-  if (value == Py_None) return true;
-  if (self->payload == nullptr) {
-    self->payload = new (std::nothrow) RangePayload;
-    if (self->payload == nullptr) {
-      PyErr_NoMemory();
-      return false;
-    }
-  }
-  if (PyUnicode_CompareWithASCIIString(key, "shapes") == 0)
-    return add_shapes(*self->payload, value);
-  if (PyUnicode_CompareWithASCIIString(key, "flops") == 0) return add_flops(*self->payload, value);
-  if (PyUnicode_CompareWithASCIIString(key, "node_id") == 0)
-    return add_node_id(*self->payload, value);
-  return add_value(*self->payload, key, value);
-}
-
-bool add_args(RangeObject* self, PyObject* args) {
-  if (args == Py_None) return true;
-  PyObject* key = PyUnicode_InternFromString("args");
-  const bool ok = key != nullptr && add_keyword(self, key, args);
-  Py_XDECREF(key);
-  return ok;
-}
-
-// Checks that there is a name and frees an empty payload. Returns false with an error set.
-bool finish_arguments(RangeObject* self) {
-  if (self->name == nullptr) {
-    PyErr_Format(PyExc_TypeError, "a range needs a name: %s", kUsage);
-    return false;
-  }
-  if (self->payload != nullptr && self->payload->empty()) {
-    delete self->payload;
-    self->payload = nullptr;
-  }
-  return true;
-}
-
-bool wrong_count(Py_ssize_t count) {
-  PyErr_Format(PyExc_TypeError, "%zd positional arguments were given: %s", count, kUsage);
-  return false;
-}
-
-// Converts C++ exceptions of `body` to Python errors (the payload allocates).
-template <class Body>
-bool no_throw(Body&& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-  }
-  return false;
-}
-
-PyObject* range_vectorcall(PyObject*, PyObject* const* args, size_t flagged, PyObject* names) {
-  const Py_ssize_t count = PyVectorcall_NARGS(flagged);
-  RangeObject* self = allocate_exact();
-  if (FASTPROF_UNLIKELY(self == nullptr)) return nullptr;
-  if (FASTPROF_LIKELY(count == 1 && names == nullptr)) {
-    if (FASTPROF_LIKELY(PyUnicode_CheckExact(args[0]))) {
-      Py_INCREF(args[0]);
-      self->name = args[0];
-      return reinterpret_cast<PyObject*>(self);
-    }
-  }
-  const bool ok = no_throw([&] {
-    if (count > 2) return wrong_count(count);
-    if (count >= 1 && !set_name(self, args[0])) return false;
-    if (count == 2 && !add_args(self, args[1])) return false;
-    const Py_ssize_t keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
-    for (Py_ssize_t i = 0; i < keywords; ++i)
-      if (!add_keyword(self, PyTuple_GET_ITEM(names, i), args[count + i])) return false;
-    return finish_arguments(self);
-  });
-  if (ok) return reinterpret_cast<PyObject*>(self);
-  Py_DECREF(self);
-  return nullptr;
-}
-
-int range_init(PyObject* object, PyObject* args, PyObject* keywords) {
-  auto* self = reinterpret_cast<RangeObject*>(object);
-  if (self->depth != 0) {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "this range is open: leave it before it is initialised again");
-    return -1;
-  }
-  const bool ok = no_throw([&] {
-    Py_CLEAR(self->name);
-    self->site = nullptr;
-    self->async_site = nullptr;
-    self->site_age = NameAge{};
-    self->async_age = NameAge{};
-    delete self->payload;
-    self->payload = nullptr;
-    const Py_ssize_t count = PyTuple_GET_SIZE(args);
-    if (count > 2) return wrong_count(count);
-    if (count >= 1 && !set_name(self, PyTuple_GET_ITEM(args, 0))) return false;
-    if (count == 2 && !add_args(self, PyTuple_GET_ITEM(args, 1))) return false;
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    while (keywords != nullptr && PyDict_Next(keywords, &at, &key, &value))
-      if (!add_keyword(self, key, value)) return false;
-    return finish_arguments(self);
-  });
-  return ok ? 0 : -1;
-}
-
 // Looks up the site, at the first begin that records and again after names were reclaimed. Returns
 // false with an error set.
 FASTPROF_NOINLINE bool resolve(RangeObject* self, State* s, NameUse& use) {
   return no_throw([&] {
     if (self->name == nullptr) {
-      PyErr_Format(PyExc_RuntimeError, "__init__ was not called: %s", kUsage);
+      PyErr_Format(PyExc_RuntimeError, "__init__ was not called: %s", kRangeUsage);
       return false;
     }
     if (self->payload != nullptr) seal_payload(use, *self->payload);
@@ -407,7 +164,7 @@ PyObject* range_begin_async(PyObject* object, PyObject*) {
   Py_BEGIN_CRITICAL_SECTION(object);
   no_throw([&] {
     if (self->name == nullptr) {
-      PyErr_Format(PyExc_RuntimeError, "__init__ was not called: %s", kUsage);
+      PyErr_Format(PyExc_RuntimeError, "__init__ was not called: %s", kRangeUsage);
       return false;
     }
     open = begin_async_range(self->name, self->payload, self->async_site, self->async_age);
@@ -466,64 +223,6 @@ PyObject* get_name(PyObject* object, void*) {
   return name;
 }
 
-// For copy and pickle: returns the name and payload. The copy is not entered, even if the range is.
-// It is created by the class's __new__ without __init__, whose arguments a subclass may have
-// changed.
-PyObject* range_reduce(PyObject* object, PyObject*) {
-  auto* self = reinterpret_cast<RangeObject*>(object);
-  PyObject* module = PyImport_ImportModule("copyreg");
-  if (module == nullptr) return nullptr;
-  PyObject* make = PyObject_GetAttrString(module, "__newobj__");
-  Py_DECREF(module);
-  if (make == nullptr) return nullptr;
-  PyObject* payload = Py_None;
-  Py_INCREF(payload);
-  if (self->payload != nullptr) {
-    Py_DECREF(payload);
-    payload = state_of_payload(*self->payload);
-  }
-  PyObject* fields = nullptr;  // attributes of a subclass
-  if (payload != nullptr) {
-    fields = PyObject_GetAttrString(object, "__dict__");
-    if (fields == nullptr) {
-      PyErr_Clear();
-      fields = Py_None;
-      Py_INCREF(fields);
-    }
-  }
-  PyObject* name = self->name != nullptr ? self->name : Py_None;
-  PyObject* result = fields == nullptr
-                         ? nullptr
-                         : Py_BuildValue("O(O)(OOO)", make, Py_TYPE(object), name, payload, fields);
-  Py_XDECREF(fields);
-  Py_XDECREF(payload);
-  Py_DECREF(make);
-  return result;
-}
-
-PyObject* range_set_state(PyObject* object, PyObject* state) {
-  auto* self = reinterpret_cast<RangeObject*>(object);
-  PyObject *name, *payload, *fields;
-  if (!PyArg_ParseTuple(state, "OOO:__setstate__", &name, &payload, &fields)) return nullptr;
-  if (self->name != nullptr || self->payload != nullptr) {
-    PyErr_SetString(PyExc_RuntimeError, "__setstate__ is for new objects");
-    return nullptr;
-  }
-  if (name != Py_None && !set_name(self, name)) return nullptr;
-  if (payload != Py_None) {
-    self->payload = new (std::nothrow) RangePayload;
-    if (self->payload == nullptr) return PyErr_NoMemory();
-    if (!payload_of_state(payload, *self->payload)) return nullptr;
-  }
-  if (fields != Py_None) {
-    PyObject* own = PyObject_GetAttrString(object, "__dict__");
-    const bool ok = own != nullptr && PyDict_Update(own, fields) == 0;
-    Py_XDECREF(own);
-    if (!ok) return nullptr;
-  }
-  Py_RETURN_NONE;
-}
-
 PyMethodDef range_methods[] = {
     {"__reduce__", range_reduce, METH_NOARGS,
      "__reduce__(self) -> tuple[Any, ...]\n\n"
@@ -563,7 +262,8 @@ PyType_Slot range_slots[] = {
     {Py_tp_getset, range_properties},
     {Py_tp_doc, const_cast<char*>("record_function(name, args=None, *, shapes=None, flops=None, "
                                   "node_id=None, **kwargs)\n--\n\n"
-                                  "A named range: a context manager and a decorator.")},
+                                  "A named range: a context manager and a decorator. "
+                                  "Any thread; one object may be entered on several.")},
     {0, nullptr},
 };
 
@@ -576,8 +276,9 @@ bool add_range_type(PyObject* module) {
   PyObject* type = PyType_FromModuleAndSpec(module, &range_spec, nullptr);
   if (type == nullptr) return false;
   // Never released, because the module is never unloaded.
-  range_type = reinterpret_cast<PyTypeObject*>(type);
+  auto* const range_type = reinterpret_cast<PyTypeObject*>(type);
   range_type->tp_vectorcall = range_vectorcall;
+  set_range_type(range_type);
   return PyObject_SetAttrString(module, "record_function", type) == 0;
 }
 

@@ -174,13 +174,13 @@ class PythonProgress {
 
  private:
   static bool report(void* self, uint64_t bytes) {
-    auto* told = static_cast<PythonProgress*>(self);
+    auto* adapter = static_cast<PythonProgress*>(self);
     const py::gil_scoped_acquire acquire;
     try {
-      (*told->call_)(bytes);
+      (*adapter->call_)(bytes);
       return true;
     } catch (...) {
-      told->raised_ = std::current_exception();
+      adapter->raised_ = std::current_exception();
       return false;
     }
   }
@@ -244,8 +244,8 @@ void register_capture(py::module_& module) {
             if (event_ids)
               options.event_ids = *event_ids ? ChromeTraceOptions::KinetoPart::always
                                              : ChromeTraceOptions::KinetoPart::never;
-            PythonProgress told(progress, options.progress);
-            return told.run([&] { return write_chrome_trace(*self.capture, file, options); });
+            PythonProgress reported(progress, options.progress);
+            return reported.run([&] { return write_chrome_trace(*self.capture, file, options); });
           },
           py::arg("path"), py::arg("metadata"), py::arg("trace_name"),
           py::arg("progress") = py::none(), py::arg("event_ids") = py::none(),
@@ -259,8 +259,8 @@ void register_capture(py::module_& module) {
              const std::optional<ProgressCall>& progress) {
             const std::string file = path;
             PerfettoTraceOptions options;
-            PythonProgress told(progress, options.progress);
-            return told.run([&] { return write_perfetto_trace(*self.capture, file, options); });
+            PythonProgress reported(progress, options.progress);
+            return reported.run([&] { return write_perfetto_trace(*self.capture, file, options); });
           },
           py::arg("path"), py::arg("progress") = py::none(),
           "Write a trace in Perfetto's protobuf format; return the number of bytes. path, "

@@ -134,7 +134,9 @@ void register_legacy(py::module_& module) {
   module.def(
       "set_default_node_id", [](int64_t node_id) { set_default_node_id(node_id); },
       py::arg("node_id"), "See fastprof.set_default_node_id.");
-  module.def("default_node_id", &default_node_id, "See fastprof.default_node_id.");
+  module.def("default_node_id", &default_node_id,
+             "Return the node number of this process in a distributed program; -1 until set. "
+             "Any thread.");
 }
 
 }  // namespace bindings

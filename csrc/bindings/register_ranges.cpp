@@ -98,11 +98,14 @@ PyMethodDef functions[] = {
     {"mark", record_mark, METH_O,
      "mark(name: str) -> None\n\nRecord an instant on the calling thread."},
     {"counter", as_method(record_counter), METH_FASTCALL,
-     "counter(name: str, value: float) -> None\n\nRecord the current value of a counter track."},
+     "counter(name: str, value: float) -> None\n\nRecord the current value of a counter track. "
+     "Any thread."},
     {"flow_begin", as_method(record_flow_begin), METH_FASTCALL,
-     "flow_begin(id: int, name: str = 'flow') -> None\n\nRecord the start of the flow arrow `id`."},
+     "flow_begin(id: int, name: str = 'flow') -> None\n\nRecord the start of the flow arrow `id`. "
+     "Any thread."},
     {"flow_end", as_method(record_flow_end), METH_FASTCALL,
-     "flow_end(id: int, name: str = 'flow') -> None\n\nRecord the end of the flow arrow `id`."},
+     "flow_end(id: int, name: str = 'flow') -> None\n\nRecord the end of the flow arrow `id`. "
+     "Any thread."},
     {nullptr, nullptr, 0, nullptr},
 };
 

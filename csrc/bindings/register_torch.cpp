@@ -82,7 +82,7 @@ py::typing::Tuple<py::int_, py::typing::List<SeenTuple>> torch_observe(
   return py::make_tuple(seen.thread_id, ops);
 }
 
-using TriedTuple =
+using TrialTuple =
     py::typing::Tuple<py::str, py::str, py::typing::List<py::int_>, py::typing::List<py::str>>;
 
 std::optional<torch_adapter::InputLayoutNumbers> torch_known_input_layout(
@@ -99,14 +99,14 @@ torch_adapter::InputLayout input_layout(const torch_adapter::InputLayoutNumbers&
   return layout;
 }
 
-py::typing::List<TriedTuple> torch_try_inputs(const torch_adapter::InputLayoutNumbers& layout,
+py::typing::List<TrialTuple> torch_try_inputs(const torch_adapter::InputLayoutNumbers& layout,
                                               const py::typing::Callable<py::object()>& work,
                                               uint32_t storage) {
   std::string why;
   const auto tried = torch_adapter::try_inputs(
       input_layout(layout), storage, [&work] { work(); }, &why);
   if (!why.empty()) raise<ValueError>(why);
-  py::typing::List<TriedTuple> ops;
+  py::typing::List<TrialTuple> ops;
   for (const torch_adapter::TriedOp& op : tried) {
     py::typing::List<py::str> texts;
     for (const std::string& text : op.texts)

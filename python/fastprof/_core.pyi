@@ -1144,7 +1144,7 @@ def capture_of(
 
 def counter(name: str, value: float) -> None:
     """
-    Record the current value of a counter track.
+    Record the current value of a counter track. Any thread.
     """
 
 
@@ -1156,7 +1156,7 @@ def counters_missing(names: collections.abc.Sequence[str]) -> str:
 
 def default_node_id() -> int:
     """
-    See fastprof.default_node_id.
+    Return the node number of this process in a distributed program; -1 until set. Any thread.
     """
 
 
@@ -1180,13 +1180,13 @@ def enter_task(task: typing.Any) -> None:
 
 def flow_begin(id: int, name: str = "flow") -> None:
     """
-    Record the start of the flow arrow `id`.
+    Record the start of the flow arrow `id`. Any thread.
     """
 
 
 def flow_end(id: int, name: str = "flow") -> None:
     """
-    Record the end of the flow arrow `id`.
+    Record the end of the flow arrow `id`. Any thread.
     """
 
 

@@ -75,7 +75,7 @@ def test_a_message_without_an_entry_is_noticed() -> None:
 def missing_keys() -> set[str]:
     """Return the keys that code gives to profile.missing."""
     keys = set()
-    for call in (*calls_of("tell_missing"), *calls_of("_report_missing"), *calls_of("partial")):
+    for call in (*calls_of("report_missing"), *calls_of("_report_missing"), *calls_of("partial")):
         named = [a.value for a in call.args[:2] if isinstance(a, ast.Constant)]
         keys |= {str(name) for name in named if re.fullmatch(r"[a-z_]+", str(name))}
     for path in sorted(PACKAGE.rglob("*.py")):

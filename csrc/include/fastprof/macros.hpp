@@ -19,7 +19,8 @@
 //   FASTPROF_ASYNC_BEGIN(name)                  begins async work; the value is an AsyncHandle
 //   FASTPROF_ASYNC_END(handle)                  ends it, on any thread; call it once
 //
-// No macro throws by itself; what an argument expression throws is propagated.
+// Every macro may be used on any thread. None throws by itself; what an argument expression throws
+// is propagated.
 #pragma once
 
 #if defined(FASTPROF_DISABLE)

@@ -22,6 +22,7 @@ from fastprof.analysis.wait_kinds import KINDS
 from fastprof.analysis.waits import Wait, find_waits, meanwhile
 from fastprof.base import errors
 from fastprof.base.formatting import counted, format_time
+from fastprof.base.short_paths import shorten_paths
 
 __all__ = ["Claim", "Explanation", "explain"]
 
@@ -73,7 +74,7 @@ class Explanation:
         return found
 
     def text(self) -> str:
-        """Return one page of text."""
+        """Return one page of text. Paths of calls are relative to the working directory, or to the package."""
         lines = [
             f"{counted(self.steps, 'step')}, median {_time(self.median_step_ns)}"
             if self.steps
@@ -95,7 +96,7 @@ class Explanation:
                 lines += ["", title, *(f"  {text}" for text in texts)]
         if not (self.waits or self.changed or self.slowest or self.anti_patterns):
             lines += ["", "Nothing unusual was found."]
-        return "\n".join(lines)
+        return shorten_paths("\n".join(lines))
 
 
 def explain(prof: Any, *, step: str | None = None, breakdown: bool = True) -> Explanation:

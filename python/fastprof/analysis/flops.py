@@ -21,7 +21,7 @@ Shapes: TypeAlias = Sequence[Sequence[int]]
 
 
 class FlopEstimate(NamedTuple):
-    """flops: multiplications plus additions. extended: PyTorch does not count this op."""
+    """flops: multiplications plus additions. extended: PyTorch does not count this op. Any thread."""
 
     flops: int
     extended: bool = False
@@ -38,6 +38,8 @@ def estimate_flops(
     dilation and groups from it; missing ones have the op's defaults.
 
         estimate_flops("aten::mm", [[64, 32], [32, 16]]).flops  # 65536
+
+    Any thread.
     """
     formula = FLOP_FORMULAS.get(name.removeprefix("aten::"))
     if formula is None or not isinstance(input_shapes, (list, tuple)):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fastprof.base import errors
 from fastprof.base.formatting import counted
-from fastprof.cli.html import add_html_options, html_path, tell_written
+from fastprof.cli.html import add_html_options, html_path, print_written
 from fastprof.cli.options import (
     Subparsers,
     add_reading_options,
@@ -169,7 +169,7 @@ def _write_page(lists: list[Any], path: str, options: argparse.Namespace) -> Non
     titles = (os.path.basename(options.before), os.path.basename(options.after))
     before, after = lists
     export_comparison(before, after, path, titles=titles, sources=not options.no_source)
-    tell_written(path, options)
+    print_written(path, options)
 
 
 def _averages(events: Any) -> dict[str, Any]:

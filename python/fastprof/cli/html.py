@@ -9,7 +9,7 @@ from typing import Any
 
 from fastprof.cli.outcome import check_output, print_message
 
-__all__ = ["add_html_options", "html_path", "open_report", "tell_written", "write_report"]
+__all__ = ["add_html_options", "html_path", "open_report", "print_written", "write_report"]
 
 
 def add_html_options(parser: argparse.ArgumentParser) -> None:
@@ -76,10 +76,10 @@ def write_report(table: Any, path: str, options: argparse.Namespace, notes: list
     export_html(
         list_of(table), path, sources=not options.no_source, facts=facts, notes=tuple(notes)
     )
-    tell_written(path, options)
+    print_written(path, options)
 
 
-def tell_written(path: str, options: argparse.Namespace) -> None:
+def print_written(path: str, options: argparse.Namespace) -> None:
     """Say that a report was written, and open it if --open asks for that."""
     print(f"wrote {path}")
     if options.open:

@@ -97,7 +97,7 @@ def make_parser() -> CommandParser:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register %fastprof and %%fastprof with an IPython shell; for `%load_ext fastprof`."""
+    """Register %fastprof and %%fastprof with an IPython shell; for `%load_ext fastprof`. The shell's thread."""
 
     def fastprof(line: str, cell: str | None = None, local_ns: Any = None) -> None:
         _magic(shell, line, cell, local_ns)
@@ -108,7 +108,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Remove the magics again."""
+    """Remove the magics again. The shell's thread."""
     for magics in shell.magics_manager.magics.values():
         magics.pop("fastprof", None)
 

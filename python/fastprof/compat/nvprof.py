@@ -35,7 +35,10 @@ parse_nvprof_trace = load_nvprof
 
 
 class EnforceUnique:
-    """A set of keys; `see` raises errors.StateError (a RuntimeError) for a key that it contains."""
+    """A set of keys; `see` raises errors.StateError (a RuntimeError) for a key that it contains.
+
+    An instance belongs to one thread.
+    """
 
     def __init__(self) -> None:
         self.seen: set[tuple[Hashable, ...]] = set()

@@ -31,7 +31,7 @@ class LegacyRecord:
 
     kind: "mark", "push", "pop", "memory_alloc" or "out_of_memory". cpu_ns: a monotonic time. handle: identifies a
     range within its node. device_us: time of the record's device event on `device`; None without one.
-    Memory in bytes, negative for a free. stack: innermost frame first.
+    Memory in bytes, negative for a free. stack: innermost frame first. Any thread.
     """
 
     kind: str

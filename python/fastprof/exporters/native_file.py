@@ -47,6 +47,8 @@ def save(table: Any, path: str | os.PathLike[str], *, progress: Progress | None 
 
         fastprof.save(prof, "run.fastprof")
         table = fastprof.load("run.fastprof")
+
+    Any thread.
     """
     source = table_of(table)
     blocks = _blocks(source)

@@ -62,11 +62,11 @@ def write_chrome_capture(
     members: name -> JSON text, for the top level. event_ids: whether events have Kineto's ids; None:
     if the capture has operators. Raises errors.IoError if the file cannot be written.
     """
-    target, pairs = os.fspath(path), list(members.items())
+    target, member_texts = os.fspath(path), list(members.items())
     _write(
         target,
-        lambda file, told: capture.write_chrome_trace(
-            os.fsencode(file), pairs, target, told, event_ids
+        lambda file, progress: capture.write_chrome_trace(
+            os.fsencode(file), member_texts, target, progress, event_ids
         ),
     )
 
@@ -74,7 +74,8 @@ def write_chrome_capture(
 def write_perfetto_capture(capture: _core.Capture, path: str | os.PathLike[str]) -> None:
     """Write a capture in Perfetto's format, gzip if `path` ends in .gz. Raises errors.IoError."""
     _write(
-        os.fspath(path), lambda file, told: capture.write_perfetto_trace(os.fsencode(file), told)
+        os.fspath(path),
+        lambda file, progress: capture.write_perfetto_trace(os.fsencode(file), progress),
     )
 
 
@@ -164,10 +165,10 @@ def capture_of_table(table: EventTable, counter_names: Sequence[str] = ()) -> _c
 
 def _process_names(table: EventTable) -> dict[int, str]:
     """Return the names of processes that the metadata of a profile with follow_children has."""
-    told = table.metadata.get("processes")
-    if not isinstance(told, list):  # a table read from a file may have anything there
+    processes = table.metadata.get("processes")
+    if not isinstance(processes, list):  # a table read from a file may have anything there
         return {}
-    known = [each for each in told if isinstance(each, dict)]
+    known = [each for each in processes if isinstance(each, dict)]
     return {
         each["pid"]: each["name"]
         for each in known

@@ -51,6 +51,8 @@ def load(
 
         events = fastprof.EventList.from_table(fastprof.load("trace.json.gz"))
         print(events.key_averages().table(row_limit=10))
+
+    Any thread.
     """
     with Source(path, max_bytes, max_decompressed_bytes, max_memory_bytes, salvage) as source:
         try:

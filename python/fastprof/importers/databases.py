@@ -62,6 +62,8 @@ def load_nsys(
 
         events = fastprof.EventList.from_table(fastprof.load_nsys("report.sqlite"), use_device="cuda")
         print(events.key_averages().table(sort_by="device_time_total"))
+
+    Any thread.
     """
     with _source(path, max_memory_bytes) as source, SqliteFile(source) as database:
         return read_nsys(database)

@@ -136,7 +136,7 @@ CODED_COLUMNS = (
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """A dictionary-encoded column: values[codes[row]], None where the code is -1."""
+    """A dictionary-encoded column: values[codes[row]], None where the code is -1. Read-only: any thread."""
 
     codes: Array
     values: Sequence[Any]
@@ -227,7 +227,7 @@ class CodedBySite(CodedColumn):
 
 @dataclass(frozen=True)
 class KernelTable:
-    """Device activities attached to rows, sorted by row; a row may have several."""
+    """Device activities attached to rows, sorted by row; a row may have several. Read-only: any thread."""
 
     row: Array  # int64: the launching row
     name: Array  # int32: index into names

@@ -11,7 +11,10 @@ __all__ = ["EventMetadata", "parse_metadata"]
 
 
 class EventMetadata(NamedTuple):
-    """Fields by name, None where the activity lacks the field. Names are those of PyTorch 2.13."""
+    """Fields by name, None where the activity lacks the field. Names are those of PyTorch 2.13.
+
+    Immutable: any thread.
+    """
 
     # kernels
     registers_per_thread: int | None = None

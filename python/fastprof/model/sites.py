@@ -23,7 +23,7 @@ SHORTER_CALLS = "[shorter calls]"
 
 
 class Site(NamedTuple):
-    """A place in the program that creates records (SiteInfo in capture.hpp)."""
+    """A place in the program that creates records (SiteInfo in capture.hpp). Any thread."""
 
     name: str
     category: str = "user_annotation"
@@ -59,7 +59,7 @@ class Track(NamedTuple):
 class SiteTable:
     """The sites of a capture, one sequence per field; omitted fields have Site's default.
 
-    `names` and every given field have one entry per site. Immutable.
+    `names` and every given field have one entry per site. Immutable. Any thread.
     """
 
     __slots__ = ("_cache", "_fields", "names")

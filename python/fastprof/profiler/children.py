@@ -11,7 +11,7 @@ from typing import Any
 
 from fastprof import _core
 from fastprof.profiler import child
-from fastprof.profiler.options import Options, tell_missing
+from fastprof.profiler.options import Options, report_missing
 from fastprof.profiler.shards import join_sentences, merge_processes, process_of, read_shards
 from fastprof.record.shard_folder import ShardFolder
 
@@ -31,7 +31,7 @@ class FollowedChildren:
     def start(self) -> None:
         """Follow the processes that start from now on. What prevents it is told as `missing`."""
         if child.is_followed():
-            tell_missing(
+            report_missing(
                 self._options,
                 "follow_children",
                 "the processes that this one starts are followed by another profile, which has their"
@@ -42,7 +42,7 @@ class FollowedChildren:
         try:
             folder = ShardFolder.make({**child.options_for_children(self._options), "links": links})
         except OSError as error:
-            tell_missing(
+            report_missing(
                 self._options,
                 "follow_children",
                 f"no folder can be made for the records of other processes ({error}): set TMPDIR to one"
@@ -104,7 +104,7 @@ class FollowedChildren:
 
     def _tell(self, problems: list[str]) -> None:
         if problems:
-            tell_missing(self._options, "follow_children", join_sentences(problems))
+            report_missing(self._options, "follow_children", join_sentences(problems))
 
     def close(self) -> None:
         """End all recordings of other processes, and remove the folder. May be called again."""

@@ -32,11 +32,11 @@ class DeviceCollections:
     """One collection for each kind of device that a recording wants. Use from one thread at a time."""
 
     def __init__(
-        self, types: Mapping[str, tuple[str, ...]], tell: Callable[[str, str], None]
+        self, types: Mapping[str, tuple[str, ...]], report_missing: Callable[[str, str], None]
     ) -> None:
-        """types: backend -> types of traces. tell: is called with (backend, what is missing and why)."""
+        """types: backend -> types of traces. report_missing: called with (backend, what is missing and why)."""
         self._types = types
-        self._tell = tell
+        self._tell = report_missing
         self._open: dict[str, _core.DeviceCollection | PythonCollection] = {}
 
     def begin(self) -> None:

@@ -31,6 +31,8 @@ def tensorboard_trace_handler(
 
         with fastprof.profile(on_trace_ready=fastprof.tensorboard_trace_handler("log")):
             work()
+
+    The handler runs on the thread that ends the trace.
     """
     folder = os.fspath(dir_name)
 

@@ -27,7 +27,7 @@ from fastprof.record.activities import (
 )
 from fastprof.record.availability import missing_reason, supported_activities
 
-__all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "outside_level", "tell_missing"]
+__all__ = ["OVERFLOW_POLICIES", "Options", "make_options", "outside_level", "report_missing"]
 
 OVERFLOW_POLICIES = {
     "drop_newest": OverflowPolicy.DROP_NEWEST,
@@ -362,7 +362,7 @@ def outside_level() -> int:
     return level
 
 
-def tell_missing(options: Options, name: str, reason: str) -> None:
+def report_missing(options: Options, name: str, reason: str) -> None:
     """Add an entry to `missing` once recording starts; warn the first time that `name` is missing."""
     options.missing[name] = reason
     if not options.quiet:

@@ -19,7 +19,7 @@ from fastprof.profiler.at_exit import keep_readable_at_exit
 from fastprof.profiler.device_collections import ActivityReceiver, DeviceCollections
 from fastprof.profiler.gc_events import GcEvents
 from fastprof.profiler.metadata import distributed_info
-from fastprof.profiler.options import Options, tell_missing
+from fastprof.profiler.options import Options, report_missing
 from fastprof.profiler.recovery import process_facts
 from fastprof.record.python_calls import TracedCalls
 from fastprof.record.python_memory import PythonMemory
@@ -76,7 +76,7 @@ class Recording:
         self._allocations = PythonMemory() if options.python_memory else None
         self._tasks = FollowedTasks() if options.tasks else None
         self._work = None if options.all_threads else FollowedWork()
-        self._devices = DeviceCollections(options.device_types, partial(tell_missing, options))
+        self._devices = DeviceCollections(options.device_types, partial(report_missing, options))
         self._result: Result | None = None
         self._distributed: dict[str, Any] | None = None
 
@@ -90,25 +90,25 @@ class Recording:
         threads: TorchThreads | None = None
         if self._options.categories & _OP_CATEGORIES:
             parts: list[Part] = []
-            tell = partial(tell_missing, self._options)
+            report = partial(report_missing, self._options)
             if not self._options.all_threads:
                 from fastprof.adapters.torch.threads import TorchThreads
 
-                threads = TorchThreads(partial(tell, "torch_threads"))
+                threads = TorchThreads(partial(report, "torch_threads"))
                 parts.append(threads)
             if self._options.profile_memory:
                 from fastprof.adapters.torch.memory import TorchMemory
 
-                parts.append(TorchMemory(partial(tell, "profile_memory")))
+                parts.append(TorchMemory(partial(report, "profile_memory")))
             if self._options.with_modules:
                 from fastprof.adapters.torch.modules import TorchModules
 
-                parts.append(TorchModules(partial(tell, "with_modules")))
+                parts.append(TorchModules(partial(report, "with_modules")))
             if self._calls is not None:
                 from fastprof.adapters.torch.module_calls import ModuleCalls
 
                 parts.append(ModuleCalls())
-            self._torch_ops = Observation(tell, parts, inputs=self._options.record_shapes)
+            self._torch_ops = Observation(report, parts, inputs=self._options.record_shapes)
             self._torch_ops.start()
         if self._options.gc_events:
             self._gc_events.start()
@@ -116,7 +116,7 @@ class Recording:
         self._session.start()
         if self._tasks is not None:
             for problem in self._tasks.start():
-                tell_missing(self._options, "tasks", problem)
+                report_missing(self._options, "tasks", problem)
         if self._work is not None:
             self._work.start()
         if threads is not None:
@@ -126,7 +126,7 @@ class Recording:
         if self._allocations is not None:
             self._allocations.start()
         if problem := self._session.backing_problem:
-            tell_missing(self._options, "backing_file", problem)
+            report_missing(self._options, "backing_file", problem)
         if self._options.follow_children:
             from fastprof.profiler.children import FollowedChildren
 
@@ -144,7 +144,7 @@ class Recording:
 
     def _report_calls(self, problems: list[str]) -> None:
         for problem in problems:
-            tell_missing(self._options, "python_calls", problem)
+            report_missing(self._options, "python_calls", problem)
 
     def _stop_calls(self) -> None:
         if self._calls is not None:
@@ -153,7 +153,7 @@ class Recording:
     def _stop_allocations(self) -> None:
         if self._allocations is not None:
             for problem in self._allocations.stop():
-                tell_missing(self._options, "python_memory", problem)
+                report_missing(self._options, "python_memory", problem)
 
     def _stop_observing(self) -> None:
         self._stop_allocations()
@@ -206,7 +206,7 @@ class Recording:
         """Warn, and add to `missing`, if records were lost because the spill file was not writable."""
         reason = self._session.spill_error
         if reason:
-            tell_missing(
+            report_missing(
                 self._options,
                 "spill",
                 f"the spill file could not be written ({reason}): events are missing, which are "
@@ -253,7 +253,7 @@ class Recording:
                 self._stop_observing()
             self._warn_of_spill()
             if problem := self._session.backing_problem:
-                tell_missing(self._options, "backing_file", problem)
+                report_missing(self._options, "backing_file", problem)
             pauses = [(a, b) for a, b in self._pauses]
             if self._children is not None:
                 capture, processes = self._children.merged_with(capture)

@@ -70,6 +70,8 @@ def schedule(
             for batch in data:
                 train(batch)
                 prof.step()
+
+    Any thread.
     """
     if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
         raise InvalidScheduleError(

@@ -73,7 +73,7 @@ _ON_REQUEST = frozenset({"cuda_sync", "gpu_memory", "unified_memory"})
 
 
 def kineto_available() -> bool:
-    """Return True: fastprof itself provides what PyTorch needs Kineto for."""
+    """Return True: fastprof itself provides what PyTorch needs Kineto for. Any thread."""
     return True
 
 

@@ -12,7 +12,7 @@ __all__ = ["missing_reason", "supported_activities"]
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Return the activities that this build records on this machine, in this process."""
+    """Return the activities that this build records on this machine, in this process. Any thread."""
     return {activity for activity in ProfilerActivity if missing_reason(activity) is None}
 
 

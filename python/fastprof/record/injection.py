@@ -33,7 +33,7 @@ def receive_nvtx(*, replace: bool = False) -> None:
 def receive_itt(*, replace: bool = False) -> None:
     """Make ITT hand its tasks to fastprof: as receive_nvtx(), for the other interface.
 
-    replace: take the place of another collector that the environment names, such as VTune.
+    replace: take the place of another collector that the environment names, such as VTune. Any thread.
     """
     _receive("ITT", ITT_VARIABLE, "receive_itt", replace)
 

@@ -28,6 +28,8 @@ class CallFilter:
     Results and traces are smaller, but not what is held while recording.
 
         fastprof.profile(python_calls=fastprof.CallFilter(exclude_modules=["torch", "importlib"]))
+
+    Any thread.
     """
 
     files: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ def _RecordFunctionFast(  # noqa: N802 - PyTorch's name
     """Return a record_function: PyTorch's class for frequently entered code, which ours is fit for.
 
     keyword_values: dict of str to int, float, bool, str or lists of these; the range's arguments.
-    Its "scope" is ignored (the range has scope USER_SCOPE), and so is input_values.
+    Its "scope" is ignored (the range has scope USER_SCOPE), and so is input_values. Any thread.
     """
     keywords = {key: value for key, value in (keyword_values or {}).items() if key != "scope"}
     return record_function(name, **keywords)
@@ -204,7 +204,7 @@ def report_out_of_memory(
     device_type: Any = "cpu",
     device_index: int = 0,
 ) -> None:
-    """Report a failed allocation request of alloc_size_bytes; for allocators. Totals as above."""
+    """Report a failed allocation request of alloc_size_bytes; for allocators. Totals as above. Any thread."""
     _core.report_out_of_memory(
         alloc_size_bytes,
         total_allocated_bytes,

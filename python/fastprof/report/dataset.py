@@ -227,8 +227,8 @@ def _sites(rows: ReportRows, strings: Strings) -> tuple[Array, dict[str, list[in
 
 def _processes(table: EventTable) -> dict[str, str]:
     found = {str(table.pid): bounded(table.process_name, 200)}
-    told = table.metadata.get("processes")
-    for each in told if isinstance(told, list) else ():
+    processes = table.metadata.get("processes")
+    for each in processes if isinstance(processes, list) else ():
         if isinstance(each, dict) and isinstance(each.get("pid"), int):
             found[str(each["pid"])] = bounded(each.get("name") or "", 200)
     return found

@@ -45,6 +45,8 @@ class EventList(RowList[T]):
     use_device: name of the device whose time is shown ("cuda", ...); use_cuda=True is the older
     spelling. profile_memory, with_flops: show these columns. Reading a list never modifies it; only
     `_build_tree` links and deduplicates the events of a hand-made one.
+
+    Threads may read one list at the same time; a list that is being changed belongs to one thread.
     """
 
     def __init__(

@@ -50,6 +50,8 @@ class FunctionEvent(FormattedTimesMixin):
 
     node_id, sequence_nr: -1 for none. flops: None if unknown. Device times are 0 unless `use_device`
     is set; `use_cuda=True` sets it to "cuda".
+
+    Threads may read one event at the same time; assigning to it is for one thread.
     """
 
     id: int

@@ -46,6 +46,8 @@ class FunctionEventAvg(FormattedTimesMixin):
 
     Key, node, flags, parent, children, shapes, stack, scope and device are those of the first event
     that is added; the others only add to the sums. cpu_time and device_time are averages per call.
+
+    Threads may read one average at the same time; adding to it is for one thread.
     """
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ __all__ = ["Interval", "Kernel", "MemRecordsAcc", "TimedKernel"]
 
 
 class Interval:
-    """A time range in microseconds (floats or ints, as given)."""
+    """A time range in microseconds (floats or ints, as given). Any thread may read it."""
 
     __slots__ = ("end", "start")
 
@@ -36,7 +36,7 @@ class Interval:
 
 
 class Kernel(NamedTuple):
-    """A device activity launched by a CPU event; duration in microseconds."""
+    """A device activity launched by a CPU event; duration in microseconds. Any thread may read it."""
 
     name: str
     device: int
@@ -68,7 +68,10 @@ class TimedKernel(Kernel):
 
 
 class MemRecordsAcc:
-    """Index of memory records by start time. Records are tuples whose first item has start_ns()."""
+    """Index of memory records by start time. Records are tuples whose first item has start_ns().
+
+    One instance may be used by several threads.
+    """
 
     def __init__(self, mem_records: Sequence[Any]) -> None:
         ordered = sorted((record[0].start_ns(), i) for i, record in enumerate(mem_records))

@@ -43,7 +43,10 @@ def _alias(field: str) -> property:
 
 
 class FormattedTimesMixin:
-    """Derived values for classes with `*_time_total`, memory fields and `count`. Times in us."""
+    """Derived values for classes with `*_time_total`, memory fields and `count`. Times in us.
+
+    Any thread may read them.
+    """
 
     cpu_time_str = _time_text("cpu_time")
     device_time_str = _time_text("device_time")

@@ -108,7 +108,10 @@ def demangle(name: str) -> str:
 
 
 class StringTable(defaultdict[str, str]):
-    """Dictionary name -> demangled name; a one-letter name is never decoded as a type."""
+    """Dictionary name -> demangled name; a one-letter name is never decoded as a type.
+
+    An instance belongs to one thread.
+    """
 
     def __missing__(self, key: str) -> str:
         value = self[key] = demangle(key) if len(key) > 1 else key

@@ -30,7 +30,7 @@ DebugInfoKindView read_open_kind(void* library) noexcept {
 }
 
 // The calls that a probe received.
-struct Told {
+struct Reports {
   int enabled = 0;
   int usage = 0;
   int out_of_memory = 0;
@@ -44,22 +44,30 @@ struct Told {
 };
 
 struct Probe final : MemoryReportingView {
-  explicit Probe(Told* to) : told(to) {}
-  ~Probe() override { ++told->destroyed; }
+  explicit Probe(Reports* to) : reports(to) {}
+  ~Probe() override { ++reports->destroyed; }
   void report_memory_usage(void* ptr, int64_t size_bytes, size_t allocated, size_t reserved,
                            DeviceView device) override {
-    *told = {told->enabled, told->usage + 1, told->out_of_memory, told->destroyed, ptr, size_bytes,
-             allocated,     reserved,        device.type,         device.index};
+    *reports = {reports->enabled,
+                reports->usage + 1,
+                reports->out_of_memory,
+                reports->destroyed,
+                ptr,
+                size_bytes,
+                allocated,
+                reserved,
+                device.type,
+                device.index};
   }
   void report_out_of_memory(int64_t size_bytes, size_t allocated, size_t reserved,
                             DeviceView device) override {
-    *told = {told->enabled,   told->usage, told->out_of_memory + 1,
-             told->destroyed, nullptr,     size_bytes,
-             allocated,       reserved,    device.type,
-             device.index};
+    *reports = {reports->enabled,   reports->usage, reports->out_of_memory + 1,
+                reports->destroyed, nullptr,        size_bytes,
+                allocated,          reserved,       device.type,
+                device.index};
   }
   bool memory_profiling_enabled() const override {
-    ++told->enabled;
+    ++reports->enabled;
     return true;
   }
   // If a later libtorch declares more virtual functions, it still calls a function here.
@@ -67,48 +75,50 @@ struct Probe final : MemoryReportingView {
   virtual void unknown_1() {}
   virtual void unknown_2() {}
   virtual void unknown_3() {}
-  Told* told;
+  Reports* reports;
 };
 
 // As Probe, with the functions in another order.
 struct ForgedProbe final : DebugInfoView {
-  explicit ForgedProbe(Told* to) : told(to) {}
-  ~ForgedProbe() override { ++told->destroyed; }
+  explicit ForgedProbe(Reports* to) : reports(to) {}
+  ~ForgedProbe() override { ++reports->destroyed; }
   virtual bool memory_profiling_enabled() const {
-    ++told->enabled;
+    ++reports->enabled;
     return true;
   }
-  virtual void report_memory_usage(void*, int64_t, size_t, size_t, DeviceView) { ++told->usage; }
-  virtual void report_out_of_memory(int64_t, size_t, size_t, DeviceView) { ++told->out_of_memory; }
-  Told* told;
+  virtual void report_memory_usage(void*, int64_t, size_t, size_t, DeviceView) { ++reports->usage; }
+  virtual void report_out_of_memory(int64_t, size_t, size_t, DeviceView) {
+    ++reports->out_of_memory;
+  }
+  Reports* reports;
 };
 
-const char* test_reports(const DebugInfoFunctions& f, const Told& told) {
+const char* test_reports(const DebugInfoFunctions& f, const Reports& reports) {
   auto* const ptr = reinterpret_cast<void*>(uintptr_t{0x1234560});
-  if (f.memory_profiling_enabled() != true || told.enabled != 1 || told.usage != 0 ||
-      told.out_of_memory != 0)
+  if (f.memory_profiling_enabled() != true || reports.enabled != 1 || reports.usage != 0 ||
+      reports.out_of_memory != 0)
     return "a memory reporter is not queried as expected";
   f.report_memory_usage(ptr, -77, 88, 99, DeviceView{3, 5});
-  if (told.usage != 1 || told.out_of_memory != 0 || told.ptr != ptr || told.size_bytes != -77 ||
-      told.total_allocated_bytes != 88 || told.total_reserved_bytes != 99 ||
-      told.device_type != 3 || told.device_index != 5)
+  if (reports.usage != 1 || reports.out_of_memory != 0 || reports.ptr != ptr ||
+      reports.size_bytes != -77 || reports.total_allocated_bytes != 88 ||
+      reports.total_reserved_bytes != 99 || reports.device_type != 3 || reports.device_index != 5)
     return "a memory reporter does not receive allocations as expected";
   f.report_out_of_memory(1234, 56, 78, DeviceView{1, 2});
-  if (told.usage != 1 || told.out_of_memory != 1 || told.size_bytes != 1234 ||
-      told.total_allocated_bytes != 56 || told.total_reserved_bytes != 78 ||
-      told.device_type != 1 || told.device_index != 2)
+  if (reports.usage != 1 || reports.out_of_memory != 1 || reports.size_bytes != 1234 ||
+      reports.total_allocated_bytes != 56 || reports.total_reserved_bytes != 78 ||
+      reports.device_type != 1 || reports.device_index != 2)
     return "a memory reporter does not receive failed allocations as expected";
   return nullptr;
 }
 
 const char* test_all(const DebugInfoFunctions& f, ForgedLayout forged) {
   const DebugInfoKindView other_kind = f.own(OwnKind::candidate);
-  Told told;
+  Reports reports;
   std::shared_ptr<DebugInfoView> probe;
   if (forged == ForgedLayout::order_of_functions)
-    probe = std::make_shared<ForgedProbe>(&told);
+    probe = std::make_shared<ForgedProbe>(&reports);
   else
-    probe = std::make_shared<Probe>(&told);
+    probe = std::make_shared<Probe>(&reports);
   if (f.get(f.profiler_state) != nullptr || f.current() != nullptr)
     return "a new thread already has debug info";
   f.push(f.profiler_state, probe);
@@ -123,7 +133,7 @@ const char* test_all(const DebugInfoFunctions& f, ForgedLayout forged) {
     f.pop(f.profiler_state);
     return "the layout of a debug info link is unknown";
   }
-  const char* wrong = test_reports(f, told);
+  const char* wrong = test_reports(f, reports);
   f.set_kind(*link, other_kind);
   if (wrong == nullptr && (f.get(f.profiler_state) != nullptr || f.get(other_kind) != probe.get()))
     wrong = "debug info is not looked up by its kind";
@@ -131,7 +141,7 @@ const char* test_all(const DebugInfoFunctions& f, ForgedLayout forged) {
     wrong = "popped debug info is not returned";
   link.reset();
   probe.reset();
-  if (wrong == nullptr && told.destroyed != 1) wrong = "popped debug info is not destroyed";
+  if (wrong == nullptr && reports.destroyed != 1) wrong = "popped debug info is not destroyed";
   return wrong;
 }
 

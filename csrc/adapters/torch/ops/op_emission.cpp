@@ -185,7 +185,7 @@ void stop_emitting_ops(EmittedText text) noexcept {
 namespace {
 
 struct OutputTrial {
-  TriedOutputs ops;
+  TrialOutputs ops;
   Prepared torch;
   InputLayout layout;
 };
@@ -208,7 +208,7 @@ std::unique_ptr<ObserverContextView> try_nothing(const RecordFunctionView&) {
 
 }  // namespace
 
-TriedOutputs try_outputs(const std::function<void()>& work) {
+TrialOutputs try_outputs(const std::function<void()>& work) {
   OutputTrial trial{{}, prepared_or_raise(), adopted_layout_or_raise()};
   CallbackView callback = callback_for_all(&try_nothing, &try_one, false);
   callback.needs_outputs = true;

@@ -37,8 +37,8 @@ void stop_emitting_ops(EmittedText text) noexcept;
 // Runs `work` with a callback on this thread that reads the outputs of its ops, with every access
 // checked. Returns their names and the addresses of the tensors. Raises StateError if inputs were
 // not adopted. `work` may throw. Any thread, one at a time.
-using TriedOutputs = std::vector<std::pair<std::string, std::vector<uint64_t>>>;
-TriedOutputs try_outputs(const std::function<void()>& work);
+using TrialOutputs = std::vector<std::pair<std::string, std::vector<uint64_t>>>;
+TrialOutputs try_outputs(const std::function<void()>& work);
 
 }  // namespace torch_adapter
 FASTPROF_NAMESPACE_END

@@ -38,7 +38,8 @@ struct SummaryRow {
 enum class SummaryOrder : uint8_t { self, total, count, mean, min, p50, p99, max, name };
 
 // Statistics of a capture: one row per (name, category), and totals. Made by summarise(); owns its
-// data. Iterates over the rows.
+// data. Iterates over the rows. Plain data: several threads may read one, and a thread that changes
+// it must be alone.
 struct Summary {
   std::vector<SummaryRow> rows;
   int64_t self_total_ns = 0;  // sum of self times; 100 % of "Self %"

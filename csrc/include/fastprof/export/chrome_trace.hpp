@@ -200,10 +200,10 @@ class ChromeTraceWriter {
     }
     for (const TrackInfo* track : devices_of(capture_)) {  // as Kineto names and sorts them
       const int64_t device = track->pid;
-      const std::string own_name =
-          capture_.name_of_process(process_of_device(device, capture_.pid));
-      metadata_event("process_name", device, 0, "name",
-                     quoted(own_name.empty() ? capture_.process_name : own_name));
+      // By a name of its own, or by that of the process that used the device.
+      std::string name = capture_.name_of_process(device);
+      if (name.empty()) name = capture_.name_of_process(process_of_device(device, capture_.pid));
+      metadata_event("process_name", device, 0, "name", quoted(name));
       metadata_event("process_labels", device, 0, "labels", quoted(device_name(*track)));
       metadata_event("process_sort_index", device, 0, "sort_index",
                      std::to_string(kFirstDeviceSortIndex + device));

@@ -26,7 +26,7 @@ struct TraceProgress {
 namespace trace_output {
 
 // A TraceFile that reports progress.
-struct ToldFile {
+struct ReportingFile {
   static constexpr uint64_t kStepBytes = 4 << 20;
 
   TraceFile file;
@@ -35,7 +35,7 @@ struct ToldFile {
   uint64_t told_bytes = 0;
 
   static bool write(void* self, const char* data, size_t size) {
-    auto* to = static_cast<ToldFile*>(self);
+    auto* to = static_cast<ReportingFile*>(self);
     if (!to->file.write(data, size)) return false;
     to->bytes += size;
     if (to->progress.call == nullptr || to->bytes - to->told_bytes < kStepBytes) return true;
@@ -68,11 +68,11 @@ uint64_t to_stream(const Capture& capture, Stream& stream, const Options& option
 template <class Writer, class Options>
 uint64_t to_file(const Capture& capture, const std::string& path, const Options& options) {
   validate_capture(capture);
-  ToldFile told{TraceFile(path), options.progress};
-  ByteBuffer out(&ToldFile::write, &told);
+  ReportingFile reporting{TraceFile(path), options.progress};
+  ByteBuffer out(&ReportingFile::write, &reporting);
   Writer(capture, options, out).write();
   out.flush();
-  told.file.commit();
+  reporting.file.commit();
   return out.bytes();
 }
 

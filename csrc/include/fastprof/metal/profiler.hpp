@@ -13,43 +13,31 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/base/error.hpp"
+#include "fastprof/metal/buffer_texts.hpp"
 #include "fastprof/metal/execution.hpp"
 #include "fastprof/metal/observer.hpp"
 #include "fastprof/metal/options.hpp"
 #include "fastprof/metal/platform.hpp"
+#include "fastprof/metal/run_ledger.hpp"
 #include "fastprof/metal/signal_aware_lock.hpp"
 #include "fastprof/metal/statistics.hpp"
 #include "fastprof/metal/tables.hpp"
 #include "fastprof/metal/texts.hpp"
+#include "fastprof/metal/trace_settings.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace metal {
-
-// One end of a copy: memory, and the tensor in it if there is one.
-struct CopyEnd {
-  const void* address = nullptr;
-  const TensorDescription* tensor = nullptr;  // decides where the memory lies, if given
-  bool on_device = false;                     // for memory without a tensor
-
-  bool lies_on_device() const noexcept {
-    return tensor != nullptr ? tensor->device.type == DeviceType::MPS : on_device;
-  }
-};
 
 // All functions may be called from any thread. begin and end functions cost one load and a branch
 // while nothing wants their kind of work. Handlers of command buffers hold a reference, so the
@@ -69,11 +57,11 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
 
   Options options() const {
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    return options_;
+    return settings_.options();
   }
-  bool is_operation_profiling_enabled() const noexcept { return wants(kOperations); }
-  bool is_copy_profiling_enabled() const noexcept { return wants(kCopies); }
-  bool is_cpu_fallback_profiling_enabled() const noexcept { return wants(kFallbacks); }
+  bool is_operation_profiling_enabled() const noexcept { return settings_.wants(kOperations); }
+  bool is_copy_profiling_enabled() const noexcept { return settings_.wants(kCopies); }
+  bool is_cpu_fallback_profiling_enabled() const noexcept { return settings_.wants(kFallbacks); }
   bool is_signpost_tracing_enabled() const { return options().signpost_tracing(); }
 
   // Begins to trace all types of signposts. mode: "interval", "event", or both joined by a comma.
@@ -81,35 +69,23 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
   // for another mode, StateError if signposts are traced already, UnavailableError if the system
   // refuses a log.
   void start_trace(std::string_view mode, bool wait_until_completed) {
-    Options wanted;
-    wanted.profile = parse_mode(mode) | (wait_until_completed ? uint32_t{WAIT_UNTIL_COMPLETED} : 0);
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    if (options_.profile != OPTIONS_NONE)
-      raise<StateError>("signposts are traced already: stop that trace first");
-    wanted.log = base_log_;
-    apply(wanted, "start_trace()");
+    settings_.start_trace(mode, wait_until_completed);
   }
   // Ends what start_trace() or the environment began. Statistics and lines go on.
   void stop_trace() {
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    Options wanted;
-    wanted.log = base_log_;
-    apply(wanted, "stop_trace()");
+    settings_.stop_trace();
   }
   // Replaces what is logged: bits of LogOptions. Raises ValueError for others.
   void set_log_options(uint32_t log) {
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    Options wanted = options_;
-    wanted.log = log;
-    check_options(wanted, "set_log_options()");
-    base_log_ = log;
-    apply(wanted, "set_log_options()");
+    settings_.set_log_options(log);
   }
   // From now on all work is reported to the observer; null: to none.
   void set_observer(std::shared_ptr<ExecutionObserver> observer) {
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    observer_ = std::move(observer);
-    publish_wants();
+    settings_.set_observer(std::move(observer));
   }
 
   // ---- kernels and graphs ----
@@ -121,25 +97,25 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
   uint64_t begin_profile_kernel(const void* handle, std::string_view name,
                                 Span<const TensorDescription> tensors = {},
                                 Stream* stream = nullptr) {
-    if (!wants(kOperations)) return 0;
+    if (!settings_.wants(kOperations)) return 0;
     return begin_operation(handle, kernel_text(name, tensors), false, stream);
   }
   // The same for a graph (an MPSGraph); ids are unique among graphs. end_profile_kernel() ends it.
   uint64_t begin_profile_graph(const void* handle, std::string_view key, Stream* stream = nullptr) {
-    if (!wants(kOperations)) return 0;
+    if (!settings_.wants(kOperations)) return 0;
     return begin_operation(handle, std::string(key), true, stream);
   }
   // Begins the interval of a graph when its command buffer is scheduled: call it when the graph is
   // about to be encoded. No effect if intervals include scheduling or are not used.
   void begin_profile_gpu_interval(const void* handle, Stream* stream = nullptr) {
-    if (!wants(kOperations)) return;
+    if (!settings_.wants(kOperations)) return;
     std::shared_ptr<Execution> execution;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      if ((options_.profile & USE_INTERVALS) == 0 ||
-          (options_.profile & INCLUDE_SCHEDULE_INTERVAL) != 0)
+      if ((settings_.options().profile & USE_INTERVALS) == 0 ||
+          (settings_.options().profile & INCLUDE_SCHEDULE_INTERVAL) != 0)
         return;
-      execution = find_open(handle);
+      execution = ledger_.find_operation(handle);
     }
     if (execution != nullptr) begin_interval_when_scheduled(execution, stream);
   }
@@ -151,7 +127,8 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     if (__atomic_load_n(&open_count_, __ATOMIC_RELAXED) == 0) return;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      execution = take_open(handle);
+      execution = ledger_.take_operation(handle);
+      publish_open_count();
     }
     if (execution != nullptr) end_on_gpu(execution, stream, sync);
   }
@@ -163,7 +140,7 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
   // the argument of end_command_buffer(), to be called after the commit. command_buffers.hpp calls
   // both.
   std::shared_ptr<Execution> begin_command_buffer(Stream& stream, const std::string& label) {
-    if (!wants(kOperations)) return nullptr;
+    if (!settings_.wants(kOperations)) return nullptr;
     const std::string name = label.empty() ? "command buffer" : label;
     const void* handle = nullptr;
     bool waits = false;
@@ -171,7 +148,7 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
       const std::lock_guard<SignalAwareLock> hold(lock_);
       if (works_in_buffers_.count(stream.buffer()) != 0) return nullptr;
       handle = &*labels_.insert(name).first;  // the label is the operation's identity
-      waits = (options_.profile & WAIT_UNTIL_COMPLETED) != 0;
+      waits = (settings_.options().profile & WAIT_UNTIL_COMPLETED) != 0;
     }
     std::shared_ptr<Execution> execution = make_operation(handle, name, false, true);
     begin_execution(execution, &stream, true);
@@ -191,28 +168,18 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
   uint64_t begin_profile_copy(const CopyEnd& source, const CopyEnd& destination,
                               uint64_t length_bytes, Stream* stream = nullptr,
                               bool is_non_blocking = false, bool uses_blitter = true) {
-    if (!wants(kCopies)) return 0;
-    auto execution = std::make_shared<Execution>();
+    if (!settings_.wants(kCopies)) return 0;
+    std::shared_ptr<Execution> execution;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      Work& work = execution->work;
-      work.kind = WorkKind::copy;
-      work.profile_id = ++statistics_.copy_count;
-      work.bytes = length_bytes;
-      work.copy_kind = !destination.lies_on_device() ? CopyKind::mps_to_cpu
-                       : !source.lies_on_device()    ? CopyKind::cpu_to_mps
-                                                     : CopyKind::mps_to_mps;
-      work.on_gpu = uses_blitter;
-      work.name = copy_kind_name(work.copy_kind);
-      execution->blocking = !is_non_blocking;
-      execution->text = std::string(uses_blitter ? "Blit" : "Mem") + "Copy" +
-                        (is_non_blocking ? "" : "Sync") + ": " + end_text(source) + " --> " +
-                        end_text(destination) + " (len=" + size_text(length_bytes) + ")";
+      const std::string ends = texts_.of_copy(source, destination, settings_.options().log);
+      execution =
+          ledger_.make_copy(source, destination, ends, length_bytes, is_non_blocking, uses_blitter);
     }
     // A copy by memcpy() that nobody waits for has no signposts and lines, only statistics.
     begin_execution(execution, stream, uses_blitter || !is_non_blocking);
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    open_copies_.emplace(execution->work.profile_id, execution);
+    ledger_.open_copy(execution);
     return execution->work.profile_id;
   }
   // profile_id: of begin_profile_copy(); 0 has no effect. Raises StateError for a copy that is not
@@ -222,11 +189,7 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     std::shared_ptr<Execution> execution;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      const auto at = open_copies_.find(profile_id);
-      if (at != open_copies_.end()) {
-        execution = std::move(at->second);
-        open_copies_.erase(at);
-      }
+      execution = ledger_.take_copy(profile_id);
     }
     if (execution == nullptr)
       raise<StateError>("the copy " + std::to_string(profile_id) +
@@ -243,35 +206,18 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
   // profile id of the op, or 0 if fallbacks are not profiled.
   uint64_t begin_profile_cpu_fallback(std::string_view op_name,
                                       Span<const TensorDescription> tensors) {
-    if (!wants(kFallbacks)) return 0;
-    auto execution = std::make_shared<Execution>();
-    const std::string key = kernel_text(op_name, tensors);
+    if (!settings_.wants(kFallbacks)) return 0;
+    const std::string text = kernel_text(op_name, tensors);
+    uint64_t copied_bytes = 0;
+    for (size_t i = 0; i < tensors.size(); ++i) copied_bytes += size_bytes(tensors[i]);
+    std::shared_ptr<Execution> execution;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      const std::string name(op_name);
-      const auto [at, fresh] = fallback_index_.try_emplace(name, statistics_.fallbacks.size());
-      if (fresh) {
-        statistics_.fallbacks.emplace_back();
-        statistics_.fallbacks.back().profile_id = ++statistics_.fallback_count;
-        statistics_.fallbacks.back().op_name = name;
-      }
-      FallbackStatistics& info = statistics_.fallbacks[at->second];
-      Work& work = execution->work;
-      work.kind = WorkKind::cpu_fallback;
-      work.profile_id = info.profile_id;
-      work.name = name;
-      work.on_gpu = false;
-      for (size_t i = 0; i < tensors.size(); ++i) work.bytes += size_bytes(tensors[i]);
-      ++info.run_count;
-      info.copy_overhead_bytes += work.bytes;
-      execution->index = at->second;
-      execution->text = "CPU Fallback::" + key + " (id=" + std::to_string(info.profile_id) +
-                        ", run=" + std::to_string(info.run_count) +
-                        ", CopyOverhead=" + size_text(work.bytes) + ")";
+      execution = ledger_.make_fallback(op_name, text, copied_bytes);
     }
     begin_execution(execution, nullptr, true);
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    open_fallbacks_[{std::string(op_name), std::this_thread::get_id()}] = execution;
+    ledger_.open_fallback(op_name, execution);
     return execution->work.profile_id;
   }
   // Ends the fallback of this op that the thread began. No effect without one.
@@ -279,10 +225,8 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     std::shared_ptr<Execution> execution;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      const auto at = open_fallbacks_.find({std::string(op_name), std::this_thread::get_id()});
-      if (at == open_fallbacks_.end()) return;
-      execution = std::move(at->second);
-      open_fallbacks_.erase(at);
+      execution = ledger_.take_fallback(op_name);
+      if (execution == nullptr) return;
     }
     end_on_cpu(execution);
   }
@@ -291,7 +235,7 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
 
   Statistics statistics() const {
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    return statistics_;
+    return ledger_.statistics();
   }
   // Waits until all ended work has completed; commits what the streams hold back first. Returns the
   // number of command buffers that had not completed after timeout_s seconds.
@@ -299,8 +243,8 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     if (statistics().pending_count != 0) platform_.synchronize_all();
     std::unique_lock<SignalAwareLock> hold(lock_);
     none_pending_.wait_for(hold, std::chrono::duration<double>(timeout_s),
-                           [this] { return statistics_.pending_count == 0; });
-    return statistics_.pending_count;
+                           [this] { return ledger_.statistics().pending_count == 0; });
+    return ledger_.statistics().pending_count;
   }
   // Prints the tables that the log options name, the first time it is called. wait: for work that
   // has not completed; not from a signal handler.
@@ -319,40 +263,10 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
   bool defer_if_locked(int signal) noexcept { return lock_.defer_if_held(signal); }
 
  private:
-  static constexpr uint32_t kOperations = 1, kCopies = 2, kFallbacks = 4;
-
-  using ThreadKey = std::pair<const void*, std::thread::id>;
-
   Profiler(Platform& platform, const Options& options,
            std::function<void(const std::string&)> print)
-      : platform_(platform), print_(std::move(print)) {
+      : platform_(platform), print_(std::move(print)), settings_(platform.signposts(), options) {
     if (!print_) print_ = [](const std::string& text) { std::fputs(text.c_str(), stderr); };
-    base_log_ = options.log;
-    const std::lock_guard<SignalAwareLock> hold(lock_);
-    apply(options, "the profiler's options");
-  }
-
-  bool wants(uint32_t kind) const noexcept {
-    return (__atomic_load_n(&wanted_, __ATOMIC_RELAXED) & kind) != 0;
-  }
-  // Lock held.
-  void publish_wants() {
-    const uint32_t wanted = observer_ != nullptr ? kOperations | kCopies | kFallbacks
-                                                 : (options_.operations() ? kOperations : 0) |
-                                                       (options_.copies() ? kCopies : 0) |
-                                                       (options_.fallbacks() ? kFallbacks : 0);
-    __atomic_store_n(&wanted_, wanted, __ATOMIC_RELAXED);
-  }
-  // Lock held: signposts of a platform take none of ours.
-  void apply(const Options& wanted, const char* where) {
-    const Options resolved = resolve_options(wanted, where);
-    for (const auto& [bit, log] : {std::pair{USE_EVENTS, SignpostLog::events},
-                                   std::pair{USE_INTERVALS, SignpostLog::intervals}})
-      if (resolved.signpost_tracing() && (resolved.profile & bit) != 0 &&
-          !platform_.signposts().open(log))
-        raise<UnavailableError>("the system created no log for signposts: trace none, or retry");
-    options_ = resolved;
-    publish_wants();
   }
 
   Stream& stream_of(Stream* stream) {
@@ -362,87 +276,39 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     return *chosen;
   }
 
-  // Number of a buffer among those that were described; 0 if INCLUDE_BUFFER_ID is off. Lock held.
-  uint64_t buffer_number(const TensorDescription& tensor) {
-    if ((options_.log & INCLUDE_BUFFER_ID) == 0 || tensor.device.type != DeviceType::MPS) return 0;
-    return buffer_numbers_.try_emplace(tensor.pointer, buffer_numbers_.size() + 1).first->second;
-  }
   std::string kernel_text(std::string_view name, Span<const TensorDescription> tensors) {
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    std::string text(name);
-    for (size_t i = 0; i < tensors.size(); ++i)
-      text += ":" + tensor_text(tensors[i], buffer_number(tensors[i]));
-    return text;
-  }
-  std::string end_text(const CopyEnd& end) {  // lock held
-    return end.tensor != nullptr ? tensor_text(*end.tensor, buffer_number(*end.tensor))
-                                 : memory_text(end.address, end.on_device);
+    return texts_.of_kernel(name, tensors, settings_.options().log);
   }
 
   // A new run of a handle.
-  std::shared_ptr<Execution> make_operation(const void* handle, std::string name, bool is_graph,
-                                            bool is_commit) {
-    auto execution = std::make_shared<Execution>();
-    {
-      const std::lock_guard<SignalAwareLock> hold(lock_);
-      const auto [at, fresh] = operation_index_.try_emplace(handle, statistics_.operations.size());
-      if (fresh) {
-        statistics_.operations.emplace_back();
-        OperationStatistics& info = statistics_.operations.back();
-        info.is_graph = is_graph;
-        info.profile_id = is_graph ? ++statistics_.graph_count : ++statistics_.kernel_count;
-      }
-      OperationStatistics& info = statistics_.operations[at->second];
-      ++info.run_count;
-      info.name = name;
-      execution->work.kind = info.is_graph ? WorkKind::graph : WorkKind::kernel;
-      execution->work.profile_id = info.profile_id;
-      execution->work.name = std::move(name);
-      execution->index = at->second;
-      execution->text = info.name + " (id=" + (info.is_graph ? "G" : "K") +
-                        std::to_string(info.profile_id) +
-                        ", run=" + std::to_string(info.run_count) + ")";
-    }
+  std::shared_ptr<Execution> make_operation(const void* handle, const std::string& name,
+                                            bool is_graph, bool is_commit) {
+    const std::lock_guard<SignalAwareLock> hold(lock_);
+    std::shared_ptr<Execution> execution = ledger_.make_operation(handle, name, is_graph);
     execution->work.is_commit = is_commit;
     return execution;
   }
-  uint64_t begin_operation(const void* handle, std::string name, bool is_graph, Stream* stream) {
-    const std::shared_ptr<Execution> execution =
-        make_operation(handle, std::move(name), is_graph, false);
+  uint64_t begin_operation(const void* handle, const std::string& name, bool is_graph,
+                           Stream* stream) {
+    const std::shared_ptr<Execution> execution = make_operation(handle, name, is_graph, false);
     begin_execution(execution, stream, true);
     const std::lock_guard<SignalAwareLock> hold(lock_);
-    open_operations_[{handle, std::this_thread::get_id()}] = execution;
-    __atomic_store_n(&open_count_, open_operations_.size(), __ATOMIC_RELAXED);
+    ledger_.open_operation(handle, execution);
+    publish_open_count();
     return execution->work.profile_id;
   }
-  // The open run of a handle: this thread's, else anybody's. Lock held.
-  auto open_position(const void* handle) {
-    auto at = open_operations_.find({handle, std::this_thread::get_id()});
-    if (at == open_operations_.end()) {
-      at = open_operations_.lower_bound({handle, std::thread::id()});
-      if (at != open_operations_.end() && at->first.first != handle) at = open_operations_.end();
-    }
-    return at;
-  }
-  std::shared_ptr<Execution> find_open(const void* handle) {
-    const auto at = open_position(handle);
-    return at == open_operations_.end() ? nullptr : at->second;
-  }
-  std::shared_ptr<Execution> take_open(const void* handle) {
-    const auto at = open_position(handle);
-    if (at == open_operations_.end()) return nullptr;
-    std::shared_ptr<Execution> execution = std::move(at->second);
-    open_operations_.erase(at);
-    __atomic_store_n(&open_count_, open_operations_.size(), __ATOMIC_RELAXED);
-    return execution;
+  // Lock held.
+  void publish_open_count() noexcept {
+    __atomic_store_n(&open_count_, ledger_.open_operations(), __ATOMIC_RELAXED);
   }
 
   void begin_execution(const std::shared_ptr<Execution>& execution, Stream* stream, bool visible) {
     Options now;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      now = options_;
-      execution->observer = observer_;
+      now = settings_.options();
+      execution->observer = settings_.observer();
     }
     const WorkKind kind = execution->work.kind;
     execution->visible = visible;
@@ -475,7 +341,8 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     Stream& stream = stream_of(given);
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      if ((options_.profile & WAIT_UNTIL_COMPLETED) != 0) sync = SyncType::COMMIT_AND_WAIT;
+      if ((settings_.options().profile & WAIT_UNTIL_COMPLETED) != 0)
+        sync = SyncType::COMMIT_AND_WAIT;
     }
     const Queue queue = execution->observed != 0 ? stream.queue() : Queue();
     end_when_completed(execution, stream);
@@ -486,7 +353,7 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     const uint64_t buffer = stream.buffer();
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      ++statistics_.pending_count;
+      ++ledger_.statistics().pending_count;
       ++works_in_buffers_[buffer];
     }
     stream.on_completed([self = shared_from_this(), execution, buffer](const BufferTimes& times) {
@@ -495,7 +362,7 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
       const std::lock_guard<SignalAwareLock> hold(self->lock_);
       const auto at = self->works_in_buffers_.find(buffer);
       if (--at->second == 0) self->works_in_buffers_.erase(at);
-      if (--self->statistics_.pending_count == 0) self->none_pending_.notify_all();
+      if (--self->ledger_.statistics().pending_count == 0) self->none_pending_.notify_all();
     });
   }
   void end_on_cpu(const std::shared_ptr<Execution>& execution) {
@@ -509,57 +376,23 @@ class Profiler : public std::enable_shared_from_this<Profiler> {
     Options now;
     {
       const std::lock_guard<SignalAwareLock> hold(lock_);
-      now = options_;
-      add_to_statistics(execution, gpu_ms, other_ms);
-      if (failed) ++statistics_.failed_count;
+      now = settings_.options();
+      ledger_.add_times(execution, gpu_ms, other_ms, failed);
     }
     const std::string text = text_at_end(execution, now, gpu_ms, other_ms, failed);
     if (execution.visible && prints_info(now, execution.work.kind, true)) print_(text + "\n");
     end_signposts(execution, now, text, platform_.signposts());
   }
-  // Lock held.
-  void add_to_statistics(const Execution& execution, double gpu_ms, double other_ms) {
-    const Work& work = execution.work;
-    if (work.kind == WorkKind::cpu_fallback) {
-      statistics_.fallbacks[execution.index].cpu_ms += other_ms;
-    } else if (work.kind == WorkKind::copy) {
-      CopyStatistics& sum = statistics_.copies[static_cast<int>(work.copy_kind)];
-      ++sum.count;
-      sum.bytes += work.bytes;
-      sum.gpu_ms += gpu_ms;
-      sum.scheduling_ms += other_ms;
-      if (work.bytes <= kScalarBytes) {
-        ++sum.scalar_count;
-        sum.scalar_gpu_ms += gpu_ms;
-      }
-      if (execution.blocking) ++sum.blocking_count;
-      if (!work.on_gpu) ++sum.memcpy_count;
-    } else {
-      OperationStatistics& sum = statistics_.operations[execution.index];
-      ++sum.completed_count;
-      sum.gpu_ms += gpu_ms;
-      sum.scheduling_ms += other_ms;
-    }
-  }
-
   Platform& platform_;
   std::function<void(const std::string&)> print_;
   mutable SignalAwareLock lock_;
   std::condition_variable_any none_pending_;
-  Options options_;
-  uint32_t base_log_ = 0;  // what is logged beside a trace
-  uint32_t wanted_ = 0;    // relaxed atomic: kinds that somebody wants
-  size_t open_count_ = 0;  // relaxed atomic: size of open_operations_
-  std::shared_ptr<ExecutionObserver> observer_;
-  Statistics statistics_;
-  std::unordered_map<const void*, size_t> operation_index_;
-  std::unordered_map<std::string, size_t> fallback_index_;
-  std::unordered_map<const void*, uint64_t> buffer_numbers_;
+  TraceSettings settings_;
+  size_t open_count_ = 0;  // relaxed atomic: number of runs that have not ended
+  RunLedger ledger_;
+  BufferTexts texts_;
   std::unordered_map<uint64_t, size_t> works_in_buffers_;  // by command buffer, not completed
   std::set<std::string> labels_;                           // of whole command buffers
-  std::map<ThreadKey, std::shared_ptr<Execution>> open_operations_;
-  std::map<std::pair<std::string, std::thread::id>, std::shared_ptr<Execution>> open_fallbacks_;
-  std::unordered_map<uint64_t, std::shared_ptr<Execution>> open_copies_;
   std::atomic<bool> logged_{false};
 };
 

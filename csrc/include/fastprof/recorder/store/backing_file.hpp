@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BackingFile: the file that new slabs lie in while a session wants one, so that the records of a
 // process that is killed can be read from it. Layout: backing_file_layout.hpp; opened and closed by
-// use_backing_file.hpp; slabs and chunks are handed out by pool.hpp as ever.
+// open_backing_file.hpp; slabs and chunks are handed out by pool.hpp.
 //
 // Recording does not notice: a slab in the file is memory (MAP_SHARED). Every page is reserved on
 // the file system before it is mapped for use, since a store to a page for which there is no room

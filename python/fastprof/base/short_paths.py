@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shorten the paths in names of Python calls, as PyTorch writes them: "/srv/u/train.py(12): step"."""
+
+from __future__ import annotations
+
+import os
+import re
+
+__all__ = ["shorten_paths"]
+
+_CALL = re.compile(r"(?<![\w.])/[^():\n]*?/(?=[^/():\n]+\.pyx?\(\d+\))")
+_INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+t?)/")
+
+
+def shorten_paths(text: str, folder: str | None = None) -> str:
+    """Return the text with the paths of calls relative to `folder`, or without what all packages have.
+
+    "/srv/u/train.py(12): step" becomes "train.py(12): step" in /srv/u, and
+    "/usr/lib/python3.11/site-packages/torch/x.py(3): f" becomes "torch/x.py(3): f". Other paths stay.
+    folder: default: the working directory. Any thread.
+
+        shorten_paths("/srv/u/train.py(12): step", "/srv/u")
+    """
+    if "/" not in text:
+        return text
+    own = folder if folder is not None else _working_folder()
+    return _CALL.sub(lambda found: _short(found[0], own.rstrip("/") + "/"), text)
+
+
+def _short(path: str, folder: str) -> str:
+    """Shorten a path that ends in "/"."""
+    installed = _INSTALLED.match(path)
+    if installed:
+        return path[installed.end() :]
+    return path[len(folder) :] if folder != "/" and path.startswith(folder) else path
+
+
+def _working_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return "/"
