@@ -80,17 +80,27 @@ class CppMutants:
 
     def is_noticed(self, mutant: Mutant) -> bool | None:
         """Whether a test fails with the mutant; None when it does not compile."""
-        # Chosen before the mutant is there, since what programs run may have to be measured.
-        programs = self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS)
         target = self.tree / mutant.path
         original = target.read_bytes()
-        target.write_bytes(mutant.edit.apply(original))
-        try:
-            if mutant.path.startswith(CORE):
-                return self._python_notices(mutant, programs)
-            return self._program_notices(programs)
-        finally:
-            target.write_bytes(original)
+
+        def with_mutant(programs: Sequence[str]) -> bool | None:
+            target.write_bytes(mutant.edit.apply(original))
+            try:
+                if mutant.path.startswith(CORE):
+                    return self._python_notices(mutant, programs)
+                return self._program_notices(programs)
+            finally:
+                target.write_bytes(original)
+
+        if mutant.path.startswith(CORE):
+            return with_mutant(next(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS), ()))
+        result: bool | None = None
+        # Without the mutant in between: what programs run may have to be measured.
+        for programs in self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS):
+            result = with_mutant(programs)
+            if result is not False:
+                break
+        return result
 
     def _program_notices(self, programs: Sequence[str]) -> bool | None:
         compiled = False
