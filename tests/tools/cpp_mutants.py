@@ -82,13 +82,25 @@ class CppMutants:
         """Whether a test fails with the mutant; None when it does not compile."""
         target = self.tree / mutant.path
         original = target.read_bytes()
-        target.write_bytes(mutant.edit.apply(original))
-        try:
-            if mutant.path.startswith(CORE):
-                return self._python_notices(mutant)
-            return self._program_notices(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS))
-        finally:
-            target.write_bytes(original)
+
+        def with_mutant(programs: Sequence[str]) -> bool | None:
+            target.write_bytes(mutant.edit.apply(original))
+            try:
+                if mutant.path.startswith(CORE):
+                    return self._python_notices(mutant, programs)
+                return self._program_notices(programs)
+            finally:
+                target.write_bytes(original)
+
+        if mutant.path.startswith(CORE):
+            return with_mutant(next(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS), ()))
+        result: bool | None = None
+        # Without the mutant in between: what programs run may have to be measured.
+        for programs in self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS):
+            result = with_mutant(programs)
+            if result is not False:
+                break
+        return result
 
     def _program_notices(self, programs: Sequence[str]) -> bool | None:
         compiled = False
@@ -100,7 +112,7 @@ class CppMutants:
                 return True
         return False if compiled else None
 
-    def _python_notices(self, mutant: Mutant) -> bool | None:
+    def _python_notices(self, mutant: Mutant, programs: Sequence[str]) -> bool | None:
         """Build the extension module with a mutant and run the tests of what uses it."""
         tests = self.python_tests
         assert tests is not None
@@ -109,9 +121,7 @@ class CppMutants:
         groups = self._python_tests(mutant.path, tests)
         if any(group and not run_tests(group, limit_s(group, tests)) for group in groups):
             return True
-        return bool(
-            self._program_notices(self.map.closest(mutant.path, mutant.line, MOST_PROGRAMS))
-        )
+        return bool(self._program_notices(programs))
 
     def _python_tests(self, path: str, tests: TestMap) -> list[list[str]]:
         part = path.removeprefix(f"{CORE}/")

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ __all__ = ["CppTestMap", "Program"]
 
 BUILD_LIMIT_S = 600
 SLOW_S = 60
+ENOUGH = 2  # programs that run a line, before others are measured
 COVERAGE = "--coverage"
 LINKED = {
     "core/",
@@ -69,25 +70,27 @@ class CppTestMap:
             "FASTPROF_TEST_SOURCE_DIR": str(tree),
         }
 
-    def closest(self, path: str, line: int, most: int) -> list[str]:
-        """Return the programs to try a mutant of a header with: those that run the line, most about the header first.
+    def closest(self, path: str, line: int, most: int) -> Iterator[list[str]]:
+        """Yield the programs to try a mutant of a header with: those that run the line, most about the header first.
 
-        What is no statement (a constant, a default) is in no program's lines: any that runs functions of the header
-        can depend on it. A line that no program is seen to run may be run by a process that was killed.
+        Those that are measured come first; others are measured when fewer than ENOUGH are known. What is no statement
+        (a constant, a default) is in no program's lines: any that runs functions of the header can depend on it.
+        A line that no program is seen to run may be run by a process that was killed.
         """
         including = [name for name, includes in self.includes.items() if path in includes]
         including.sort(key=lambda name: -self._relevance(path, name))
-        running: list[str] = []
-        others: list[str] = []
-        for name in including[: 3 * most]:
-            program = self.program(name)
-            if program.passes and line in program.lines.get(path, ()):
-                running.append(name)
-            elif program.passes and path in program.lines:
-                others.append(name)
-            if len(running) == most:
-                break
-        return running or others[:most]
+        known = [name for name in including if self._kept(name).exists()]
+        running = [name for name in known if line in self.program(name).lines.get(path, ())][:most]
+        if running:
+            yield running
+        if len(running) >= ENOUGH:
+            return
+        others = [name for name in including if name not in known][: 2 * most]
+        more = [name for name in others if line in self.program(name).lines.get(path, ())][:most]
+        if not running and not more:
+            more = [name for name in [*known, *others] if path in self.program(name).lines][:most]
+        if more:
+            yield more
 
     def _relevance(self, header: str, program: str) -> float:
         """How much a program is about a header: the names of both count, those of few headers most."""
@@ -130,10 +133,7 @@ class CppTestMap:
     def program(self, name: str) -> Program:
         """Return what is known of a program; measures it the first time."""
         if name not in self._programs:
-            digest = hashlib.sha256()
-            for path in sorted(self.includes[name]):
-                digest.update((self.tree / path).read_bytes())
-            kept = self.folder / f"{name}-{digest.hexdigest()[:16]}.json"
+            kept = self._kept(name)
             if not kept.exists():
                 for old in self.folder.glob(f"{name}-*.json"):
                     old.unlink()
@@ -145,6 +145,13 @@ class CppTestMap:
             lines = {path: frozenset(numbers) for path, numbers in found["lines"].items()}
             self._programs[name] = Program(lines, found["run_s"], found["passes"])
         return self._programs[name]
+
+    def _kept(self, name: str) -> Path:
+        """Return the file for what is measured of a program, as the files are that it includes."""
+        digest = hashlib.sha256()
+        for path in sorted(self.includes[name]):
+            digest.update((self.tree / path).read_bytes())
+        return self.folder / f"{name}-{digest.hexdigest()[:16]}.json"
 
     def _includes(self, source: Path) -> frozenset[str]:
         """The files of the repository that a test file includes, and itself."""

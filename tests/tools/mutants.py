@@ -69,12 +69,25 @@ HARMFUL = (
     "python/fastprof/exporters/atomic_file.py",
     "csrc/include/fastprof/export/trace_file.hpp",
 )
-# Beside tests/python/unit: the unit tests of profiler/child.py and startup/, whose work is in other processes.
-IN_PROCESSES = ("test_follow_children.py", "test_followed_life.py")
+# Of tests/python/integration: those that need no compiler and no package, mostly of what happens in other processes.
+IN_PROCESSES = (
+    "test_call_life.py",
+    "test_cli_html.py",
+    "test_cli_options.py",
+    "test_cli_run.py",
+    "test_follow_children.py",
+    "test_followed_life.py",
+    "test_killed_trees.py",
+    "test_process_life.py",
+    "test_python_calls.py",
+    "test_spill.py",
+)
+# Tests that read the sources instead of running them.
+OF_SOURCES = ("test_fixed_numbers.py",)
 MOST_FIRST = 8  # tests that a mutant is tried with before all others
 MOST_FIRST_FILES = 2
 CONFIRM_LIMIT_S = 300  # for a test that failed with a mutant, run again without
-UNIT = ["-m", "not integrations", "-q", "-p", "no:cacheprovider"]
+UNIT = ["-m", "not integrations and not compilers", "-q", "-p", "no:cacheprovider"]
 
 
 HERE = str(Path(__file__).resolve().parent)
@@ -291,7 +304,7 @@ class TestMap:
                 by_line.setdefault(line, set()).update(names & self.seconds.keys())
 
     def of(self, mutant: Mutant, budget_s: float) -> list[list[str]]:
-        """Return tests to try a mutant with, in two groups: a few, and as many as take budget_s together.
+        """Return tests to try a mutant with, in groups: a few, and as many as take budget_s together.
 
         They are those that run the line. A line outside of functions is run by the import of the file, whichever test
         comes first, and any test can depend on what it defines: those that run functions of the file, and as many
@@ -307,7 +320,8 @@ class TestMap:
             near = {test for test in self.known if any(name in test for name in IN_PROCESSES)}
         first = self._closest(near)
         others = self._quickest(self.known - near, budget_s)
-        return [first, self._quickest(near - set(first), budget_s) + others]
+        of_sources = [test for test in self.known if any(name in test for name in OF_SOURCES)]
+        return [first, self._quickest(near - set(first), budget_s) + others, of_sources]
 
     def in_groups(self, tests: set[str], budget_s: float) -> list[list[str]]:
         """Return a few of the tests, and as many of the others as take budget_s together."""

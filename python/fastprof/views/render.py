@@ -299,27 +299,57 @@ class TableLayout:
             return []
         device = (self.frame.use_device or "").upper()
         return [
-            _Column(f"Self {device}", _WIDTH, self._times("self_device_time_total")),
+            _Column(
+                f"Self {device}",
+                _WIDTH,
+                self._times("self_device_time_total"),
+                field="self_device_time_total",
+            ),
             _Column(
                 f"Self {device} %", _WIDTH, self._share("self_device_time_total", self.device_sum)
             ),
-            _Column(f"{device} total", _WIDTH, self._times("device_time_total")),
-            _Column(f"{device} time avg", _WIDTH, self._times("device_time_total", average=True)),
+            _Column(
+                f"{device} total",
+                _WIDTH,
+                self._times("device_time_total"),
+                field="device_time_total",
+            ),
+            _Column(
+                f"{device} time avg",
+                _WIDTH,
+                self._times("device_time_total", average=True),
+                field="device_time",
+            ),
         ]
 
     def _memory_columns(self) -> list[_Column]:
         if not self.options.profile_memory:
             return []
         columns = [
-            _Column("CPU Mem", _WIDTH, self._memory("cpu_memory_usage")),
-            _Column("Self CPU Mem", _WIDTH, self._memory("self_cpu_memory_usage")),
+            _Column("CPU Mem", _WIDTH, self._memory("cpu_memory_usage"), field="cpu_memory_usage"),
+            _Column(
+                "Self CPU Mem",
+                _WIDTH,
+                self._memory("self_cpu_memory_usage"),
+                field="self_cpu_memory_usage",
+            ),
         ]
         used = self.frame.metric("self_device_memory_usage")
         if self.frame.use_device and bool((used > 0).any()):
             device = self.frame.use_device.upper()
             columns += [
-                _Column(f"{device} Mem", _WIDTH, self._memory("device_memory_usage")),
-                _Column(f"Self {device} Mem", _WIDTH, self._memory("self_device_memory_usage")),
+                _Column(
+                    f"{device} Mem",
+                    _WIDTH,
+                    self._memory("device_memory_usage"),
+                    field="device_memory_usage",
+                ),
+                _Column(
+                    f"Self {device} Mem",
+                    _WIDTH,
+                    self._memory("self_device_memory_usage"),
+                    field="self_device_memory_usage",
+                ),
             ]
         return columns
 

@@ -162,6 +162,9 @@ TEST(open_ranges_of_a_running_process_last_until_now) {
   CHECK_EQ(all.end_ns.back(), now);
   CHECK_EQ(all.t1_ns, now);
   CHECK_EQ(all.end_ns[a.size() - 1], a.t1_ns);  // the other process keeps its end
+  // What ended keeps its end, and so does what has none: an instant is no open range.
+  for (size_t row = 0; row + 1 < b.size(); ++row)
+    CHECK_EQ(all.end_ns[a.size() + row], b.end_ns[row] + 100);
   CHECK_EQ(all.name_of_process(100), std::string("process of 100"));
   CHECK_EQ(all.name_of_process(200), std::string("worker"));
   CHECK_EQ(all.name_of_process(300), std::string());

@@ -7,10 +7,12 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from made_events import both_forms, event
 
 from fastprof.base.device_type import DeviceType
+from fastprof.exporters.tabular import list_columns
 from fastprof.model.table import CodedColumn, EventTable, Site, Track
 from fastprof.views import EventList, FunctionEvent
 
@@ -112,3 +114,40 @@ def test_an_annotation_is_no_op_of_the_same_name() -> None:
     assert [(a.key, a.count, a.cpu_time_total, a.is_user_annotation) for a in averages] == [
         ("a", 2, 8.0, False), ("a", 1, 2.0, True),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_columns_for_data_frames_are_the_fields_of_the_events(seed: int) -> None:
+    for events in both_forms(*nested(seed)):
+        found = list_columns(events)
+        expected = {
+            "name": [e.name for e in events], "id": [e.id for e in events], "thread": [e.thread for e in events],
+            "start_us": [e.time_range.start for e in events], "end_us": [e.time_range.end for e in events],
+            "node_id": [e.node_id for e in events], "device_type": [e.device_type for e in events],
+            "is_async": [e.is_async for e in events], "count": [1] * len(events),
+            "cpu_time_total_us": [e.cpu_time_total for e in events],
+            "self_cpu_time_total_us": [e.self_cpu_time_total for e in events],
+            "cpu_memory_usage": [e.cpu_memory_usage for e in events],
+            "self_cpu_memory_usage": [e.self_cpu_memory_usage for e in events],
+            "flops": [-1.0 if e.flops is None else e.flops for e in events],
+            "overload_name": [e.overload_name for e in events], "stack": [e.stack for e in events],
+            "input_shapes": [e.input_shapes for e in events],
+            "parent": [-1 if e.cpu_parent is None else list(events).index(e.cpu_parent) for e in events],
+        }  # fmt: skip
+        assert found.keys() == expected.keys()
+        found["flops"] = np.nan_to_num(found["flops"], nan=-1.0)
+        assert {name: list(column) for name, column in found.items()} == expected
+        averages = events.key_averages()
+        found = list_columns(averages)
+        assert list(found["name"]) == [a.key for a in averages]
+        assert list(found["count"]) == [a.count for a in averages]
+        assert list(found["flops"]) == [a.flops for a in averages]
+        assert not found.keys() & {"start_us", "parent", "stack"}
+
+
+def test_columns_that_nothing_is_known_of_are_left_out() -> None:
+    for events in both_forms(event("a", 0, 10), event("b", 2, 3)):
+        assert set(list_columns(events)) == {
+            "name", "count", "cpu_time_total_us", "self_cpu_time_total_us", "node_id", "device_type",
+            "is_async", "id", "thread", "start_us", "end_us", "parent",
+        }  # fmt: skip

@@ -16,6 +16,9 @@ from profiler_databases import write_nsys, write_nvprof
 
 import fastprof
 from fastprof import errors
+from fastprof.importers.nvprof import is_nvprof
+from fastprof.importers.source import Source
+from fastprof.importers.sqlite_file import SqliteFile
 from fastprof.model.table import EventKind
 
 NAMES = ["outer", "inner", "gemm", "relu", "here"]
@@ -427,3 +430,28 @@ def test_texts_of_any_length_become_names_of_at_most_4000_characters(
         tmp_path / "r.sqlite", [], NVTX_EVENTS=[(100, 900, 59, None, text, THREAD, None, 0)]
     )
     assert fastprof.load(path).name(0) == text[:4000] + kept
+
+
+@pytest.mark.parametrize(
+    ("tables", "is_one"),
+    [
+        (["StringTable"], False),
+        (["CUPTI_ACTIVITY_KIND_MARKER"], False),
+        (["StringTable", "CUPTI_ACTIVITY_KIND_MARKER"], True),
+        (["StringTable", "CUPTI_ACTIVITY_KIND_RUNTIME"], True),
+        (["StringTable", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"], True),
+        (["StringTable", "CUPTI_ACTIVITY_KIND_KERNEL"], True),
+        (["StringTable", "OTHER"], False),
+    ],
+)
+def test_which_tables_make_a_database_of_nvprof(
+    tmp_path: Path, tables: list[str], is_one: bool
+) -> None:
+    path = tmp_path / "tables"
+    connection = sqlite3.connect(path)
+    for table in tables:
+        connection.execute(f"CREATE TABLE {table}(x)")
+    connection.commit()
+    connection.close()
+    with Source(str(path), 1 << 30, 1 << 30) as source, SqliteFile(source) as database:
+        assert is_nvprof(database) == is_one

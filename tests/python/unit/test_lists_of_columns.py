@@ -243,3 +243,15 @@ def test_what_was_not_recorded_is_empty_as_in_pytorch() -> None:
     assert (event.sequence_nr, event.node_id, event.fwd_thread) == (-1, -1, None)
     assert (event.flops, event.device_index) == (None, 0)
     assert not event.is_remote and not event.is_async
+
+
+def test_a_list_that_was_changed_keeps_its_events_and_how_they_nest() -> None:
+    events = EventList.from_table(
+        EventList([event("a", 0, 10), event("b", 1, 5), event("c", 2, 3)]).to_table()
+    )
+    held = events[2]
+    events.append(event("more", 20, 21))
+    assert events[2] is held
+    assert [e.name for e in events] == ["a", "b", "c", "more"]
+    assert events[2].cpu_parent is events[1] and events[1].cpu_parent is events[0]
+    assert events[0].cpu_children == [events[1]] and events[0].cpu_children[0] is events[1]

@@ -330,3 +330,20 @@ def test_values_of_every_type_are_encoded_and_decoded() -> None:
         deep = [deep]
     with pytest.raises(errors.ValueError, match="nested more than"):
         encode_value(deep)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda v: [v], lambda v: (v,), lambda v: {"key": v}, lambda v: {3: v}, lambda v: {(v,): 1} if not v else {"$": v}],
+    ids=["list", "tuple", "members", "entries", "keys"],
+)  # fmt: skip
+def test_every_way_to_nest_has_the_same_limit(wrap: Any) -> None:
+    """Or a value of a user's could end the program by its depth alone."""
+    value: Any = ()
+    for _ in range(20):
+        value = wrap(value)
+    assert decode_value(encode_value(value)) == value
+    for _ in range(300):
+        value = wrap(value)
+    with pytest.raises(errors.ValueError, match="nested more than"):
+        encode_value(value)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from perfetto_encoder import encode_trace, varint
+from perfetto_encoder import encode, encode_trace, varint
 from perfetto_scenario import (
     BEGIN,
     COUNTER,
@@ -26,7 +26,9 @@ from perfetto_tables import args_of, counters, flows, load, slices
 
 from fastprof import errors
 from fastprof.cli.main import main
+from fastprof.importers import perfetto_fields as pf
 from fastprof.importers import perfetto_packets
+from fastprof.importers.perfetto_clocks import Clocks
 from fastprof.model.table import EventKind
 
 
@@ -385,3 +387,26 @@ def test_counters_beyond_64_bits_are_floats(tmp_path: Path) -> None:
         (4, "times two", float(-2 * edge - 2)),
     ]  # fmt: skip
     assert [type(value) for _, _, value in found] == [int, float, int, float]
+
+
+@pytest.mark.parametrize(
+    ("reading", "unit_ns", "simple"),
+    [
+        (1 << 62, 1, True), ((1 << 63) - 1, 1, True), (1 << 62, 2, False), ((1 << 62) - 1, 2, True),
+        (-(1 << 62), 2, True), (-(1 << 62) - 1, 2, False), (0, (1 << 63) - 1, True), (0, 1 << 63, False),
+    ],
+)  # fmt: skip
+def test_times_of_64_bits_are_converted_natively(reading: int, unit_ns: int, simple: bool) -> None:
+    """What is not a number of 64 bits in ns is left to Python, whose numbers are of any size."""
+    clock = {
+        "clock_id": 64,
+        "timestamp": reading,
+        "unit_multiplier_ns": unit_ns,
+        "is_incremental": True,
+    }
+    found = Clocks()
+    found.trace_clock = key = Clocks.key(1, 64)
+    found.add_snapshot(1, encode({"clocks": clock}, pf.ClockSnapshot))
+    conversion = found.conversion(key)
+    edges = (-(1 << 63), (1 << 63) - 1)
+    assert conversion == ((unit_ns, True, reading * unit_ns, *edges, 0) if simple else None)

@@ -315,3 +315,13 @@ def test_times_of_columns_are_in_us() -> None:
     events = EventList.from_table(table)
     assert column_of(events.table(), "CPU total") == ["     1.500ms"]
     assert "1500.000us" in events.table(time_unit="us") and "0.002s" in events.table(time_unit="s")
+
+
+@pytest.mark.parametrize(
+    ("key", "header"),
+    [("cpu_time_total", "CPU total"), ("self_cpu_time_total", "Self CPU"), ("self_cpu_memory_usage", "Self CPU Mem")],
+)  # fmt: skip
+def test_the_column_that_rows_are_sorted_by_stays_longest(key: str, header: str) -> None:
+    lines = wide_list().table(max_width=50, sort_by=key).splitlines()
+    left_out = lines[-1].removeprefix("Left out for want of width: ").split(", ")
+    assert header not in left_out and len(left_out) >= 5
