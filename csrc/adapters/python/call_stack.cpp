@@ -22,6 +22,8 @@ bool CallStack::grow() noexcept {
 }
 
 void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
+  entry->slot = nullptr;
+  entry->begin = 0;
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, category::python_call)) return;
   const StackInUse in_use;  // naming a thread runs code of `threading`

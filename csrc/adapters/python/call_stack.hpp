@@ -44,24 +44,27 @@ class CallStack {
     if (FASTPROF_UNLIKELY(top_ == limit_) && !grow()) return;
     CallEntry* entry = top_++;
     entry->key = key;
+    entry->site = site;
+    if (FASTPROF_LIKELY(site != nullptr)) {
+      State* s = state();
+      const uint32_t mask = load_relaxed(&s->mask);
+      if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || track_ == 0)) {
+        begin_cold(s, entry);
+        return;
+      }
+      ThreadBlock* block = static_thread_block();
+      const bool is_wanted =
+          (mask & category::python_call) != 0 || (block->mask & category::python_call) != 0;
+      Slot* slot =
+          FASTPROF_LIKELY(is_wanted) ? reserve(s, block, 1, category::python_call) : nullptr;
+      if (FASTPROF_LIKELY(slot != nullptr)) {
+        entry->slot = slot;
+        entry->begin = stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site));
+        return;
+      }
+    }
     entry->slot = nullptr;
     entry->begin = 0;
-    entry->site = site;
-    if (FASTPROF_UNLIKELY(site == nullptr)) return;
-    State* s = state();
-    const uint32_t mask = load_relaxed(&s->mask);
-    if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || track_ == 0)) {
-      begin_cold(s, entry);
-      return;
-    }
-    ThreadBlock* block = static_thread_block();
-    if (FASTPROF_UNLIKELY((mask & category::python_call) == 0) &&
-        (block->mask & category::python_call) == 0)
-      return;
-    Slot* slot = reserve(s, block, 1, category::python_call);
-    if (FASTPROF_UNLIKELY(slot == nullptr)) return;
-    entry->slot = slot;
-    entry->begin = stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site));
   }
 
   // Ends the innermost call with this key, and those that it made, whose ends were not seen. Does
