@@ -21,6 +21,10 @@ bool CallStack::grow() noexcept {
   return true;
 }
 
+void CallStack::begin_growing(const void* key, const Site* site) noexcept {
+  if (grow()) begin(key, site);
+}
+
 void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
   entry->slot = nullptr;
   entry->begin = 0;
