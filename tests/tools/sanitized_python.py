@@ -32,7 +32,7 @@ CHOSEN = (
     "tests/python/unit/test_tasks.py",
     "tests/python/unit/test_random_tasks.py",
 )
-# Removes the finder of an editable installation, which comes before every folder of PYTHONPATH; in child processes, too.
+# Removes the finder of an editable installation, which precedes every folder of PYTHONPATH; in children, too.
 WITHOUT_EDITABLE = """
 import sys
 sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
