@@ -98,7 +98,7 @@ sanitize: $(TOOLS)  ## ASan+UBSan, then TSan, over unit and stress tests
 	  cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) && ctest --preset $$preset || exit 1; \
 	done
 
-sanitize-python: $(TOOLS)  ## ASan+UBSan over the tests of traced calls and tasks (TESTS=path: others); minutes to build
+sanitize-python: $(TOOLS)  ## ASan+UBSan over the tests of traced calls and tasks (TESTS=path: others, TESTS="--python 3.13"); 15 minutes of a CPU to build
 	JOBS=$(JOBS) $(BIN)/python tests/tools/sanitized_python.py $(TESTS)
 
 # Not through .venv: offline machines have fastprof and PyTorch in a Python of their own. It says so where they are missing.

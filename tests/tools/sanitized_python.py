@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run Python tests with AddressSanitizer and UndefinedBehaviorSanitizer in _core: ``sanitized_python.py [TEST ...]``.
+"""Run Python tests with AddressSanitizer and UndefinedBehaviorSanitizer in _core.
 
-Without arguments: the tests of traced calls and of tasks. Everything is built in build/sanitized; the module in
-python/fastprof stays. Objects of Python lie in memory of malloc, so that a use after their end is seen. Leaks are
-not looked for, since an interpreter leaves much behind. Needs g++ and, in the interpreter that runs this, pytest.
+    python tests/tools/sanitized_python.py                  the tests of traced calls and of tasks
+    python tests/tools/sanitized_python.py TEST ...         others
+    python tests/tools/sanitized_python.py --python 3.13    with another CPython, whose calls another file traces
+
+Another CPython is that of build/python_versions, which `make test-interpreters VERSIONS=3.13` makes. Everything is
+built in build/sanitized; the module in python/fastprof stays. The build is what takes long: 112 files, 15 minutes of
+a processor. A later run builds what has changed; CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment keeps objects
+beyond that. Objects of Python lie in memory of malloc, so that a use after their end is seen. Leaks are not looked
+for, since an interpreter leaves much behind. Needs g++ and, in the interpreter that runs the tests, pytest.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -25,12 +32,17 @@ CHOSEN = (
     "tests/python/unit/test_tasks.py",
     "tests/python/unit/test_random_tasks.py",
 )
+# Removes the finder of an editable installation, which precedes every folder of PYTHONPATH; in children, too.
+WITHOUT_EDITABLE = """
+import sys
+sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
+"""
 # A sanitized module takes several times the memory, which is what these look at or use up.
 NOT_CHOSEN = "not memory_flat and not deep_recursion"
 
 
-def build() -> Path:
-    """Build the module; return the folder of a package with it, for PYTHONPATH."""
+def build(python: str, folder: Path) -> Path:
+    """Build the module for an interpreter; return the folder of a package with it, for PYTHONPATH."""
     jobs = os.environ.get("JOBS", "2")
     settings = {
         "CMAKE_BUILD_TYPE": "RelWithDebInfo",
@@ -40,19 +52,22 @@ def build() -> Path:
         "FASTPROF_BUILD_PYTHON": "ON",
         "FASTPROF_BUILD_TESTS": "OFF",
         "FASTPROF_HEADER_CHECKS": "OFF",
-        "Python_EXECUTABLE": sys.executable,
+        "Python_EXECUTABLE": python,
     }
     defines = [f"-D{name}={value}" for name, value in settings.items()]
-    configure = ["cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(BUILD), *defines]
-    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", str(BUILD), "-j", jobs], check=True)
-    package = BUILD / "package" / "fastprof"
+    configure = ["cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(folder), *defines]
+    # CMake asks the first python on PATH for pybind11.
+    environment = {**os.environ, "PATH": f"{Path(python).parent}:{os.environ.get('PATH', '')}"}
+    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL, env=environment)
+    subprocess.run(["cmake", "--build", str(folder), "-j", jobs], check=True)
+    package = folder / "package" / "fastprof"
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(
         ROOT / "python" / "fastprof", package, ignore=shutil.ignore_patterns("_core.*.so")
     )
-    (module,) = (BUILD / "csrc" / "bindings").glob("_core.*.so")
+    (module,) = (folder / "csrc" / "bindings").glob("_core.*.so")
     shutil.copy(module, package)
+    (package.parent / "sitecustomize.py").write_text(WITHOUT_EDITABLE)
     return package.parent
 
 
@@ -67,9 +82,22 @@ def library(name: str) -> str:
     return printed.stdout.strip()
 
 
-def main(tests: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Build, run the tests, and return pytest's exit status."""
-    package = build()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tests", nargs="*", metavar="TEST")
+    parser.add_argument("--python", metavar="VERSION", help="another CPython, such as 3.13")
+    options = parser.parse_args(arguments)
+    python, folder = sys.executable, BUILD
+    if options.python:
+        python = str(ROOT / "build" / "python_versions" / options.python / "bin" / "python")
+        folder = BUILD.with_name(f"sanitized-{options.python}")
+        if not os.access(python, os.X_OK):
+            print(f"no {python}: first run make test-interpreters VERSIONS={options.python}")
+            return 2
+    package = build(python, folder)
     # libstdc++ as well: AddressSanitizer looks for __cxa_throw when the process starts.
     preloaded = [library(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")]
     environment = {
@@ -80,9 +108,19 @@ def main(tests: list[str]) -> int:
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:strict_string_checks=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-    chosen = tests or [*CHOSEN, "-k", NOT_CHOSEN]
+    tested = subprocess.run(
+        [python, "-c", "import fastprof._core as core; print(core.__file__)"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+    ).stdout.strip()
+    if not Path(tested).is_relative_to(package):
+        print(f"the tests would run with {tested}, not with the module in {package}")
+        return 2
+    chosen = options.tests or [*CHOSEN, "-k", NOT_CHOSEN]
     paths = f"pythonpath={package} tests/tools"
-    command = [sys.executable, "-m", "pytest", "-q", "-o", paths, *chosen]
+    command = [python, "-m", "pytest", "-q", "-o", paths, *chosen]
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 

@@ -21,7 +21,13 @@ bool CallStack::grow() noexcept {
   return true;
 }
 
+void CallStack::begin_growing(const void* key, const Site* site) noexcept {
+  if (grow()) begin(key, site);
+}
+
 void CallStack::begin_cold(State* s, CallEntry* entry) noexcept {
+  entry->slot = nullptr;
+  entry->begin = 0;
   ThreadBlock* block = thread_block();
   if (!wanted(s, block, category::python_call)) return;
   const StackInUse in_use;  // naming a thread runs code of `threading`

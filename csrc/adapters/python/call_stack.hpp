@@ -39,29 +39,38 @@ class CallStack {
   // Whether the innermost call is one of fastprof's own code.
   bool is_in_own_code() const noexcept { return !empty() && innermost().site == &own_call_site; }
 
-  // Adds a call, which is recorded if a session wants calls and `site` is not null. Own thread.
+  // Adds a call, which is recorded if a session wants calls and `site` is not null. Own thread. The
+  // rare ways are tail calls, so that the common one saves no registers.
   FASTPROF_ALWAYS_INLINE void begin(const void* key, const Site* site) noexcept {
-    if (FASTPROF_UNLIKELY(top_ == limit_) && !grow()) return;
-    CallEntry* entry = top_++;
-    entry->key = key;
-    entry->slot = nullptr;
-    entry->begin = 0;
-    entry->site = site;
-    if (FASTPROF_UNLIKELY(site == nullptr)) return;
-    State* s = state();
-    const uint32_t mask = load_relaxed(&s->mask);
-    if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || track_ == 0)) {
-      begin_cold(s, entry);
+    if (FASTPROF_UNLIKELY(top_ == limit_)) {
+      begin_growing(key, site);
       return;
     }
-    ThreadBlock* block = static_thread_block();
-    if (FASTPROF_UNLIKELY((mask & category::python_call) == 0) &&
-        (block->mask & category::python_call) == 0)
-      return;
-    Slot* slot = reserve(s, block, 1, category::python_call);
-    if (FASTPROF_UNLIKELY(slot == nullptr)) return;
-    entry->slot = slot;
-    entry->begin = stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site));
+    CallEntry* entry = top_++;
+    entry->key = key;
+    entry->site = site;
+    if (FASTPROF_LIKELY(site != nullptr)) {
+      State* s = state();
+      const uint32_t mask = load_relaxed(&s->mask);
+      if (FASTPROF_UNLIKELY((mask & kColdBits) != 0 || track_ == 0)) {
+        begin_cold(s, entry);
+        return;
+      }
+      ThreadBlock* block = static_thread_block();
+      if (FASTPROF_LIKELY((mask & category::python_call) != 0) ||
+          (block->mask & category::python_call) != 0) {
+        Slot* slot = reserve_here(block, 1);
+        if (FASTPROF_UNLIKELY(slot == nullptr)) {
+          begin_cold(s, entry);  // takes a new chunk
+          return;
+        }
+        entry->slot = slot;
+        entry->begin = stamp_slot(slot, 0, reinterpret_cast<uintptr_t>(site));
+        return;
+      }
+    }
+    entry->slot = nullptr;
+    entry->begin = 0;
   }
 
   // Ends the innermost call with this key, and those that it made, whose ends were not seen. Does
@@ -108,6 +117,7 @@ class CallStack {
   bool has_enclosing() const noexcept;
   void end_all_enclosing() noexcept;
   bool grow() noexcept;
+  void begin_growing(const void* key, const Site* site) noexcept;
   void begin_cold(State* s, CallEntry* entry) noexcept;
   bool end_cold(const void* key) noexcept;
   // end: 0 for now.

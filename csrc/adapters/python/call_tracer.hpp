@@ -99,8 +99,10 @@ FASTPROF_ALWAYS_INLINE void begin_python_call(CallStack& calls, PyObject* code, 
 
 // begin_c_call() for a function that was not called of late.
 template <class Function>
-FASTPROF_COLD const Site* find_c_function_site(Function function) noexcept {
-  return site_of_c_function(function());
+FASTPROF_COLD void begin_new_c_call(CallStack& calls, const PyMethodDef* method,
+                                    Function function) noexcept {
+  const Site* site = site_of_c_function(function());
+  calls.begin(method, site == &own_call_site ? nullptr : site);
 }
 
 // Begins the call of a function written in C. function(): its CFunction.
@@ -111,7 +113,10 @@ FASTPROF_ALWAYS_INLINE void begin_c_call(CallStack& calls, const PyMethodDef* me
   const Site* site = nullptr;
   if (FASTPROF_LIKELY(!hidden)) {
     site = recent_site_of(method);
-    if (FASTPROF_UNLIKELY(site == nullptr)) site = find_c_function_site(function);
+    if (FASTPROF_UNLIKELY(site == nullptr)) {
+      begin_new_c_call(calls, method, function);
+      return;
+    }
     if (FASTPROF_UNLIKELY(site == &own_call_site)) site = nullptr;
   }
   calls.begin(method, site);

@@ -100,7 +100,12 @@ std::string name_of_task(PyObject* task, uint32_t& number) {
   number = default_number(name);
   // Some versions of CPython name a task of a task factory "None" if it was given no name.
   if (number == 0 && name != "None") return name;
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+  // get_coro() of CPython 3.12.1 and older crashes for an eager task that has ended.
+  PyObject* coroutine = PyObject_GetAttrString(task, "_coro");
+#else
   PyObject* coroutine = PyObject_CallMethod(task, "get_coro", nullptr);
+#endif
   if (coroutine == nullptr) PyErr_Clear();
   std::string shown = name_of_coroutine(coroutine);
   Py_XDECREF(coroutine);

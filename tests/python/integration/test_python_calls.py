@@ -259,12 +259,12 @@ def test_frames_on_the_stack_at_the_start_enclose_and_are_marked(tmp_path: Path)
     trace = tmp_path / "trace.json"
     prof.export_chrome_trace(trace)
     events = json.loads(trace.read_text())["traceEvents"]
-    args = {e["name"]: e["args"] for e in events if e.get("cat") == "python_function"}
-    own = next(a for name, a in args.items() if name.endswith(": fib"))
-    around = next(a for name, a in args.items() if name.endswith("start_enclose_and_are_marked"))
+    calls = [(e["name"], e["args"]) for e in events if e.get("cat") == "python_function"]
+    own = next(a for name, a in calls if name.endswith(": fib"))
+    around = next(a for name, a in calls if name.endswith("start_enclose_and_are_marked"))
     assert around["enclosing"] is True and "enclosing" not in own
     assert own["Python parent id"] == around["Python id"]
-    outermost = min(args.values(), key=lambda a: a["Python id"])
+    outermost = min((a for _, a in calls), key=lambda a: int(a["Python id"]))
     assert outermost["Python parent id"] is None
 
 

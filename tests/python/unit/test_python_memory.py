@@ -21,6 +21,8 @@ from fastprof.analysis import memory_report
 from fastprof.analysis.memory_blocks import memory_blocks
 
 LARGE = 300_000  # bytes of a bytearray, which takes one more
+# The domain of a bytearray's memory. CPython 3.13 changed it.
+OF_BYTEARRAY = "python:mem" if sys.version_info >= (3, 13) else "python:object"
 
 
 def sizes_of(prof: Any, device: str, least: int = 100_000) -> list[int]:
@@ -36,12 +38,12 @@ def test_allocations_and_frees_are_records_of_their_domain_and_range() -> None:
         with fastprof.record_function("freed"):
             bytearray(2 * LARGE)
     assert len(kept) == LARGE
-    assert sizes_of(prof, "python:object") == [LARGE + 1, 2 * LARGE + 1, -2 * LARGE - 1]
-    report = memory_report(prof, "python:object").devices[0]
+    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + 1, 2 * LARGE + 1, -2 * LARGE - 1]
+    report = memory_report(prof, OF_BYTEARRAY).devices[0]
     assert report.parts[0].ranges == ("freed",)
     assert "test_python_memory" in report.parts[0].stack[0]
     averages = {row.key: row for row in prof.key_averages()}
-    assert averages["kept"].cpu_memory_usage >= LARGE
+    assert averages["kept"].cpu_memory_usage > LARGE - 10_000  # small objects are freed meanwhile
     assert abs(averages["freed"].cpu_memory_usage) < 10_000
 
 
@@ -97,7 +99,7 @@ def test_a_failed_request_is_a_visible_row() -> None:
     ):
         bytearray(1 << 60)
     (failure,) = memory_report(prof).failures
-    assert (failure.device, failure.size_bytes) == ("python:object", (1 << 60) + 1)
+    assert (failure.device, failure.size_bytes) == (OF_BYTEARRAY, (1 << 60) + 1)
     assert failure.ranges == ("too much",)
     assert "[OutOfMemory]" in prof.key_averages().table()
     assert "Out of memory: 1 requests failed" in memory_report(prof).text()
@@ -130,9 +132,9 @@ def test_nested_profiles_share_the_hooks() -> None:
             second = bytearray(LARGE + 5)
             del first
         third = bytearray(LARGE + 9)
-    assert sizes_of(inner, "python:object") == [LARGE + 6, -LARGE - 1]
-    assert sizes_of(outer, "python:object") == [LARGE + 1, LARGE + 6, -LARGE - 1, LARGE + 10]
-    (blocks,) = (b for b in memory_blocks(inner.event_table) if b.device == "python:object")
+    assert sizes_of(inner, OF_BYTEARRAY) == [LARGE + 6, -LARGE - 1]
+    assert sizes_of(outer, OF_BYTEARRAY) == [LARGE + 1, LARGE + 6, -LARGE - 1, LARGE + 10]
+    (blocks,) = (b for b in memory_blocks(inner.event_table) if b.device == OF_BYTEARRAY)
     assert blocks.sums().in_use_at_begin >= LARGE + 1  # its free shows it
     assert len(second) + len(third) == 2 * LARGE + 14
 
@@ -147,7 +149,7 @@ def test_tracemalloc_started_before_goes_on_below() -> None:
         assert tracemalloc.get_traced_memory()[0] >= LARGE
     finally:
         tracemalloc.stop()
-    assert sizes_of(prof, "python:object") == [LARGE + 1]
+    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + 1]
 
 
 def test_tracemalloc_around_the_end_of_a_profile_keeps_its_hooks() -> None:
@@ -162,7 +164,7 @@ def test_tracemalloc_around_the_end_of_a_profile_keeps_its_hooks() -> None:
         tracemalloc.stop()
     with fastprof.profile(python_memory=True) as again:
         bytearray(LARGE + 1)
-    assert sizes_of(again, "python:object") == [LARGE + 2, -LARGE - 2]
+    assert sizes_of(again, OF_BYTEARRAY) == [LARGE + 2, -LARGE - 2]
     assert len(kept) == LARGE
 
 
@@ -178,27 +180,27 @@ def test_an_allocator_that_was_taken_away_is_reported() -> None:
     assert any(
         "python_memory" in str(w.message) or "memory of Python" in str(w.message) for w in caught
     )
-    assert sizes_of(prof, "python:object")[:2] == [LARGE + 1, -LARGE - 1]
+    assert sizes_of(prof, OF_BYTEARRAY)[:2] == [LARGE + 1, -LARGE - 1]
 
 
 def test_data_of_numpy_come_from_malloc_and_are_not_seen() -> None:
     with fastprof.profile(python_memory=True) as prof:
         array = np.zeros(10 * LARGE, np.uint8)
         buffer = np.frombuffer(bytearray(LARGE), np.uint8)  # memory of Python's
-    assert sizes_of(prof, "python:object") == [LARGE + 1]
+    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + 1]
     assert array.nbytes + buffer.nbytes == 11 * LARGE
 
 
 def test_a_snapshot_of_a_running_profile_leaves_its_own_work_out() -> None:
     with fastprof.profile(python_memory=True) as prof:
         kept = bytearray(LARGE)
-        first = prof.memory_snapshot("python:object")
-        second = prof.memory_snapshot("python:object")
+        first = prof.memory_snapshot(OF_BYTEARRAY)
+        second = prof.memory_snapshot(OF_BYTEARRAY)
         more = bytearray(LARGE)
     sizes = [[s["total_size"] for s in one["segments"]] for one in (first, second)]
     assert sizes[0].count(LARGE + 1) == sizes[1].count(LARGE + 1) == 1
     assert len(sizes[1]) - len(sizes[0]) < 50
-    assert sizes_of(prof, "python:object") == [LARGE + 1, LARGE + 1]
+    assert sizes_of(prof, OF_BYTEARRAY) == [LARGE + 1, LARGE + 1]
     assert len(kept) == len(more)
 
 

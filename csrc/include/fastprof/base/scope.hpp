@@ -30,19 +30,19 @@ constexpr size_t kNumRecordScopes = static_cast<size_t>(RecordScope::NUM_SCOPES)
 // Category bits. A session records the sites whose mask intersects its own. Bits 24 to 31 are
 // reserved for the recorder.
 namespace category {
-constexpr uint32_t user = 1u << 0;         // ranges written by users
-constexpr uint32_t op = 1u << 1;           // operators (RecordScope::FUNCTION and the like)
-constexpr uint32_t memory = 1u << 2;       // allocations, frees, failed allocations
-constexpr uint32_t counter = 1u << 3;      // counters
-constexpr uint32_t mark = 1u << 4;         // instants
-constexpr uint32_t flow = 1u << 5;         // flow arrows
-constexpr uint32_t async = 1u << 6;        // async ranges
-constexpr uint32_t python_call = 1u << 7;  // traced Python calls
-constexpr uint32_t runtime = 1u << 8;      // host-side calls of a device runtime
-constexpr uint32_t device = 1u << 9;       // activities of a device
-constexpr uint32_t task = 1u << 10;        // which task a thread runs
+constexpr uint32_t user = 1u << 0;            // ranges written by users
+constexpr uint32_t op = 1u << 1;              // operators (RecordScope::FUNCTION and the like)
+constexpr uint32_t memory = 1u << 2;          // allocations, frees, failed allocations
+constexpr uint32_t counter = 1u << 3;         // counters
+constexpr uint32_t mark = 1u << 4;            // instants
+constexpr uint32_t flow = 1u << 5;            // flow arrows
+constexpr uint32_t async = 1u << 6;           // async ranges
+constexpr uint32_t python_call = 1u << 7;     // traced Python calls
+constexpr uint32_t runtime = 1u << 8;         // host-side calls of a device runtime
+constexpr uint32_t device = 1u << 9;          // activities of a device
+constexpr uint32_t task = 1u << 10;           // which task a thread runs
 constexpr uint32_t python_module = 1u << 11;  // calls of torch.nn.Module objects
-constexpr uint32_t custom0 = 1u << 16;     // bits 16 to 23 are for the program's own categories
+constexpr uint32_t custom0 = 1u << 16;        // bits 16 to 23 are for the program's own categories
 constexpr uint32_t all = (1u << 24) - 1;
 }  // namespace category
 
