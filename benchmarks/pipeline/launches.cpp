@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that launches.py runs under callgrind: launches kernels through the double of libcupti
-// (FASTPROF_CUPTI_LIBRARY) while the production backend collects them, and reads what it has.
+// The program that launches.py runs under callgrind: launches kernels through the double of
+// libcupti (FASTPROF_CUPTI_LIBRARY) while the production backend collects them, and reads what it
+// has.
 //
 //   launches COUNT
 //

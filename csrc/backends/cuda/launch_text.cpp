@@ -61,7 +61,9 @@ std::string launch_text(const KernelRecord& kernel, const DeviceLimits& limits) 
     return std::string("\"") + name + "\":[" + std::to_string(a) + "," + std::to_string(b) + "," +
            std::to_string(c) + "]";
   };
-  std::string text = "{\"registers per thread\":" + std::to_string(kernel.registers_per_thread);
+  // 0 unless a client of CUPTI has asked for latency timestamps, as in Kineto's traces.
+  std::string text = "{\"queued\":" + std::to_string(kernel.queued);
+  text += ",\"registers per thread\":" + std::to_string(kernel.registers_per_thread);
   text += ",\"shared memory\":" +
           std::to_string(int64_t{kernel.static_shared_memory} + kernel.dynamic_shared_memory);
   if (limits.multiprocessors > 0 && limits.max_threads > 0) {

@@ -215,6 +215,7 @@ RecordReader::KernelKey RecordReader::key_of(const KernelRecord& kernel) noexcep
   key.words[4] = pair(kernel.static_shared_memory, kernel.dynamic_shared_memory);
   key.words[5] = kernel.graph_node_id;
   key.words[6] = kernel.graph_id;
+  key.words[7] = kernel.queued;
   return key;
 }
 

@@ -60,7 +60,7 @@ class RecordReader {
   // hashed.
   struct KernelKey {
     const char* name = nullptr;
-    uint64_t words[7] = {};
+    uint64_t words[8] = {};
     bool operator==(const KernelKey& other) const noexcept {
       return name == other.name && std::memcmp(words, other.words, sizeof words) == 0;
     }

@@ -58,6 +58,7 @@ print("0")
     assert args["correlation"] == call["args"]["correlation"]
     assert args["grid"] == [64, 1, 1] and args["block"] == [256, 1, 1]
     assert args["registers per thread"] == 32 and args["shared memory"] == 1536
+    assert args["queued"] == 0
     assert copied["args"]["bytes"] == 4096 and copied["args"]["memory bandwidth (GB/s)"] > 0
     arrows = [e for e in events if e.get("cat") == "ac2g"]
     begins = {e["id"]: e for e in arrows if e["ph"] == "s"}

@@ -78,7 +78,8 @@ def check_work(result: dict[str, Any], names: set[str]) -> dict[str, int]:
     return {name: row[1] for name, row in work.items()}
 
 
-def test_programs_and_spawned_processes(folder: Path, double: Path) -> None:
+# Short names: sockets of multiprocessing lie in the folder of the test, and their paths are limited to 108 bytes.
+def test_spawned(folder: Path, double: Path) -> None:
     result = run(folder, double, """
 CHILD = '''
 import ctypes, os
@@ -200,7 +201,7 @@ if __name__ == "__main__":
     assert "devices" not in own and "forked child" in forked["devices"]
 
 
-def test_loaders_of_torch_beside_gpu_work(folder: Path, double: Path) -> None:
+def test_loaders(folder: Path, double: Path) -> None:
     """Workers of a DataLoader, forked amid CUPTI: they load, the parent's work is complete."""
     pytest.importorskip("torch")
     result = run(folder, double, """

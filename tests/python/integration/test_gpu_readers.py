@@ -152,6 +152,9 @@ def test_gpu_views_of_tensorboard(traced: tuple[Path, dict[str, list[Span]]]) ->
     metrics = run_data.gpu_metrics_parser
     assert [int(gpu) for gpu in metrics.gpu_ids] == [0]
     assert 0 < metrics.gpu_utilization[0] <= 1
+    # The GPU summary: estimates from "blocks per SM" and "est. achieved occupancy %" of the kernels.
+    assert 0 < metrics.avg_approximated_sm_efficiency_per_device[0] <= 1
+    assert 0 < metrics.avg_occupancy_per_device[0] <= 100
 
 
 def test_flows_of_perfetto(traced: tuple[Path, dict[str, list[Span]]]) -> None:

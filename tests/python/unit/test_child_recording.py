@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof.profiler import child
-from fastprof.profiler.child import ChildRecording, options_for_children, record_executed
+from fastprof.profiler import child, child_recording
+from fastprof.profiler.child import options_for_children, record_executed
+from fastprof.profiler.child_recording import ChildRecording
 from fastprof.record.shard_folder import ShardFolder
 
 
@@ -51,7 +52,7 @@ class Recorded:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShardFolder]:
     monkeypatch.setattr("fastprof.record.shard_folder._shared_memory", lambda: str(tmp_path))
-    monkeypatch.setattr(child, "Recording", Recorded)
+    monkeypatch.setattr(child_recording, "Recording", Recorded)
     monkeypatch.setattr(Recorded, "made", [])
     for name, value in (("_for_children", None), ("_own", None), ("_watch", None), ("_starts", 0)):
         monkeypatch.setattr(child, name, value)

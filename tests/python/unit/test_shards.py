@@ -149,7 +149,7 @@ def test_what_is_missing_of_a_shard_is_told(
         shard(12, opened_monotonic_ns=5, process_start=-1),
     ]
     core = SimpleNamespace(
-        recover=lambda path, *, session_id, max_bytes: answers[int(Path(path.decode()).name[0]) - 1][1:3]
+        recover=lambda path, **_: answers[int(Path(path.decode()).name[0]) - 1][1:3]
     )  # fmt: skip
     monkeypatch.setattr(shards, "_core", core)
     found, problems = read_shards(folder)

@@ -7,23 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "backends/nvtx/injection/payload_scalars.hpp"
 #include "backends/nvtx/payload_abi.hpp"
 #include "fastprof/base/config.hpp"
-#include "fastprof/recorder/state/site.hpp"
 
 FASTPROF_NAMESPACE_BEGIN
 namespace nvtx {
-
-// One value. Its name and type depend on the schema alone.
-struct ReadValue {
-  std::string name;  // of an entry of a nested schema: "outer.inner"
-  ArgType type = ArgType::string;
-  uint64_t word = 0;  // the bits of a number
-  std::string text;   // if type is string
-};
-
-// The value as text, numbers in decimal.
-std::string text_of(const ReadValue& value);
 
 struct ReadPayloads {
   std::string message;  // of an entry that is the event's message; else empty

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "fastprof/base/config.hpp"
@@ -44,9 +45,7 @@ class NvtxText {
     if (FASTPROF_UNLIKELY(name.size() + kNumbersBytes > capacity_) &&
         !grow(name.size() + kNumbersBytes))
       return;
-    char* at = text_;
-    std::memcpy(at, name.data(), name.size());
-    at += name.size();
+    char* at = put_text(text_, name);
     if (sequence_nr >= 0) {
       std::memcpy(at, ", seq = ", 8);
       at = put_digits(at + 8, static_cast<uint64_t>(sequence_nr));
@@ -99,16 +98,38 @@ class NvtxText {
         "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243"
         "4445464748495051525354555657585960616263646566676869707172737475767778798081828384858687"
         "888990919293949596979899";
-    char digits[20];
-    char* at = digits + sizeof digits;
+    unsigned count = 1;
+    for (uint64_t bound = 10; number >= bound; bound *= 10)
+      if (++count == 20) break;  // 10^20 does not fit
+    char* at = to + count;
     for (; number >= 100; number /= 100) std::memcpy(at -= 2, pairs + number % 100 * 2, 2);
     if (number >= 10)
-      std::memcpy(at -= 2, pairs + number * 2, 2);
+      std::memcpy(to, pairs + number * 2, 2);
     else
-      *--at = static_cast<char>('0' + number);
-    const auto count = static_cast<size_t>(digits + sizeof digits - at);
-    std::memcpy(to, at, count);
+      *to = static_cast<char>('0' + number);
     return to + count;
+  }
+
+  // Copies a text; returns the end. Names are short: two copies of a fixed size that overlap take a
+  // third of the time of a call of memcpy.
+  static FASTPROF_ALWAYS_INLINE char* put_text(char* to, std::string_view text) noexcept {
+    const size_t size = text.size();
+    const char* const from = text.data();
+    if (FASTPROF_LIKELY(size <= 32 && size >= 4)) {
+      const auto ends = [&](auto bytes) {
+        std::memcpy(to, from, bytes.value);
+        std::memcpy(to + size - bytes.value, from + size - bytes.value, bytes.value);
+      };
+      if (size >= 16)
+        ends(std::integral_constant<size_t, 16>{});
+      else if (size >= 8)
+        ends(std::integral_constant<size_t, 8>{});
+      else
+        ends(std::integral_constant<size_t, 4>{});
+    } else {
+      std::memcpy(to, from, size);
+    }
+    return to + size;
   }
 
   void open_list(std::string_view head) noexcept {
