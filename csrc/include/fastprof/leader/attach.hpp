@@ -166,9 +166,11 @@ inline std::vector<std::string> libraries_of_other_abi() {
   std::vector<std::string> paths;
   for (int i = 0; i < found.other_count; ++i)
     paths.emplace_back(found.other_paths[i] != nullptr ? found.other_paths[i] : "");
-  for (int i = 0; i < found.count; ++i)
-    if (load_acquire(&found.states[i]->leader) != state())
-      paths.emplace_back(found.paths[i] != nullptr ? found.paths[i] : "");
+  for (int i = 0; i < found.count; ++i) {
+    const State* leader = load_acquire(&found.states[i]->leader);
+    if (leader == nullptr && found.states[i]->join == nullptr) continue;  // no library uses it
+    if (leader != state()) paths.emplace_back(found.paths[i] != nullptr ? found.paths[i] : "");
+  }
   return paths;
 }
 

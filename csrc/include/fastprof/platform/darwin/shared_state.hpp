@@ -3,9 +3,10 @@
 // no notes, so the State itself lies in a section of its own, `__DATA,__fastprof`, which the load
 // commands of each image name.
 //
-// The linker keeps one State an image, however many translation units define it (it is hidden, so
-// dyld never merges those of several images). Nothing in the section is a pointer, so it can be
-// recognised before dyld has bound the image.
+// The linker makes one State an image of those that its translation units define (it is hidden, so
+// dyld never merges those of several images). Some leave the bytes of the others in the section:
+// nothing refers to those, so they may be elected on, but never lead or join. Nothing in the
+// section is a pointer, so it can be recognised before dyld has bound the image.
 #pragma once
 
 #include <dlfcn.h>
@@ -21,7 +22,7 @@
 #ifndef FASTPROF_STATE_SECTION
 #define FASTPROF_STATE_SECTION "__DATA,__fastprof"
 #endif
-#define FASTPROF_SHARED_STATE __attribute__((used, section(FASTPROF_STATE_SECTION)))
+#define FASTPROF_SHARED_STATE __attribute__((section(FASTPROF_STATE_SECTION)))
 
 FASTPROF_NAMESPACE_BEGIN
 
