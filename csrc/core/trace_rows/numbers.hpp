@@ -71,8 +71,8 @@ inline bool parse_long_us(std::string_view text, int64_t& ns) noexcept {
     if (*c == '.') continue;
     const auto digit = static_cast<unsigned>(*c - '0');
     if (taken < kept) {
+      if (value > kMostTimeNs / 10) return false;  // before ten times as much could wrap around
       value = value * 10 + digit;
-      if (value > kMostTimeNs) return false;
     } else if (taken == kept) {
       next = digit;
     } else {
@@ -81,8 +81,8 @@ inline bool parse_long_us(std::string_view text, int64_t& ns) noexcept {
     ++taken;
   }
   for (; taken < kept && value != 0; ++taken) {
+    if (value > kMostTimeNs / 10) return false;
     value *= 10;
-    if (value > kMostTimeNs) return false;
   }
   if (next > 5 || (next == 5 && (is_more || value % 2 != 0))) ++value;
   ns = negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastprof.base import errors
 from fastprof.importers import chrome_trace, json_stream
 from fastprof.importers.chrome_trace import read_chrome_trace
 from fastprof.importers.decimal_times import exact_json, ns_of_double, ns_of_doubles
@@ -70,6 +71,22 @@ def test_random_numbers(
         texts.append(whole + "." + decimals if rng.random() < 0.9 else whole)
     found = starts(tmp_path / "t.json", texts, native)
     assert found == [expected_ns(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "text",
+    # Times 1000, the second and third are just above 2 ** 65 and 2 ** 64.
+    ["4e15", "36893488147419103.5", "18446744073709551.9", "36893488147419103.5e0", "184467440737095517e-1"],
+)  # fmt: skip
+def test_times_near_and_beyond_64_bits(tmp_path: Path, text: str) -> None:
+    outcomes = []
+    for native in (True, False):
+        try:
+            outcomes.append(starts(tmp_path / "t.json", [text], native))
+        except errors.FormatError:
+            outcomes.append([])
+    fits = expected_ns(text) < 1 << 63
+    assert outcomes == [[expected_ns(text)] if fits else []] * 2
 
 
 def test_durations_since_1970(tmp_path: Path) -> None:
