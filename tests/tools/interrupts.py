@@ -61,6 +61,8 @@ def run_interrupted(
         return trace
 
     before = sys.gettrace()
+    # CPython 3.12.1 looks only in settrace() whether some frame of the process wants these events.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         work()
