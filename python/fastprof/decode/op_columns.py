@@ -177,7 +177,7 @@ class _Decoded(Sequence[OpInputs]):
             try:
                 made = decode_op_inputs(self._blocks[index])
             except IndexError:  # would otherwise end an iteration silently
-                raise errors.ValueError("the recorded inputs of an op are incomplete") from None
+                raise errors.FormatError("the recorded inputs of an op are incomplete") from None
             self._made[index] = made
         return made
 

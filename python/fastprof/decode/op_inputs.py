@@ -75,7 +75,7 @@ class OpInputs(NamedTuple):
 
 
 def decode_op_inputs(words: Sequence[int]) -> OpInputs:
-    """Decode one block. Raises IndexError for invalid words (callers turn it into errors.ValueError)."""
+    """Decode one block. Raises IndexError for invalid words (callers turn it into errors.FormatError)."""
     inputs = OpInputs([], [], [], [], [], {}, [])
     if not words:
         return inputs
