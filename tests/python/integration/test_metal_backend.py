@@ -154,6 +154,8 @@ def test_the_environment_sets_options_and_an_interrupt_prints_tables(
 ) -> None:
     program = """
 import signal
+# A shell starts what runs in its background with this signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 assert fastprof.metal.is_capturing_metal() is False  # looks at the environment
 commit(b"labelled")
 caught = 0

@@ -177,7 +177,7 @@ def test_inputs_are_decoded_when_somebody_looks() -> None:
     bad = block(SHAPES, 5 | 5 << 32)  # says that there are five
     table = table_of(capture_of([(3, -1, bad)], []))
     for look in (lambda values: values[1], list):
-        with pytest.raises(errors.ValueError, match="incomplete"):
+        with pytest.raises(errors.FormatError, match="incomplete"):
             look(table.coded["input_shapes"].values)
     assert table.coded["overload_name"][0] == "o"
 

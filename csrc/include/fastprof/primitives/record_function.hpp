@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <new>
 #include <string_view>
 #include <type_traits>
@@ -124,7 +123,7 @@ class RecordFunction {
   // The name passed to before; "" before that. Valid during the life of this object.
   std::string_view name() const noexcept {
     if (!has_name()) return {};
-    return {name_, name_bytes_ != FunctionName::kUnknownSize ? name_bytes_ : std::strlen(name_)};
+    return {name_, name_bytes_ != FunctionName::kUnknownSize ? name_bytes_ : __builtin_strlen(name_)};
   }
   // As name(), NUL-terminated.
   const char* name_c_str() const noexcept { return has_name() ? name_ : ""; }
@@ -366,7 +365,7 @@ void RecordFunction::copy_name(FunctionName name) noexcept {
     name_bytes_ = FunctionName::kUnknownSize;
     return;
   }
-  if (name.size_ != 0) std::memcpy(copy, name.data_, name.size_);
+  if (name.size_ != 0) __builtin_memcpy(copy, name.data_, name.size_);
   copy[name.size_] = '\0';
   name_ = copy;
   name_bytes_ = name.size_;

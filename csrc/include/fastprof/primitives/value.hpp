@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <initializer_list>
 #include <new>
 #include <string_view>
@@ -71,7 +70,7 @@ class Value {
   Value(std::string_view text) : type_(ValueType::string) {
     if ((block_ = allocate(text.size() + 1, text.size())) == nullptr) return;
     char* bytes = reinterpret_cast<char*>(block_ + 1);
-    if (!text.empty()) std::memcpy(bytes, text.data(), text.size());
+    if (!text.empty()) __builtin_memcpy(bytes, text.data(), text.size());
     bytes[text.size()] = '\0';
   }
   // std::string and other classes convertible to std::string_view.

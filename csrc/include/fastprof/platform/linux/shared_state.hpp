@@ -7,7 +7,6 @@
 #include <elf.h>
 #include <link.h>
 
-#include <cstring>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/platform/common/found_states.hpp"
@@ -45,8 +44,8 @@ namespace discovery {
 inline State* state_of_note(const dl_phdr_info* info, const unsigned char* words,
                             const Wanted& wanted) noexcept {
   int64_t to_state, to_ehdr;
-  std::memcpy(&to_state, words, 8);
-  std::memcpy(&to_ehdr, words + 8, 8);
+  __builtin_memcpy(&to_state, words, 8);
+  __builtin_memcpy(&to_ehdr, words + 8, 8);
   const int64_t distance = to_state - to_ehdr - 8;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& anchor = info->dlpi_phdr[i];
@@ -60,7 +59,7 @@ inline State* state_of_note(const dl_phdr_info* info, const unsigned char* words
       if (address < first || address + 64 > first + segment.p_memsz ||
           address % wanted.alignment != 0)
         continue;
-      if (std::memcmp(reinterpret_cast<const void*>(address), wanted.magic, kMagicBytes) == 0)
+      if (__builtin_memcmp(reinterpret_cast<const void*>(address), wanted.magic, kMagicBytes) == 0)
         return reinterpret_cast<State*>(address);
     }
   }
@@ -90,13 +89,13 @@ inline int visit(dl_phdr_info* info, size_t, void* argument) noexcept {
     const unsigned char* end = at + header.p_memsz;
     while (end - at >= 12) {
       uint32_t name_size, text_size, type;
-      std::memcpy(&name_size, at, 4);
-      std::memcpy(&text_size, at + 4, 4);
-      std::memcpy(&type, at + 8, 4);
+      __builtin_memcpy(&name_size, at, 4);
+      __builtin_memcpy(&text_size, at + 4, 4);
+      __builtin_memcpy(&type, at + 8, 4);
       const size_t text_at = (12 + static_cast<size_t>(name_size) + align - 1) & ~(align - 1);
       const size_t size = (text_at + text_size + align - 1) & ~(align - 1);
       if (text_at + text_size > static_cast<size_t>(end - at)) break;
-      if (name_size == 9 && std::memcmp(at + 12, "fastprof", 9) == 0 && text_size == 16) {
+      if (name_size == 9 && __builtin_memcmp(at + 12, "fastprof", 9) == 0 && text_size == 16) {
         if (type != FASTPROF_ABI_MAJOR) {
           if (found->other_count < 16) found->other_paths[found->other_count++] = info->dlpi_name;
         } else if (State* state = state_of_note(info, at + text_at, found->wanted)) {

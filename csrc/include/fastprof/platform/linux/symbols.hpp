@@ -34,12 +34,17 @@ inline const void* find_frame_entry(void* address, void** function) noexcept {
 // Size in bytes of the function or object of loaded code whose symbol begins at this address; 0 if
 // unknown. Takes the loader's lock.
 inline uint64_t symbol_size(const void* address) noexcept {
+#ifdef __GLIBC__
   Dl_info where;
   void* entry = nullptr;
   if (::dladdr1(address, &where, &entry, RTLD_DL_SYMENT) == 0 || entry == nullptr ||
       where.dli_saddr != address)
     return 0;
   return static_cast<const ElfW(Sym)*>(entry)->st_size;
+#else  // musl has dladdr() only
+  static_cast<void>(address);
+  return 0;
+#endif
 }
 
 }  // namespace platform

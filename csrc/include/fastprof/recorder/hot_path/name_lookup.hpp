@@ -3,7 +3,6 @@
 // Lock-free; insertion (name_table.hpp) takes State::lock.
 #pragma once
 
-#include <cstring>
 
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/state/own_state.hpp"
@@ -45,7 +44,7 @@ FASTPROF_ALWAYS_INLINE uint64_t hash_name(const Site* like, const char* text,
   };
   const auto word = [](const char* at) noexcept {
     uint64_t value;
-    std::memcpy(&value, at, 8);
+    __builtin_memcpy(&value, at, 8);
     return value;
   };
   uint64_t seed = kSecond ^ length;
@@ -60,8 +59,8 @@ FASTPROF_ALWAYS_INLINE uint64_t hash_name(const Site* like, const char* text,
     b = word(last);
   } else if (length >= 4) {
     uint32_t low, high;
-    std::memcpy(&low, text, 4);
-    std::memcpy(&high, text + length - 4, 4);
+    __builtin_memcpy(&low, text, 4);
+    __builtin_memcpy(&high, text + length - 4, 4);
     a = low;
     b = high;
   } else if (length != 0) {
@@ -77,8 +76,8 @@ FASTPROF_ALWAYS_INLINE uint64_t hash_name(const Site* like, const char* text,
 FASTPROF_ALWAYS_INLINE bool same_bytes(const char* a, const char* b, size_t length) noexcept {
   const auto differs = [a, b](size_t at) noexcept {
     uint64_t left, right;
-    std::memcpy(&left, a + at, 8);
-    std::memcpy(&right, b + at, 8);
+    __builtin_memcpy(&left, a + at, 8);
+    __builtin_memcpy(&right, b + at, 8);
     return left ^ right;
   };
   if (FASTPROF_LIKELY(length - 8 <= 24)) {
@@ -86,7 +85,7 @@ FASTPROF_ALWAYS_INLINE bool same_bytes(const char* a, const char* b, size_t leng
     return (differs(0) | differs(last < 8 ? last : 8) | differs(last < 16 ? last : 16) |
             differs(last)) == 0;
   }
-  return std::memcmp(a, b, length) == 0;
+  return __builtin_memcmp(a, b, length) == 0;
 }
 
 // The entry of (like, text), or null. Any thread, no lock. The store must not be freed meanwhile:

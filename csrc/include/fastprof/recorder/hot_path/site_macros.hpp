@@ -3,7 +3,6 @@
 // in the source.
 #pragma once
 
-#include <cstring>
 #include <string_view>
 #include <type_traits>
 
@@ -55,7 +54,7 @@ FASTPROF_ALWAYS_INLINE uint64_t arg_word(NameUse& use, const Type& value) noexce
   else if constexpr (std::is_floating_point_v<Plain>) {
     const auto wide = static_cast<double>(value);
     uint64_t word;
-    std::memcpy(&word, &wide, 8);
+    __builtin_memcpy(&word, &wide, 8);
     return word;
   } else if constexpr (std::is_integral_v<Plain>)
     return static_cast<uint64_t>(value);
