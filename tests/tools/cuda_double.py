@@ -18,6 +18,7 @@ __all__ = [
     "ROOT",
     "CudaHeaders",
     "build_double",
+    "build_driver_double",
     "build_runtime_double",
     "build_torch_streams",
     "genuine_headers",
@@ -131,6 +132,12 @@ def build_runtime_double(
     """Return the path of the double of libcudart, built into `folder`. flags: more of the compiler's."""
     includes = [f"-I{path}" for path in headers.folders]
     return _built("fake_cudart.cpp", [*includes, *flags], folder / "libcudart_double.so")
+
+
+def build_driver_double(folder: Path) -> Path:
+    """Return the path of the double of the driver, built into `folder`. A process that loads it has device limits."""
+    made = folder / "libcuda.so.1"
+    return _built("fake_driver.cpp", [f"-Wl,-soname,{made.name}"], made)
 
 
 def build_torch_streams(folder: Path) -> Path:

@@ -58,8 +58,8 @@ class FakeStream final : public fastprof::metal::Stream {
 };
 
 class FakePlatform : public fastprof::metal::Platform,
-                           public fastprof::metal::Signposts,
-                           public fastprof::metal::CaptureDevice {
+                     public fastprof::metal::Signposts,
+                     public fastprof::metal::CaptureDevice {
  public:
   std::vector<std::string> log;
   FakeStream stream{log};

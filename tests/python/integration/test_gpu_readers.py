@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_double import genuine_headers, run
+from cuda_double import build_driver_double, genuine_headers, run
 from trace_readers import PerfettoProcessor, perfetto_distribution
 
 pytestmark = [
@@ -24,6 +24,7 @@ pytestmark = [
 # Three steps: computation on stream 7, communication beside it on 20, copies on 7; pauses between.
 _PROGRAM = """
 import time
+driver = ctypes.CDLL(os.environ["DRIVER"])  # as a program that uses CUDA has loaded it
 with profile(activities=both, schedule=fastprof.schedule(wait=0, warmup=0, active=3, repeat=1)) as prof:
     for step in range(3):
         with record_function("aten::mm"):
@@ -55,7 +56,7 @@ def traced(
     """The folder of the traces, and the times of work by kind, in ns."""
     folder = tmp_path_factory.mktemp("gpu_readers")
     (folder / "traces").mkdir()
-    spans = run(double, _PROGRAM, folder)
+    spans = run(double, _PROGRAM, folder, DRIVER=str(build_driver_double(folder)))
     trace = folder / "traces" / "rank.json"
     text = json.loads(trace.read_text())
     text["distributedInfo"] = {"backend": "nccl", "rank": 0, "world_size": 1}
@@ -152,9 +153,19 @@ def test_gpu_views_of_tensorboard(traced: tuple[Path, dict[str, list[Span]]]) ->
     metrics = run_data.gpu_metrics_parser
     assert [int(gpu) for gpu in metrics.gpu_ids] == [0]
     assert 0 < metrics.gpu_utilization[0] <= 1
-    # The GPU summary: estimates from "blocks per SM" and "est. achieved occupancy %" of the kernels.
-    assert 0 < metrics.avg_approximated_sm_efficiency_per_device[0] <= 1
-    assert 0 < metrics.avg_occupancy_per_device[0] <= 100
+    # The GPU summary. Kernels have 64 blocks of 256 threads on 128 multiprocessors of 2048 threads: half a
+    # block and 4 warps each, 256 / 2 of 2048 threads.
+    (kernel, *_) = (
+        event["args"]
+        for event in json.loads((folder / "traces" / "rank.json").read_text())["traceEvents"]
+        if event.get("cat") == "kernel"
+    )
+    assert (kernel["blocks per SM"], kernel["warps per SM"]) == (0.5, 4)
+    assert kernel["est. achieved occupancy %"] == 6
+    assert metrics.avg_occupancy_per_device[0] == pytest.approx(6)
+    busy = metrics.gpu_utilization[0]
+    # Computation and communication share the device for a part of the time: 0.5 to 1 of a busy device.
+    assert 0.5 * busy <= metrics.avg_approximated_sm_efficiency_per_device[0] <= busy
 
 
 def test_flows_of_perfetto(traced: tuple[Path, dict[str, list[Span]]]) -> None:

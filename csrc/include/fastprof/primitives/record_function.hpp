@@ -123,7 +123,8 @@ class RecordFunction {
   // The name passed to before; "" before that. Valid during the life of this object.
   std::string_view name() const noexcept {
     if (!has_name()) return {};
-    return {name_, name_bytes_ != FunctionName::kUnknownSize ? name_bytes_ : __builtin_strlen(name_)};
+    return {name_,
+            name_bytes_ != FunctionName::kUnknownSize ? name_bytes_ : __builtin_strlen(name_)};
   }
   // As name(), NUL-terminated.
   const char* name_c_str() const noexcept { return has_name() ? name_ : ""; }

@@ -7,7 +7,6 @@
 #include <elf.h>
 #include <link.h>
 
-
 #include "fastprof/base/config.hpp"
 #include "fastprof/platform/common/found_states.hpp"
 

@@ -3,7 +3,6 @@
 // Lock-free; insertion (name_table.hpp) takes State::lock.
 #pragma once
 
-
 #include "fastprof/base/config.hpp"
 #include "fastprof/recorder/state/own_state.hpp"
 
