@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -50,7 +51,6 @@ std::map<const char*, const char*>& states() {
   static auto& all = *new std::map<const char*, const char*>;
   return all;
 }
-// Kept for ever: a caller may hold a header.
 std::vector<FakeImage*>& images() {
   static auto& all = *new std::vector<FakeImage*>;
   return all;
@@ -63,8 +63,15 @@ T* append(FakeImage* image) {
   return reinterpret_cast<T*>(&image->memory[at]);
 }
 
+// Every image ever made: a caller may hold the header of one that is listed no more.
+std::vector<std::unique_ptr<FakeImage>>& made_images() {
+  static auto& all = *new std::vector<std::unique_ptr<FakeImage>>;
+  return all;
+}
+
 int add_image(dl_phdr_info* info, size_t, void* first) {
-  auto* image = new FakeImage;
+  made_images().push_back(std::make_unique<FakeImage>());
+  FakeImage* const image = made_images().back().get();
   image->memory.reserve(1024);  // pointers into it stay valid
   const bool is_program = *static_cast<bool*>(first);
   *static_cast<bool*>(first) = false;
