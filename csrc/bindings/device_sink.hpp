@@ -61,8 +61,8 @@ class DeviceSink {
                                           static_cast<double>(end.first - begin.first)
                                     : 1;
     const auto line = [ticks_per_ns](Reading from, Reading until, double rate) {
-      return ClockLine({from.first, from.second}, {until.first, until.second},
-                       ticks_per_ns * 1e9 / rate, static_cast<uint64_t>(rate / 1000));
+      return ClockLine::between({from.first, from.second}, {until.first, until.second},
+                                ticks_per_ns, rate);
     };
     std::vector<std::string> problems;
     activities_ = builder_.take({line(device_begin, device_end, hz), line(begin, end, 1e9)},

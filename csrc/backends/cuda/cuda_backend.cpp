@@ -215,7 +215,7 @@ class CudaBackend final : public DeviceBackend {
   Activities read(Portion& portion, std::vector<std::string>& problems) {
     const ClockLine clock =
         portion.own_clock ? ClockLine()
-                          : ClockLine(portion.begin, portion.until, portion.ticks_per_ns, 1000000);
+                          : ClockLine::between(portion.begin, portion.until, portion.ticks_per_ns);
     cupti::RecordReader reader(*library_, clock, portion.ticks_per_ns, portion.kinds);
     reader.follow(portion.earlier);
     for (const SharedBuffer& buffer : portion.buffers) reader.read(*buffer);

@@ -230,7 +230,7 @@ ClockLine PluginBackend::line(uint32_t clock, ClockReading from, ClockReading un
   if (clock == FASTPROF_CLOCK_TICKS) return {};
   const bool own = clock == FASTPROF_CLOCK_OWN;
   const double hz = own && plugin_.clock_hz > 0 ? plugin_.clock_hz : 1e9;
-  return ClockLine(from, until, ticks_per_ns * 1e9 / hz, static_cast<uint64_t>(hz / 1000));
+  return ClockLine::between(from, until, ticks_per_ns, hz);
 }
 
 }  // namespace plugins

@@ -50,6 +50,13 @@ class ClockLine {
       slope_ = static_cast<double>(end.ticks - begin.ticks) / static_cast<double>(theirs);
   }
 
+  // The line of a clock that ticks `hz` times a second; readings count if a millisecond apart.
+  // ticks_per_ns: of the recorder's clock.
+  static ClockLine between(ClockReading begin, ClockReading end, double ticks_per_ns,
+                           double hz = 1e9) {
+    return ClockLine(begin, end, ticks_per_ns * 1e9 / hz, static_cast<uint64_t>(hz / 1000));
+  }
+
   // 0 if the stamp lies before the ticks' zero or beyond their range.
   uint64_t ticks_of(uint64_t stamp) const noexcept {
     if (same_) return stamp;

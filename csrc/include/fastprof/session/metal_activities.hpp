@@ -80,7 +80,7 @@ class MetalActivities final : public metal::ExecutionObserver {
     const double elapsed = static_cast<double>(platform::monotonic_ns() - collection.begin_ns);
     const double ticks_per_ns =
         elapsed > 0 ? static_cast<double>(now.ticks - collection.begin.ticks) / elapsed : 1.0;
-    Rows rows(ClockLine(collection.begin, now, ticks_per_ns, 1000000), now.ticks);
+    Rows rows(ClockLine::between(collection.begin, now, ticks_per_ns), now.ticks);
     rows.add_all(works_, collection.first - base_, until - base_);
     rows.found.dropped = rows.unfinished + refused_ - collection.refused_before;
     if (unfinished != nullptr) *unfinished = rows.unfinished;

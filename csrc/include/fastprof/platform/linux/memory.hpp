@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "fastprof/base/config.hpp"
+#include "fastprof/platform/common/mapped_memory.hpp"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -21,28 +22,6 @@ namespace platform {
 // Whether a forked child finds zeroes in what wipe_in_children() was told of. Else the child must
 // call discard_pages() on it.
 constexpr bool kWipesInChildren = true;
-
-// Maps zeroed memory. Null if the kernel refuses.
-inline void* map_memory(size_t bytes) noexcept {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-// Maps zeroed memory without swap space reserved for it, at `at` (mapped already, replaced) or
-// anywhere. Null with errno set.
-inline void* map_blank(size_t bytes, void* at = nullptr) noexcept {
-  void* memory =
-      ::mmap(at, bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != nullptr ? MAP_FIXED : 0), -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-// Keeps addresses free, without memory. Null with errno set.
-inline void* reserve_addresses(size_t bytes) noexcept {
-  void* memory =
-      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
 
 inline void want_huge_pages(void* memory, size_t bytes) noexcept {
   (void)::madvise(memory, bytes, MADV_HUGEPAGE);
